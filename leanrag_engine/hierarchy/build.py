@@ -199,7 +199,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     upper = Graph(tuple(entities), draft.graph.relations)
     carried = CarriedSentences()
     if context.previous is not None:
-        carried = await in_thread(carry_sentences, draft.counts, summaries.origins, number, context.previous)
+        carried = await in_thread(carry_sentences, step, draft.counts, summaries.origins, context.previous)
     sentences = await write_sentences(
         step,
         draft.counts,

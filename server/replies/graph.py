@@ -302,7 +302,9 @@ class ClusterReply(NamedRef, ReplyModel):
     layer: int
     description: str
     method: str
-    stale: str = Field(description="members that joined, left or changed since it was written; empty: none")
+    stale: str = Field(
+        description="members that joined, left, changed or were cut since it was written; empty: none"
+    )
     findings: list[FindingCard]
     parent: NamedRef | None
     members: list[Member]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import word_count
-from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.shortening import cut_end
+from leanrag_engine.hierarchy.texts.attribution import best_first
 
 
 class PromptSheet:
@@ -105,32 +104,3 @@ def _limit_words(parts: Sequence[str], words: int) -> str:
     # Chinese and Japanese have no spaces: two of their characters count as a word.
     spaced = word_count(parts[0]) <= 2 * len(pieces)
     return f"{' '.join(pieces[:words]) if spaced else parts[0][: 2 * words]}…"
-
-
-def best_first(relations: Iterable[Relation]) -> list[Relation]:
-    """Sort by support, weight and id, so that the order does not depend on the source of the relations."""
-    return sorted(relations, key=lambda each: (-each.support, -each.weight, each.id))
-
-
-def origin(item: Entity | Relation) -> str:
-    """Return the id of the chunk that best describes an entity or relation; "" if none is known."""
-    if item.evidence:
-        return item.evidence[0].chunk_id
-    return item.chunk_ids[0] if item.chunk_ids else ""
-
-
-def names_entity(name: str, text: str) -> bool:
-    """Return whether ``name`` occurs in ``text`` as a whole word, ignoring case."""
-    return _contains_name(name.casefold(), text.casefold())
-
-
-def names_exactly(name: str, text: str) -> bool:
-    """Return whether ``name`` occurs in ``text`` as a whole word, with its capitals: Will is not will."""
-    return _contains_name(name, text)
-
-
-def _contains_name(name: str, text: str, *, shortest: int = 2) -> bool:
-    # A name of one character occurs in many words that do not mean it.
-    if len(name) < shortest or name not in text:
-        return False
-    return has_cjk(name) or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

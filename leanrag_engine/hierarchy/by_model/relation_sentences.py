@@ -13,12 +13,13 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.hierarchy.texts.attribution import names_exactly
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .options import DEFAULT, TaskOptions
-from .prompt_lines import PromptSheet, by_text, ends_of, names_exactly, short_name, shorten_text
+from .prompt_lines import PromptSheet, by_text, ends_of, short_name, shorten_text
 from .summaries import read_text
 
 STEP = "relation"

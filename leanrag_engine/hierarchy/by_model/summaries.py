@@ -19,15 +19,14 @@ from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import ends_sentence, sentences, whole_sentences
 from leanrag_engine.core.text.language.words import word_count
+from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
-from .attribution import ChunkFinder
 from .options import DEFAULT, TaskOptions
 from .prompt_lines import (
     PromptSheet,
-    best_first,
     by_text,
     ends_of,
     kind_of,

@@ -22,12 +22,12 @@ from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.changes.carrying import CarriedSentences, CarriedSummaries
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
+from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.prompts import Prompts
 
-from .attribution import ChunkFinder
 from .options import DEFAULT, TaskOptions
-from .prompt_lines import approximate_tokens, best_first
+from .prompt_lines import approximate_tokens
 from .relation_sentences import relation_kind, relation_task
 from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 
 from .comparing import text_of
 from .removal import HIDDEN, order_pair
+from .supporting import cite_again, find_unsaid_words
 
 Labels = NDArray[np.intp]
 
@@ -36,7 +38,8 @@ class CarryingOptions:
     due: float = 0.2
     """Share of the members with a change from which on a model writes a text again. One member more among twenty changes
     little of what a summary says, and a call for each such cluster would make a small update as dear as a rebuild. What
-    is gone altogether does not count: the sentences that rested on it went with it, and the rest says what it said."""
+    is gone does not count: the sentences that rested on it went with it, and the rest says what it said. Changes add up
+    until the text is written again, so that none stays stale for ever."""
 
 
 DEFAULT_CARRYING = CarryingOptions()
@@ -194,7 +197,7 @@ def carry_summaries(
         kept[number] = replace(carried, stale=changes[number].since(origin.stale))
         stale = kept[number].stale
         moved = len((before.get(origin.id, frozenset()) & present) - _ids_before(members[number], lineage))
-        if stale and stale.joined + stale.changed + moved >= DEFAULT_CARRYING.due * len(members[number]):
+        if stale and stale.gained + moved >= DEFAULT_CARRYING.due * len(members[number]):
             due.add(number)
     return CarriedSummaries(origins, changes, kept, frozenset(due))
 
@@ -252,29 +255,106 @@ class CarriedSentences:
 
 
 def carry_sentences(
-    counts: PairCounts, origins: Sequence[Entity | None], layer: int, previous: PreviousBuild
+    step: LayerStep,
+    counts: PairCounts,
+    origins: Sequence[Entity | None],
+    previous: PreviousBuild,
 ) -> CarriedSentences:
-    """Return the written sentences of the previous build for the pairs whose clusters continue its clusters."""
+    """Return the written sentences of the previous build for the pairs whose clusters continue its clusters, and for those
+    that hold most of what a sentence rests on where a cluster was divided.
+
+    A sentence whose cited chunks are gone stays where what lies beneath still says its words, and cites that.
+    """
+    layer = step.lower.entities[0].layer + 1
     above = previous.layer(layer)
     before = {order_pair(each.source_id, each.target_id): each for each in (above.relations if above else ())}
+    divided = _find_divided(step, counts, origins, layer, previous, before)
+    texts = _TextsBeneath(step, counts, previous)
     kept: dict[int, Relation] = {}
     due: set[int] = set()
     found: dict[int, str] = {}
     pairs = zip(
-        counts.pairs.first.tolist(), counts.pairs.second.tolist(), counts.strengths.tolist(), strict=True
+        counts.pairs.first.tolist(), counts.pairs.second.tolist(), counts.supports.tolist(), strict=True
     )
-    for number, (first, second, strength) in enumerate(pairs):
+    for number, (first, second, support) in enumerate(pairs):
         near, far = origins[first], origins[second]
         old = before.get(order_pair(near.id, far.id)) if near is not None and far is not None else None
-        if old is None:
+        if old is not None:
+            found[number] = old.id
+        old = old or divided.get(number)
+        if old is None or not old.method.written:
             continue
-        found[number] = old.id
-        carried = cut_sentence(old, previous.chunk_ids) if old.method.written else None
+        carried = cut_sentence(old, previous.chunk_ids) or texts.cite_again(number, old)
         if carried is None:
             continue
-        now = Staleness(max(0, strength - old.strength), max(0, old.strength - strength))
+        now = Staleness(max(0, support - old.support), max(0, old.support - support))
         stale = now.since(old.stale)
         kept[number] = replace(carried, stale=stale)
-        if stale and stale.joined + stale.changed >= DEFAULT_CARRYING.due * strength:
+        if stale and stale.gained >= DEFAULT_CARRYING.due * support:
             due.add(number)
     return CarriedSentences(kept, frozenset(due), found)
+
+
+def _find_divided(
+    step: LayerStep,
+    counts: PairCounts,
+    origins: Sequence[Entity | None],
+    layer: int,
+    previous: PreviousBuild,
+    before: Mapping[tuple[str, str], Relation],
+) -> dict[int, Relation]:
+    """Return for pairs with a new cluster the written relation of the previous build, if there is one, more than half of
+    whose base relations they have."""
+    new = np.array([each is None for each in origins], dtype=bool)
+    numbers = np.flatnonzero(new[counts.pairs.first] | new[counts.pairs.second]).tolist()
+    if not numbers or not any(each.method.written for each in before.values()):
+        return {}
+    lifted = _previous_ancestors(previous.hierarchy, layer)
+    known = {each.id: each for each in previous.hierarchy.layers[0].relations}
+    found: dict[int, Relation] = {}
+    for number in numbers:
+        shared: Counter[tuple[str, str]] = Counter()
+        for place in counts.beneath.relations_of(number):
+            old = known.get(step.base.relations[place].id)
+            if old is not None:
+                shared[order_pair(lifted[old.source_id], lifted[old.target_id])] += 1
+        for pair, most in shared.most_common(1):
+            relation = before.get(pair)
+            if relation is not None and relation.method.written and 2 * most > relation.support:
+                found[number] = relation
+    return found
+
+
+class _TextsBeneath:
+    """What lies beneath the pairs of a step, now and in the previous build."""
+
+    def __init__(self, step: LayerStep, counts: PairCounts, previous: PreviousBuild) -> None:
+        self._step = step
+        self._counts = counts
+        self._previous = previous
+
+    def cite_again(self, pair: int, old: Relation) -> Relation | None:
+        """Return the sentence with evidence from what lies beneath the pair now; None if that no longer says all that it
+        did."""
+        lower = self._step.lower
+        ends = [int(self._counts.pairs.first[pair]), int(self._counts.pairs.second[pair])]
+        members = [lower.entities[row] for row in np.flatnonzero(np.isin(self._step.labels, ends)).tolist()]
+        relations = [lower.relations[number] for number in self._counts.pairs.relations_of(pair)]
+        before = self._before[0][old.source_id] + self._before[0][old.target_id]
+        stated = self._before[1][order_pair(old.source_id, old.target_id)]
+        if find_unsaid_words(old.description, (*before, *stated), (*members, *relations)):
+            return None
+        return cite_again(old, members, relations, self._previous.chunk_ids)
+
+    @cached_property
+    def _before(self) -> tuple[Mapping[str, list[Entity]], Mapping[tuple[str, str], list[Relation]]]:
+        """The members of each previous cluster, and the relations between each two, by ids."""
+        layer = self._previous.layer(self._step.lower.entities[0].layer) or Graph((), ())
+        members: dict[str, list[Entity]] = defaultdict(list)
+        relations: dict[tuple[str, str], list[Relation]] = defaultdict(list)
+        parents = {each.id: each.parent_id or "" for each in layer.entities}
+        for each in layer.entities:
+            members[each.parent_id or ""].append(each)
+        for stated in layer.relations:
+            relations[order_pair(parents[stated.source_id], parents[stated.target_id])].append(stated)
+        return members, relations

@@ -23,6 +23,8 @@ from leanrag_engine.core.graphs.restriction import (
 )
 from leanrag_engine.core.model import Chunk, Entity, Extract, Graph, Hierarchy, Method, Relation, Staleness
 
+from .supporting import cite_again
+
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
 
 Pair = tuple[str, str]
@@ -155,12 +157,12 @@ def _rebuild_layers(
 
 
 def _count_changes(before: Graph, after: Graph, touched: Collection[str]) -> dict[str, Staleness]:
-    """Return for each cluster with a touched member how many left it and how many changed."""
+    """Return for each cluster with a touched member how many left it and how many were cut."""
     left = {each.id for each in after.entities}
     changes: dict[str, Staleness] = {}
     for each in before.entities:
         if each.id in touched and each.parent_id:
-            change = Staleness(changed=1) if each.id in left else Staleness(left=1)
+            change = Staleness(cut=1) if each.id in left else Staleness(left=1)
             changes[each.parent_id] = change.since(changes.get(each.parent_id)) or change
     return changes
 
@@ -232,13 +234,29 @@ def _recount_relations(
             left.append(each)
             continue
         counted = replace(each, strength=strength[pair], weight=weight[pair], support=support[pair])
-        cut = cut_sentence(counted, remaining.chunks) if each.method.written else None
-        if cut is not None and not _rests_on_deleted(each, ends, remaining):
-            lost = Staleness(left=each.strength - counted.strength)
+        cut = None
+        if each.method.written and not _rests_on_deleted(each, ends, remaining):
+            cut = cut_sentence(counted, remaining.chunks) or _cite_again(counted, below, parents, remaining)
+        if cut is not None:
+            lost = Staleness(left=each.support - counted.support)
             left.append(replace(cut, stale=lost.since(each.stale)))
         else:
             left.append(replace(counted, description=HIDDEN, method=Method.JOINED, evidence=(), stale=None))
     return left
+
+
+def _cite_again(
+    sentence: Relation, below: Graph, parents: Mapping[str, str], remaining: RemainingChunks
+) -> Relation | None:
+    """Return a relation of two clusters with evidence from what is left beneath it in the layer ``below``."""
+    pair = order_pair(sentence.source_id, sentence.target_id)
+    members = [each for each in below.entities if each.parent_id in pair]
+    joining = [
+        each
+        for each in below.relations
+        if order_pair(parents[each.source_id], parents[each.target_id]) == pair
+    ]
+    return cite_again(sentence, members, joining, remaining.chunks)
 
 
 def _rests_on_deleted(relation: Relation, ends: Sequence[_ChunksBeneath], remaining: RemainingChunks) -> bool:

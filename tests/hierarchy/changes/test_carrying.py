@@ -1,4 +1,4 @@
-"""Which carried summaries a model writes again."""
+"""Which carried summaries and sentences a model writes again."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, Method, Staleness
-from leanrag_engine.hierarchy.changes.carrying import Lineage, PreviousBuild, carry_summaries
-from leanrag_engine.hierarchy.relations import LayerStep
+from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Method, Relation, Staleness
+from leanrag_engine.hierarchy.changes.carrying import (
+    CarriedSentences,
+    Lineage,
+    PreviousBuild,
+    carry_sentences,
+    carry_summaries,
+)
+from leanrag_engine.hierarchy.relations import LayerStep, count_pairs
 
 
 def make_entity(id_: str, layer: int = 0, parent: str | None = None) -> Entity:
@@ -49,3 +55,83 @@ def test_a_summary_is_written_again_for_what_came_changed_or_moved_away_but_not_
     found = carry_summaries(step, Lineage(MEMBERS, [False] * 8), [cluster, None], previous)
     assert found.kept[0].description == cluster.description
     assert (0 in found.due) is due
+
+
+def test_what_a_deletion_cut_from_members_alone_has_no_summary_written_again() -> None:
+    cluster = replace(make_entity("c", layer=1), stale=Staleness(cut=8))
+    previous = PreviousBuild(Hierarchy((Graph(tuple(MEMBERS), ()), Graph((cluster,), ()))), frozenset())
+    lower = Graph(tuple(MEMBERS), ())
+    labels = np.zeros(8, dtype=np.intp)
+    found = carry_summaries(
+        LayerStep(lower, labels, lower, labels), Lineage(MEMBERS, [False] * 8), [cluster], previous
+    )
+    assert found.kept[0].stale == Staleness(cut=8)
+    assert not found.due
+
+
+# --- sentences on two clusters --------------------------------------------------------------
+
+
+def relate(first: str, second: str, text: str, chunk: str) -> Relation:
+    evidence = (Evidence(0, len(text), chunk),)
+    return Relation(
+        f"{first}{second}", first, second, description=text, chunk_ids=(chunk,), evidence=evidence
+    )
+
+
+SENTENCE = "The keepers sell honey to the bakers."
+WRITTEN = Relation(
+    "r",
+    "c0",
+    "c1",
+    layer=1,
+    description=SENTENCE,
+    method=Method.MODEL,
+    strength=3,
+    support=3,
+    evidence=(Evidence(0, len(SENTENCE), "k0"),),
+)
+
+
+def carry(
+    now: tuple[Relation, ...], labels: list[int], origins: list[str | None], chunks: frozenset[str]
+) -> CarriedSentences:
+    """Carry ``SENTENCE``, written of two clusters of three members each, over to the clusters of ``labels``."""
+    names = [make_entity(f"e{number}", parent=f"c{number // 3}") for number in range(6)]
+    old = tuple(
+        relate(f"e{number}", f"e{number + 3}", "They sell honey to bakers.", "k0") for number in range(3)
+    )
+    clusters = [make_entity(id_, layer=1) for id_ in ("c0", "c1")]
+    previous = PreviousBuild(
+        Hierarchy((Graph(tuple(names), old), Graph(tuple(clusters), (WRITTEN,)))), chunks
+    )
+    lower = Graph(tuple(names), now)
+    places = np.array(labels, dtype=np.intp)
+    step = LayerStep(lower, places, lower, places)
+    known = {each.id: each for each in clusters}
+    return carry_sentences(
+        step, count_pairs(step), [known[id_] if id_ else None for id_ in origins], previous
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "cited"),
+    [("They sell honey to bakers.", ["k9"]), ("They sell honey to smiths.", [])],
+    ids=["it is still said", "a word is said no longer"],
+)
+def test_a_sentence_whose_chunks_are_gone_stays_only_where_what_lies_beneath_still_says_it(
+    text: str, cited: list[str]
+) -> None:
+    now = tuple(relate(f"e{number}", f"e{number + 3}", text, "k9") for number in range(3))
+    found = carry(now, [0, 0, 0, 1, 1, 1], ["c0", "c1"], frozenset(["k9"]))
+    assert [each.chunk_id for kept in found.kept.values() for each in kept.evidence] == cited
+    assert {kept.description for kept in found.kept.values()} == ({SENTENCE} if cited else set())
+
+
+def test_where_a_cluster_is_divided_the_part_with_most_of_the_relations_keeps_the_sentence() -> None:
+    now = tuple(relate(f"e{number}", f"e{number + 3}", "They sell honey.", "k0") for number in range(3))
+    # The first member stays where it was; the others, with two of three relations, are a new cluster.
+    found = carry(now, [0, 2, 2, 1, 1, 1], ["c0", "c1", None], frozenset(["k0"]))
+    assert {number: kept.description for number, kept in found.kept.items()} == {0: SENTENCE, 1: SENTENCE}
+    assert found.kept[1].stale == Staleness(left=1)
+    assert not found.due

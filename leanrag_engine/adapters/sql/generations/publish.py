@@ -421,4 +421,5 @@ def _evidence(item: Entity | Relation) -> str:
 
 
 def _staleness(item: Entity | Relation) -> str:
-    return as_json([] if item.stale is None else [item.stale.joined, item.stale.left, item.stale.changed])
+    stale = item.stale
+    return as_json([] if stale is None else [stale.joined, stale.left, stale.changed, stale.cut])

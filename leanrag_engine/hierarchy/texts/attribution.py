@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -9,8 +10,7 @@ from leanrag_engine.core.graphs.support import cut_description
 from leanrag_engine.core.model import Entity, Evidence, Relation
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, words
-
-from .prompt_lines import names_entity, origin
+from leanrag_engine.core.text.scripts import has_cjk
 
 
 class ChunkFinder:
@@ -33,7 +33,11 @@ class ChunkFinder:
         greatest share of its words; else, for a text in other words or another language, those of the best relations
         and members.
         """
-        return self._of_named_relations(text) or self._of_similar_sentences(text) or self._of_the_best()
+        return self.supporting(text) or self._of_the_best()
+
+    def supporting(self, text: str) -> tuple[str, ...]:
+        """Return as :meth:`chunks` does, but none for a text that shares no name or word with what lies beneath."""
+        return self._of_named_relations(text) or self._of_similar_sentences(text)
 
     def evidence(self, text: str) -> tuple[Evidence, ...]:
         """Return the chunks behind each sentence of ``text``."""
@@ -94,3 +98,32 @@ class ChunkFinder:
 
 def _content_words(text: str) -> frozenset[str]:
     return frozenset(words(text)) - STOPWORDS
+
+
+def best_first(relations: Iterable[Relation]) -> list[Relation]:
+    """Sort by support, weight and id, so that the order does not depend on the source of the relations."""
+    return sorted(relations, key=lambda each: (-each.support, -each.weight, each.id))
+
+
+def origin(item: Entity | Relation) -> str:
+    """Return the id of the chunk that best describes an entity or relation; "" if none is known."""
+    if item.evidence:
+        return item.evidence[0].chunk_id
+    return item.chunk_ids[0] if item.chunk_ids else ""
+
+
+def names_entity(name: str, text: str) -> bool:
+    """Return whether ``name`` occurs in ``text`` as a whole word, ignoring case."""
+    return _contains_name(name.casefold(), text.casefold())
+
+
+def names_exactly(name: str, text: str) -> bool:
+    """Return whether ``name`` occurs in ``text`` as a whole word, with its capitals: Will is not will."""
+    return _contains_name(name, text)
+
+
+def _contains_name(name: str, text: str, *, shortest: int = 2) -> bool:
+    # A name of one character occurs in many words that do not mean it.
+    if len(name) < shortest or name not in text:
+        return False
+    return has_cjk(name) or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
