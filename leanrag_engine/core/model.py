@@ -414,7 +414,7 @@ class TypeProposal:
 
     @property
     def ref(self) -> str:
-        """By which a user adopts or refuses it: ``entity:vessel``."""
+        """Return the reference by which a user adopts or refuses it: ``entity:vessel``."""
         return f"{self.kind}:{self.name}"
 
 

@@ -439,7 +439,7 @@ class DocumentStore(Protocol):
         collection has now, in reading order.
 
         ``due`` limits them to those that the next build should have a model read: what it has not seen yet, and what a
-        model was asked to read in vain.
+        model failed to read.
         """
         ...
 

@@ -60,7 +60,7 @@ class _Surroundings:
 
     def agrees(self, other: _Surroundings) -> bool:
         if self.small or other.small:
-            return self.small == other.small  # a wall is not *The Wall*, whoever speaks of both
+            return self.small == other.small  # a wall is not *The Wall*
         if not self.telling.isdisjoint(other.telling):
             return True
         shared = len(self.common & other.common)

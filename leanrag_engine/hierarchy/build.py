@@ -338,7 +338,7 @@ def _draft_layer(
     context: _BuildContext, stack: _LayerStack, step: LayerStep, kept: Mapping[int, Entity]
 ) -> _DraftLayer:
     """Return the layer above ``step.lower``: aggregated entities and the relations between them. The clusters of
-    ``kept`` have the texts of these entities, and relations between clusters that are not touched those of before."""
+    ``kept`` have the texts of these entities; relations between untouched clusters keep their texts."""
     assert stack.phrases is not None
     total = int(step.labels.max()) + 1
     layer = f"layer {step.lower.entities[0].layer + 1}"

@@ -108,8 +108,8 @@ class ModelWork:
 class TaskKind:
     """A kind of task: its instructions and the form of an answer.
 
-    ``item`` is the JSON schema of one answer, an object: agents are held to all of it (``item_schema.find_faults``),
-    models, which are read with tolerance, get it without its limits. ``room`` are the output tokens of one answer. Spending is summed by
+    ``item`` is the JSON schema of one answer, an object: answers of agents are checked by all of it
+    (``item_schema.find_faults``); models get it without its limits, as their answers are read with tolerance. ``room`` are the output tokens of one answer. Spending is summed by
     ``step``. ``other_form`` parses replies without JSON, if another form is allowed; it returns the answers in the
     order of the tasks.
     """

@@ -303,7 +303,7 @@ class Jobs:
 
     async def _start(self, job: Job) -> None:
         self._running[job.id] = JobProgress()
-        # From a worker thread: the portal's own loop, on which work beside the jobs submits some, may not ask it.
+        # From a worker thread: the portal cannot be called from its own event loop, where repairs submit jobs.
         await anyio.to_thread.run_sync(self._open_portal().start_task_soon, self._run, job)
 
     def _open_portal(self) -> BlockingPortal:

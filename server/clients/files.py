@@ -182,7 +182,7 @@ def apply_change(plan: ConfigChange) -> Path | None:
 
 
 def back_up(file: Path, content: bytes) -> Path:
-    """Copy the file beside itself, under the first free number; an existing equal backup is used instead."""
+    """Create a numbered backup in the same folder; an existing equal backup is used instead."""
     number = 1
     while (backup := file.with_name(f"{file.name}.bak{number}")).exists():
         if backup.read_bytes() == content:

@@ -223,7 +223,7 @@ async def health(_: Request) -> Response:
 
 
 async def describe(_: Request) -> Response:
-    """Tell a person or program that comes by what this is, without a word about what is indexed."""
+    """Describe the server at ``/`` without revealing what is indexed."""
     return JSONResponse(
         {
             "name": "leanrag-mcp",

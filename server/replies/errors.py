@@ -122,7 +122,7 @@ def unknown_tool(name: str, offered: Collection[str]) -> str:
 
 def missing_right(name: str, right: str) -> str:
     """Return what is said of a tool that the caller has no right to."""
-    return f"Your token may not call {name}: that needs the right {right}. Whoever runs the server grants it."
+    return f"Your token may not call {name}: that needs the right {right}. Ask the administrator of the server for it."
 
 
 def unknown_arguments(tool: str, given: Iterable[str], known: list[str], only_collection: str = "") -> str:

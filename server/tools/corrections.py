@@ -41,7 +41,7 @@ class CorrectionTools:
         undo: Undo = False,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, CorrectionsReply]:
-        """Make what `entity` means in these places another entity, `name`. Otherwise as merge_entities."""
+        """Treat `entity` in these places as a separate entity, `name`. Otherwise as merge_entities."""
         engine = await self._engine.get()
         named = await self._engine.choose(collection)
         if undo:

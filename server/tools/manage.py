@@ -62,7 +62,7 @@ class ManageTools:
         *,
         context: Context[None, object],
     ) -> Annotated[CallToolResult, IngestReply]:
-        """Add or update documents: files and folders by `path` (text, HTML, PDF, DOCX, code, …; ignore files hold), or `text`; then build. A bad document fails alone."""
+        """Add or update documents: files and folders by `path` (text, HTML, PDF, DOCX, code, …; .gitignore holds), or `text`; then build. A bad document fails alone."""
         started = anyio.current_time()
         if any(each.path for each in documents) and not self._engine.may("admin"):
             raise InvalidInput(
@@ -132,7 +132,7 @@ Next: build_hierarchy."""
     async def cancel_job(
         self, job_id: JobId, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, JobReply]:
-        """Stop a job. Finished work is kept; the same call continues it."""
+        """Stop a job. Finished work is kept; the same ingest or build resumes it."""
         engine = await self._engine.get()
         job = await engine.cancel_job(
             job_id, collection=await self._engine.collection_of_job(job_id, collection)

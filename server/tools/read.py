@@ -63,9 +63,7 @@ class ReadTools:
             ),
         ] = [],
         entities: Annotated[Strings, Field(description="Names or refs to start from", max_length=50)] = [],
-        seen: Annotated[
-            Strings, Field(description="Marks read before: not shown again", max_length=1000)
-        ] = [],
+        seen: Annotated[Strings, Field(description="Citations already read", max_length=1000)] = [],
         mode: Annotated[
             Literal["lca", "local", "global", "naive"],
             Field(
@@ -73,7 +71,7 @@ class ReadTools:
             ),
         ] = "lca",
         ranking: Annotated[
-            Literal["spread", "fused", "paper"], Field(description="others: for comparison")
+            Literal["spread", "fused", "paper"], Field(description="Others: for evaluation")
         ] = "spread",
         seeds: Annotated[int, Field(ge=1, le=100, description="Entities to start from")] = 5,
         top_k: Annotated[int, Field(ge=1, le=100, description="Most passages")] = 10,
@@ -151,7 +149,7 @@ tool takes for names."""
     async def get_entity_ancestors(
         self,
         entity: EntityName,
-        max_layers: Annotated[int, Field(ge=0)] = 0,
+        max_layers: Annotated[int, Field(ge=0, description="0: all")] = 0,
         hops: Annotated[int, Field(ge=0, le=3)] = 0,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, AncestorsReply]:
@@ -208,7 +206,7 @@ below; `support`: base relations beneath."""
         document: Annotated[str, Field(description="Instead: id, title or d3")] = "",
         section: Annotated[str, Field(description="One of its headings")] = "",
         entity: Annotated[str, Field(description="Instead: name or ref; A — B: their relation")] = "",
-        query: Annotated[str, Field(description="Best first")] = "",
+        query: Annotated[str, Field(description="Ranks them")] = "",
         token_budget: Annotated[int, Field(ge=200, le=20_000)] = 4000,
         limit: Limit = 100,
         cursor: Cursor = "",

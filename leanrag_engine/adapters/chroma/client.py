@@ -83,7 +83,7 @@ class ChromaFolder:
         try:
             found = self.calls.get_collection(space, *PLACE)
         except Exception as problem:
-            from chromadb.errors import NotFoundError  # noqa: PLC0415 - already imported by whoever raised it
+            from chromadb.errors import NotFoundError  # noqa: PLC0415 - already imported where it was raised
 
             if isinstance(problem, NotFoundError):
                 return None

@@ -311,7 +311,7 @@ def accept_heuristic(connection: Connection, name: str) -> None:
 
 
 def count_asked(connection: Connection, name: str) -> int:
-    """Return the number of chunks that a model was asked to read in vain."""
+    """Return the number of chunks that a model failed to read."""
     here = chunks.c.collection == collection_rows.number_of(connection, name)
     wanted = select(func.count()).where(here, chunks.c.reading == ReadingState.ASKED.value)
     return int(connection.execute(wanted).scalar_one())

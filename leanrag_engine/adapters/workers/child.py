@@ -47,7 +47,7 @@ def _answer(request: bytes) -> bytes:
 
 
 def ignore_message(message: str) -> None:
-    """Drop what the work says: it is shown only where it runs in the process that asked for it."""
+    """Discard messages of the work: only work in the calling process shows them."""
     del message
 
 

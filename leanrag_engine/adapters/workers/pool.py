@@ -38,7 +38,8 @@ class ProcessPool:
         self._idle: list[_Worker] = []
 
     async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
-        """Return what ``work`` returns, or raise what it raises; ``say`` stays here, and what it is told there is lost.
+        """Return what ``work`` returns, or raise what it raises; ``say`` is not sent to the
+        worker process, whose messages are discarded.
 
         ``work`` is a function of a module, ``value`` and the result can be pickled. If the call is cancelled, the process ends.
         """

@@ -1,1 +1,1 @@
-"""What holds of any graph or layer, whoever reads or writes it: whether layers fit together, and what supports their texts."""
+"""Checks and helpers for any graph or layer: whether layers fit together, and what supports their texts."""

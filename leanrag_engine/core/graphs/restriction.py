@@ -1,7 +1,7 @@
 """What remains of entities, relations and summaries when only some of their chunks count.
 
-A query's filters exclude chunks for one answer; a deletion removes them until the next build. In both cases no text
-may remain into which an excluded chunk may have flowed. All functions are pure.
+A query's filters exclude chunks for one answer; a deletion removes them until the next build. In both cases every
+text is removed that may rest on an excluded chunk. All functions are pure.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _quote_sentences(description: str, chunk_ids: Sequence[str], chunks: Mapping
 def reduce_entity(
     entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk], extracts: Iterable[Extract]
 ) -> Entity | None:
-    """Return a layer-0 entity as if only ``chunks`` existed; None if none of them bears one of its names.
+    """Return a layer-0 entity as if only ``chunks`` existed; None if none of them mentions the entity.
 
     ``chunk_ids`` are those of its chunks that remain, ``extracts`` what was read from them.
     """

@@ -60,7 +60,7 @@ def is_japanese(text: str) -> bool:
 def is_mostly_latin(texts: Sequence[str]) -> bool:
     """Return whether most words of ``texts`` are in Latin letters; texts without words count as such.
 
-    Of many texts a sample is read. Chinese and Japanese have no spaces: two characters count as one word.
+    A sample is read if there are many texts. Chinese and Japanese have no spaces: two characters count as one word.
     """
     sample = 2000
     latin = other = 0.0

@@ -22,7 +22,7 @@ class _ProseMeasures:
     fewest: int = 1_000
     """Characters; a shorter text says too little about its kind."""
     long_line: int = 500
-    """Characters of a line that nobody wrote by hand, unless it is a paragraph."""
+    """Characters from which on a line counts as machine-made, unless it is a paragraph."""
     spaces: float = 0.1
     """Least share of white space in a text of long lines. Prose has 0.15 and more, minified code 0.02."""
     letters: float = 0.45

@@ -1,6 +1,6 @@
 """Check what a model or an agent extracts from one passage.
 
-Of a model's answer the usable part is kept; it is refused only without any. An agent's answer has the form of the
+The usable part of a model's answer is kept; it is refused only if no part is usable. An agent's answer has the form of the
 published schema and is refused, with the path of each fault, if any part cannot be used: the agent can correct it. A
 name that shares no word with the passage was invented or translated.
 """
@@ -323,7 +323,7 @@ def _find_name_fault(name: str, type_: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """Without case and accents."""
+    """Return the text in lower case, without accents."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text).casefold()

@@ -41,7 +41,7 @@ DEFAULT_ADOPTION = AdoptionOptions()
 def conform(
     extracts: Sequence[Extract], schema: ExtractionSchema, options: AdoptionOptions = DEFAULT_ADOPTION
 ) -> tuple[list[Extract], SchemaEffects]:
-    """Return the extracts with types of the schema and adopted ones alone, and what was adopted and kept apart.
+    """Return the extracts with only the types of the schema and adopted ones, and what was adopted and kept apart.
 
     Heuristic extracts keep all entities: their types are mapped to the schema's where they are known, else left as they
     are. A relation goes with its ends; one without a type, from a reading without a schema, stays.
@@ -76,7 +76,7 @@ def _find_proposals(
     proposals = []
     for (kind, name), found in chunks.items():
         confident = sum(each >= options.confidence for each in found.values())
-        # ``concept`` stands for an entity whose type nobody gave.
+        # ``concept`` stands for an entity without a given type.
         enough = confident >= options.chunks and name != UNKNOWN
         adopted = schema.decisions.get(f"{kind}:{name}", enough)
         proposals.append(TypeProposal(kind, name, len(found), confident, adopted))

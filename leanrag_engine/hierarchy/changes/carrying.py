@@ -37,8 +37,8 @@ class CarryingOptions:
     on, in 3 of 5 from 0.4 on and in 7 of 9 from 0.3 on (tests/programs/benchmarks/growth.py)."""
     due: float = 0.2
     """Share of the members with a change from which on a model writes a text again. One member more among twenty changes
-    little of what a summary says, and a call for each such cluster would make a small update as dear as a rebuild. What
-    is gone does not count: the sentences that rested on it went with it, and the rest says what it said. Changes add up
+    little of what a summary says, and a call for each such cluster would make a small update as expensive as a rebuild. What
+    is gone does not count: the sentences that rested on it went with it, and the other sentences are unchanged. Changes add up
     until the text is written again, so that none stays stale for ever."""
 
 

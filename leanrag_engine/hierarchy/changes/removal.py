@@ -129,7 +129,7 @@ class _ChunksBeneath:
 def _rebuild_layers(
     hierarchy: Hierarchy, base: Graph, touched: set[str], remaining: RemainingChunks
 ) -> Hierarchy:
-    """All layers over what is left of G0; ``touched`` are the entities that are gone or changed."""
+    """Return all layers above the remaining G0; ``touched`` are the entities that are gone or changed."""
     layers = [base]
     foremost: dict[str, list[Entity]] = {each.id: [each] for each in base.entities}
     lifted = {each.id: each.id for each in hierarchy.layers[0].entities}
@@ -200,7 +200,7 @@ def _reduce_cluster(
 
 
 def _drop_missing_parents(layer: Graph, above: Collection[str]) -> Graph:
-    """Without the second-best parents that are gone."""
+    """Remove second-best parents that no longer exist."""
     entities = tuple(
         each
         if each.second_parent_id is None or each.second_parent_id in above

@@ -54,10 +54,10 @@ def search_cycles_rarely() -> Iterator[None]:
 
 @contextmanager
 def hold_cycle_search(report: ProgressReport) -> Iterator[ProgressReport]:
-    """Hold Python's cycle search within the context, and yield ``report`` wrapped so that a long hold ends with the next
+    """Pause Python's search for reference cycles within the context, and yield ``report`` wrapped so that a long hold ends with the next
     report after ``LONGEST_HOLD``.
 
-    Of an update of 30,000 entities even the rare search took a tenth.
+    Even the rarer search took a tenth of an update of 30,000 entities.
     """
     ends, held = time.monotonic() + LONGEST_HOLD, True
     with _search.lock:

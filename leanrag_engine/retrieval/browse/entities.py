@@ -32,7 +32,7 @@ SEARCH_DEPTH = 200
 
 
 async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
-    """Return the entity of any layer that has this ref or bears this name; one whose alias it is comes second.
+    """Return the entity of any layer that has this ref or name; one that has it as an alias comes second.
 
     Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name.
     """

@@ -26,7 +26,7 @@ from .support import SupportedSentence, find_support
 
 @dataclass(frozen=True, slots=True)
 class SourcePage:
-    """One page of chunks, the number of all, and what was asked for in vain, each with its reason.
+    """One page of chunks, the number of all, and requests that found nothing, each with its reason.
 
     ``sentences`` of an entity or relation come before the chunks: those on this page; ``stated`` is the number of all.
     Where chunks follow one another in a document, what they share is left out of the later one, and a chunk that

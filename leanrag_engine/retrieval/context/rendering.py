@@ -163,7 +163,7 @@ def describe_line(evidence: RankedWindow | Statement) -> ContextLine:
 
 
 def format_counts(numbers: Mapping[str, int]) -> str:
-    """Such as "3 excerpts, 1 summary"; what is 0 is not said."""
+    """Return counts such as "3 excerpts, 1 summary", without those that are 0."""
     return ", ".join(f"{number} {_plural(noun, number)}" for noun, number in numbers.items() if number)
 
 

@@ -57,7 +57,7 @@ async def _ground_seeds(run: QueryRun, seeds: Sequence[Seed]) -> list[Seed]:
 
 
 def _ranking_input(run: QueryRun, found: SearchHits, seeds: Sequence[Seed]) -> ranking.RankingInput:
-    """One text with those of the seeds that are its own; the seeds that the query names are every text's."""
+    """Return a text of the query with its own seeds and those that the query names."""
     own = {hit.id: hit.score for hit in found.rank_entities(2 * walk_seeds(run.query))}
     hits = [
         Hit(seed.entity.id, own.get(seed.entity.id, seed.score))

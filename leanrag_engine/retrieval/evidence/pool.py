@@ -78,7 +78,7 @@ async def value_statements(
 ) -> list[Statement]:
     """Return what a model or agent wrote about the subgraph, valued like windows that stand alone; unsorted.
 
-    In mode ``global`` summaries count whoever made them, and come first. Without sources everything counts.
+    In mode ``global`` summaries count whether or not a model wrote them, and come first. Without sources everything counts.
     """
     query, options = run.query, run.query.relevance_options
     names = {node.id: node.name for node in graph.path}

@@ -49,7 +49,7 @@ class SearchHits:
         return 1.0 - best[0].score if best else 1.0
 
     def without_keywords(self) -> SearchHits:
-        """Return what search by meaning alone gave; names are matched outright all the same."""
+        """Return only the hits of search by meaning, and names that the text holds word for word."""
         return replace(self, keyword_windows=(), keyword_entities=(), keyword_facts=())
 
     def rank_entities(self, limit: int, *, paper: bool = False) -> list[Hit]:

@@ -182,7 +182,7 @@ def _explain(
 def _count_characters(text: str, enough: int) -> int:
     """Return the length of a text without links and tags, runs of spaces and bullets counted once.
 
-    Of a text that has ``enough`` in any case, some number not below it: counting is dear and most windows are prose.
+    The result may be any number from ``enough`` on once that is reached: exact counts are expensive and most windows are prose.
     """
     least = 0
     for line in text.split("\n"):  # what matches ends on its line

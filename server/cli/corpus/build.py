@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
 
 KEPT = (
-    "Readers see the hierarchy of before until a build is finished; replies of the model are kept and not paid for twice."
+    "Readers see the previous hierarchy until a build is finished; replies of the model are kept and not paid for twice."
     " The same command builds again."
 )
 """What Ctrl-C leaves of a build."""

@@ -29,7 +29,7 @@ EXIT_PARTIAL = 3
 """Exit code: some of the documents failed. 1: all failed; 2: wrong arguments."""
 
 KEPT = (
-    "Documents that were finished are kept; readers see the hierarchy of before until a build is finished."
+    "Documents that were finished are kept; readers see the previous hierarchy until a build is finished."
     " The same command goes on from there."
 )
 """What Ctrl-C leaves of an ingest or sync: each document is stored in a transaction of its own."""

@@ -16,7 +16,7 @@ from .endings import end
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
 
-KEPT = "Readers see the hierarchy of before. The same command rolls back again."
+KEPT = "Readers see the same hierarchy as before. The same command rolls back again."
 """What Ctrl-C leaves of a rollback: it is published in one transaction."""
 
 

@@ -33,9 +33,7 @@ def result_lines(kind: str, collection: str, result: JobFigures) -> list[str]:
 
 def build_lines(collection: str, result: JobFigures) -> list[str]:
     layers = layers_line([LayerCard(**each) for each in result["layers"]])
-    how = (
-        "Everything was clustered anew" if result["mode"] == "rebuild" else "The clusters of before were kept"
-    )
+    how = "Everything was clustered anew" if result["mode"] == "rebuild" else "Existing clusters were kept"
     lines = [
         f"Generation {result['generation']} of collection {collection} is published: {layers}.",
         f"{how} (mode {result['mode']}): {result['reason']}.",

@@ -36,7 +36,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
     assert ran.stdout == ""
     opening, stopped = ran.stderr.split("\nStopped. ")
     assert opening.startswith(f"Opening the collection default in {tmp_path / 'data'}")
-    assert "hierarchy of before" in stopped
+    assert "the previous hierarchy" in stopped
     assert "The same command" in stopped
 
 
@@ -170,7 +170,7 @@ def test_building_reindexing_rolling_back_and_forgetting_end_in_sentences(tmp_pa
     assert "Deleted 1 document with 1 passage and everything that only they support." in forgotten
     assert "Next: leanrag build" in forgotten
     # The hierarchy without it is what the next build keeps.
-    assert "The clusters of before were kept (mode update): " in run("build")
+    assert "Existing clusters were kept (mode update): " in run("build")
 
 
 def test_of_many_files_the_replaced_one_is_listed_and_the_others_are_counted(tmp_path: Path) -> None:

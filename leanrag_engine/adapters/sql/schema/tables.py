@@ -138,7 +138,7 @@ store = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("vector_version", Integer, nullable=False),
-    # Never changes: what a process keeps beside a shared database bears this name.
+    # Never changes: local files that belong to a shared database are named after it.
     Column("identity", _TEXT, nullable=False),
 )
 

@@ -32,7 +32,7 @@ __all__ = [
 Row = Mapping[str, Any]
 
 MOST_BYTES = 1 << 30
-"""Of one file. What is larger would not fit into memory beside what is made of it."""
+"""The largest file that is read. A larger one and the objects read from it would not fit into memory together."""
 
 SURPLUS = "\0"
 """The column of fields beyond the header: no file can have one of this name."""
@@ -60,7 +60,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path, remarks: Remarks) -> str:
-    """Return the text of a file in whatever encoding. Raises ``InvalidInput`` if it is none, or as ``read_bytes``."""
+    """Return the text of a file of any encoding. Raises ``InvalidInput`` if it is not text, or as ``read_bytes``."""
     text, metadata = decode(read_bytes(path), str(path))
     if metadata:
         remarks.add("files in another encoding than UTF-8", path.name)
@@ -68,7 +68,7 @@ def read_text(path: Path, remarks: Remarks) -> str:
 
 
 def read_json(path: Path, remarks: Remarks) -> Any:
-    """Return the content of a JSON file. Raises ``InvalidInput`` if it is none."""
+    """Return the content of a JSON file. Raises ``InvalidInput`` if it is not JSON."""
     return _parse(read_text(path, remarks), path)
 
 
@@ -83,7 +83,7 @@ def _parse(text: str, path: Path) -> Any:
 
 
 def read_json_lines(path: Path, remarks: Remarks) -> list[Row]:
-    """Return the objects of a file with one on each line, or of a JSON array. Lines that are none are counted."""
+    """Return the objects of a file with one on each line, or of a JSON array. Other lines are counted."""
     text = read_text(path, remarks)
     if text.lstrip().startswith("["):
         numbered: Iterator[tuple[int, Any]] = enumerate(_parse(text, path), 1)
