@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import sys
 import zipfile
@@ -21,6 +22,7 @@ from pptx.util import Inches
 
 from leanrag_engine.core.errors import DocumentUnreadable, FormatUnsupported
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, Page
+from leanrag_engine.documents import formats, readers
 from leanrag_engine.documents.loading import load
 
 
@@ -325,3 +327,16 @@ def test_an_archive_with_damaged_parts_is_refused(
 def test_an_archive_made_to_fill_the_memory_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(DocumentUnreadable, match="unpacks from"):
         read(tmp_path, name, zipped(a_xml="0" * 120_000_000))
+
+
+def test_every_reader_is_that_of_a_format() -> None:
+    folder = Path(readers.__file__).parent
+    found = {
+        f"{'.'.join(path.relative_to(folder).with_suffix('').parts)}:{name}"
+        for path in folder.rglob("*.py")
+        for name in re.findall(
+            r"^def (read_\w+)\(data: bytes, name: str\) -> Reading:", path.read_text(), re.MULTILINE
+        )
+    }
+    assert found
+    assert found == set(re.findall(r'_import_later\("([\w.]+:\w+)"\)', Path(formats.__file__).read_text()))
