@@ -136,7 +136,7 @@ async def open_workers(settings: Settings, size: int) -> AsyncIterator[Workers]:
 
 
 def embedder_source(settings: Settings) -> EmbedderSource:
-    """Where the embedder of the settings comes from. No model is loaded or looked for yet."""
+    """Return where the embedder of the settings comes from. No model is loaded or looked for yet."""
     # Each way pays for its own libraries.
     name = settings.embedder
     if name == "fitted":

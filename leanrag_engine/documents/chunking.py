@@ -446,7 +446,7 @@ class _Packer:
         self._fresh = cut - start
 
     def _fit_overlap(self, tokens: int) -> None:
-        """Where the window is all overlap, drop its first sentences until ``tokens`` more fit."""
+        """Drop the first sentences of a window that is all overlap until ``tokens`` more fit."""
         while self._window and len(self._window) == self._fresh and self._tokens + tokens > self._limit:
             starts = (at for at, piece in enumerate(self._window) if at and piece.border in _OVERLAP_STARTS)
             self._drop(next(starts, len(self._window)))

@@ -99,7 +99,7 @@ def read_file_text(path: Path) -> str:
 
 
 def _looks_like_lines(text: str) -> bool:
-    """Whether the first line is a JSON object by itself."""
+    """Return whether the first line is a JSON object by itself."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     try:
         return isinstance(json.loads(first), dict)

@@ -408,7 +408,7 @@ def _is_noun(key: str) -> bool:
 
 
 def is_acronym(alias: str, entity: ExtractedEntity) -> bool:
-    """Whether ``alias`` is one word of 2 to 8 signs, mostly capitals, that the initials of the name or of another alias spell."""
+    """Return whether ``alias`` is one word of 2 to 8 signs, mostly capitals, that the initials of the name or of another alias spell."""
     letters = [letter.lower() for letter in alias.removesuffix("s") if letter.isalpha()]
     if len(alias) not in range(2, 9) or sum(letter.isupper() for letter in alias) < 2 or " " in alias:  # noqa: PLR2004
         return False
@@ -420,7 +420,7 @@ def is_acronym(alias: str, entity: ExtractedEntity) -> bool:
 
 
 def _spells(letters: Sequence[str], initials: Sequence[str]) -> bool:
-    """Whether ``letters`` are the initials, up to half of which (those of small words) may be left out."""
+    """Return whether ``letters`` are the initials, up to half of which (those of small words) may be left out."""
     rest = iter(initials)
     return (
         letters[0] == initials[0]

@@ -905,7 +905,7 @@ def select_fitting(found: Iterable[str], limit: int) -> list[str]:
 
 
 def _is_complete(sentence: str) -> bool:
-    """Whether a text ends as a sentence or a turn of a chat does."""
+    """Return whether a text ends as a sentence or a turn of a chat does."""
     return ends_sentence(sentence) or find_turn(sentence) is not None
 
 

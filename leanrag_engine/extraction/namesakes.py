@@ -227,7 +227,7 @@ def _contexts(
 
 
 def _is_telling(key: str) -> bool:
-    """Whether a name hardly means two things: several words, a first name, or no word of the language."""
+    """Return whether a name hardly means two things: several words, a first name, or no word of the language."""
     if " " in key:
         return True
     return key not in known.HONORIFICS and (key in known.FIRST_NAMES or not parts_of_speech(key))

@@ -40,7 +40,7 @@ class ChunkScope:
         return self.allowed is None or chunk_id in self.allowed
 
     def mask(self, chunk_ids: NDArray[np.bytes_]) -> NDArray[np.bool_] | None:
-        """Which of ``chunk_ids`` are allowed; None: all of them."""
+        """Return which of ``chunk_ids`` are allowed; None: all of them."""
         if self.allowed is None:
             return None
         return np.isin(chunk_ids, np.array(sorted(self.allowed), dtype=np.bytes_))
@@ -50,11 +50,11 @@ class ChunkScope:
         return tuple(id_ for id_ in chunk_ids if self.allows(id_))
 
     def supports(self, item: Entity | Relation) -> bool:
-        """Whether an allowed chunk supports an entity or relation of layer 0."""
+        """Return whether an allowed chunk supports an entity or relation of layer 0."""
         return self.allowed is None or any(map(self.allows, item.chunk_ids))
 
     def covers(self, item: Entity | Relation) -> bool:
-        """Whether every chunk behind an entity or relation of layer 0 is allowed."""
+        """Return whether every chunk behind an entity or relation of layer 0 is allowed."""
         return self.allowed is None or (bool(item.chunk_ids) and all(map(self.allows, item.chunk_ids)))
 
 

@@ -143,7 +143,7 @@ class HttpSettings(BaseSettings):
     @field_validator("http_allowed_hosts", "http_allowed_origins", "http_oauth_scopes", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
-        """In the environment, names are separated by commas."""
+        """Split names, which in the environment are separated by commas."""
         return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
     @field_validator("http_allowed_hosts")

@@ -98,7 +98,7 @@ class SqlDocumentStore:
         chunks: Sequence[Chunk],
         extracts: Sequence[Extract],
     ) -> Document:
-        """Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
+        """Do as the port says. Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
         (stored,) = await self.put_all(collection, [ReadDocument(document, chunks, extracts)])
         return stored
 
@@ -212,7 +212,7 @@ class SqlDocumentStore:
         record: BuildRecord,
         publication: Publication,
     ) -> Generation | None:
-        """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
+        """Do as the port says. Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
         remaining = None
         if hierarchy is not None:
             ready = partial(
@@ -253,7 +253,7 @@ class SqlGenerationStore:
         previous: PublishedLayers | None = None,
         report: ProgressReport = ignore_progress,
     ) -> Generation:
-        """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together, ``StoreUnusable`` if the ``previous``
+        """Do as the port says. Also raises ``InvalidInput`` if the hierarchy's layers do not fit together, ``StoreUnusable`` if the ``previous``
         ones are no longer the published ones."""
         shared = None
         if previous is not None:

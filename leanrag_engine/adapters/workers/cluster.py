@@ -56,7 +56,7 @@ class DaskCluster:
         return cls(client, address, sum(threads.values()))
 
     async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
-        """As :meth:`.pool.ProcessPool.run`; a task that was begun before it was cancelled goes on to its end.
+        """Do as :meth:`.pool.ProcessPool.run`; a task that was begun before it was cancelled goes on to its end.
 
         Dask gives the work of a worker that dies to another one three times, and waits for one if there is none.
         """

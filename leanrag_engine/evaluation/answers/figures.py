@@ -188,7 +188,7 @@ def overview(results: Sequence[JudgedQuestion], strategy: str) -> Overview:
 
 
 def holds(text: str, answers: Sequence[str]) -> bool:
-    """Whether ``text`` contains one of ``answers`` as whole words, regardless of case and punctuation."""
+    """Return whether ``text`` contains one of ``answers`` as whole words, regardless of case and punctuation."""
     words = f" {_words(text)} "
     return any(f" {_words(each)} " in words for each in answers if _words(each))
 

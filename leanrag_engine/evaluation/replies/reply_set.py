@@ -31,7 +31,7 @@ class NeededFact:
     patterns: tuple[re.Pattern[str], ...]
 
     def is_in(self, text: str) -> bool:
-        """Whether ``text`` states the fact, whatever its case and white space."""
+        """Return whether ``text`` states the fact, whatever its case and white space."""
         line = " ".join(text.split())
         return any(pattern.search(line) for pattern in self.patterns)
 

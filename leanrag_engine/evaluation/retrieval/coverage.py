@@ -22,7 +22,7 @@ _VERDICTS = frozenset(["yes", "no"])
 
 
 def holds_passage(context: str, text: str, answers: Iterable[str]) -> bool:
-    """Whether ``context`` holds the passage ``text`` as evidence for a question with these ``answers``."""
+    """Return whether ``context`` holds the passage ``text`` as evidence for a question with these ``answers``."""
     shown = plain(context)
     if plain(text) in shown:
         return True
@@ -44,7 +44,7 @@ def plain_sentences(text: str) -> list[str]:
 
 
 def holds_answer(sentence: str, answers: Iterable[str]) -> bool:
-    """Whether the sentence has one of the answers as whole words, regardless of case and punctuation."""
+    """Return whether the sentence has one of the answers as whole words, regardless of case and punctuation."""
     words = _bare(sentence)
     return any(
         f" {wanted} " in f" {words} " or (has_cjk(wanted) and wanted in words)

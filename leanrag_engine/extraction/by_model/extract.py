@@ -149,7 +149,7 @@ def extraction_groups(chunks: Sequence[Chunk], batch: int) -> Iterator[Sequence[
 
 
 def _apart(one: Chunk, other: Chunk) -> bool:
-    """Whether ``other`` is certainly not the next chunk after ``one``."""
+    """Return whether ``other`` is certainly not the next chunk after ``one``."""
     if one.document_id == other.document_id:
         return other.number != one.number + 1
     return other.number != 1 or other.place[0] - one.place[0] > 1

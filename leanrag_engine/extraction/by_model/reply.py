@@ -277,7 +277,7 @@ def _with_short_form(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_short_form(name: str) -> bool:
-    """Whether ``name`` is one short word with at least two capitals or digits: WTO, GMMs, COVID-19."""
+    """Return whether ``name`` is one short word with at least two capitals or digits: WTO, GMMs, COVID-19."""
     return (
         _SHORT_FORM.fullmatch(name) is not None and sum(sign.isupper() or sign.isdigit() for sign in name) > 1
     )
@@ -294,7 +294,7 @@ class _PassageWords:
         self._starts = {word[: self._START] for word in re.findall(r"\w+", self._text)}
 
     def holds(self, name: str) -> bool:
-        """Whether the passage has a word of the name, or two adjacent characters of a Chinese or Japanese one."""
+        """Return whether the passage has a word of the name, or two adjacent characters of a Chinese or Japanese one."""
         folded = _fold(name)
         if folded in self._text:
             return True

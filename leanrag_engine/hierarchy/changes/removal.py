@@ -90,7 +90,7 @@ def _reduce_relation(relation: Relation, remaining: RemainingChunks) -> Relation
 
 
 def _find_changes(before: Iterable[Entity | Relation], after: Iterable[Entity | Relation]) -> set[str]:
-    """Ids of what is gone or not the same any more."""
+    """Return the ids of what was removed or changed."""
     left = {each.id: each for each in after}
     return {each.id for each in before if left.get(each.id) is not each}
 
@@ -213,7 +213,7 @@ def _drop_missing_parents(layer: Graph, above: Collection[str]) -> Graph:
 def _recount_relations(
     old: Graph, below: Graph, touched: Mapping[str, _ChunksBeneath], remaining: RemainingChunks
 ) -> list[Relation]:
-    """Inter-cluster relations that a relation below still joins, with their figures counted again; of the ``touched``
+    """Return inter-cluster relations that a relation below still joins, with their figures counted again; of the ``touched``
     clusters those that are written stay unless their sentence rested on a deleted chunk."""
     parents = {each.id: each.parent_id or "" for each in below.entities}
     strength: Counter[Pair] = Counter()

@@ -44,7 +44,7 @@ def join_quotes(quotes: Sequence[Quote]) -> tuple[str, tuple[Evidence, ...]]:
 
 
 def end_sentence(text: str) -> str:
-    """With a full stop, unless it ends with a mark of its own."""
+    """Return the text with a full stop, unless it ends with a mark of its own."""
     bare = text.rstrip(_CLOSING)
     return text if ends_sentence(text) or bare.endswith((":", ";", "；", "：")) else f"{text}."
 

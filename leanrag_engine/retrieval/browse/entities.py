@@ -62,7 +62,7 @@ async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
 
 
 async def _nearest(index: IndexSnapshot, name: str) -> list[Entity]:
-    """Entities of similar name, then those that a keyword search finds."""
+    """Return entities of similar name, then those that a keyword search finds."""
     number = index.generation.number
     similar = await index.generations.similar_entities(number, name, CANDIDATES - 2)
     hits = await index.generations.search_entities(number, name, CANDIDATES)
@@ -87,7 +87,7 @@ def _hint(entity: Entity, parents: Mapping[str, str]) -> str:
 
 
 async def complete_names(index: IndexSnapshot, text: str, aggregated: bool, limit: int) -> list[str]:
-    """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``; if there is none, those that
+    """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``; if there is none, those that
     look like it."""
     wanted = clean(text).strip()
     number = index.generation.number
@@ -104,7 +104,7 @@ async def complete_names(index: IndexSnapshot, text: str, aggregated: bool, limi
 async def search_entities(
     index: IndexSnapshot, query: str, layer: int | None, offset: int, limit: int
 ) -> tuple[list[Seed], int]:
-    """One page of the entities of one layer (None: all) by name, meaning and keyword, and how many there are.
+    """Return one page of the entities of one layer (None: all) by name, meaning and keyword, and how many there are.
 
     Each search looks ``SEARCH_DEPTH`` deep, and by meaning only from half the best similarity on. Scores lie in 0–1.
     """
@@ -254,7 +254,7 @@ async def inter_cluster_relations(
     offset: int,
     limit: int,
 ) -> tuple[list[Relation], int]:
-    """One page of the relations of ``view_cluster`` (None: of all) in ``layer`` (None: all above 0), strongest first, and the total."""
+    """Return one page of the relations of ``view_cluster`` (None: of all) in ``layer`` (None: all above 0), strongest first, and the total."""
     check_page(offset, limit)
     if cluster is not None:
         _check_aggregated(cluster)

@@ -174,7 +174,7 @@ def _plural(noun: str, number: int) -> str:
 
 
 def format_omissions(left: Iterable[RankedWindow | Statement]) -> str:
-    """One line on the evidence that did not fit; "" if all of it did."""
+    """Return one line on the evidence that did not fit; "" if all of it did."""
     counts: dict[str, int] = {EXCERPT: 0}
     for each in left:
         kind = EXCERPT if isinstance(each, RankedWindow) else each.kind

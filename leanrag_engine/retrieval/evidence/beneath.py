@@ -15,7 +15,7 @@ Beneath = Mapping[str, Sequence[Entity]]
 
 
 async def find_bearers(run: QueryRun, graph: Subgraph) -> dict[str, tuple[Entity, ...]]:
-    """For each cluster on the paths the seeds beneath it, or where it is itself a seed, some of its entities."""
+    """Return for each cluster on the paths the seeds beneath it, or where it is itself a seed, some of its entities."""
     found = subgraph.seeds_beneath(graph.seeds, graph.path)
     base = {id_: tuple(each for each in seeds if each.layer == 0) for id_, seeds in found.items()}
     for seed in graph.seeds:
@@ -27,7 +27,7 @@ async def find_bearers(run: QueryRun, graph: Subgraph) -> dict[str, tuple[Entity
 
 
 async def sample_clusters(run: QueryRun, nodes: Iterable[Entity]) -> dict[str, tuple[Entity, ...]]:
-    """For each cluster some layer-0 entities beneath it that are in scope."""
+    """Return for each cluster some layer-0 entities beneath it that are in scope."""
     found = {}
     for node in nodes:
         if node.layer > 0:

@@ -14,7 +14,7 @@ from .run import QueryRun
 async def load_citations(
     run: QueryRun, graph: Subgraph, beneath: Beneath, sources: Sequence[RankedChunk]
 ) -> LineCitations:
-    """For each node and relation the passages that its words were taken from; where that is not known those that
+    """Return for each node and relation the passages that its words were taken from; where that is not known those that
     support it: ranked ones first, then in reading order."""
     most = run.query.evidence_options.support
     place = {ranked.chunk.id: number for number, ranked in enumerate(sources)}

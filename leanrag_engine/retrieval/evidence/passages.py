@@ -23,7 +23,7 @@ from .seeds import walk_seeds
 
 
 def order_plain(run: QueryRun, found: SearchHits) -> list[Hit]:
-    """Dense and keyword ranks fused; for ``paper``, whose NaiveRAG is dense, the dense rank alone."""
+    """Return dense and keyword ranks fused; for ``paper``, whose NaiveRAG is dense, the dense rank alone."""
     if run.query.ranking == Ranking.PAPER and found.dense_chunks:
         return list(found.dense_chunks)
     return fuse([[hit.id for hit in found.dense_chunks], [hit.id for hit in found.keyword_chunks]])
@@ -43,7 +43,7 @@ async def rank_passages(run: QueryRun, found: Sequence[SearchHits], seeds: Seque
 
 
 async def _ground_seeds(run: QueryRun, seeds: Sequence[Seed]) -> list[Seed]:
-    """Seeds of layer 0 as they are in scope; a cluster is stood for by entities beneath it."""
+    """Return seeds of layer 0 as they are in scope; a cluster is stood for by entities beneath it."""
     below = await sample_clusters(run, [seed.entity for seed in seeds])
     plain = [
         each for seed in seeds for each in (seed.entity, *below.get(seed.entity.id, ())) if each.layer == 0

@@ -75,7 +75,7 @@ def _restrict_group(group: Group, remaining: Mapping[str, Entity]) -> Group:
 
 
 async def _is_whole(run: QueryRun, node: Entity) -> bool:
-    """Whether allowed chunks alone support a node and everything beneath it."""
+    """Return whether allowed chunks alone support a node and everything beneath it."""
     if node.layer == 0:
         return run.scope.covers(node)
     most = run.query.evidence_options.checked_members

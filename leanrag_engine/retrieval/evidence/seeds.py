@@ -50,7 +50,7 @@ async def _resolve_given(run: QueryRun) -> list[Entity]:
 
 
 async def _drop_vanished(run: QueryRun, seeds: list[Seed]) -> list[Seed]:
-    """Without the seeds all of whose passages went since the build."""
+    """Return the seeds without those all of whose passages went since the build."""
     if run.index.state is BuildState.READY:
         return seeds
     most = run.query.evidence_options.checked_chunks
@@ -63,7 +63,7 @@ async def _drop_vanished(run: QueryRun, seeds: list[Seed]) -> list[Seed]:
 
 
 async def find_allowed_beneath(run: QueryRun) -> dict[str, tuple[Entity, ...]]:
-    """For each ancestor of the seeds that the filters allow, those seeds: what may be said of it."""
+    """Return for each ancestor of the seeds that the filters allow, those seeds: what may be said of it."""
     _, seeds = await select_seeds(run)
     nodes = await load_ancestors(run.index, [seed.entity for seed in seeds])
     return subgraph.seeds_beneath(seeds, nodes.values())

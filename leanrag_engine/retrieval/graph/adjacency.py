@@ -72,7 +72,7 @@ class Adjacency:
 
     @classmethod
     def of(cls, layers: Sequence[Graph], chunks: Iterable[Chunk]) -> Self:
-        """From the layers G0 … Gk and the chunks that they were built from. O(n log n)."""
+        """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n)."""
         titles = {chunk.id: name_key(chunk.title) for chunk in chunks}
         chunk_ids = sorted(titles)
         layer_of = {entity.id: number for number, layer in enumerate(layers) for entity in layer.entities}
@@ -112,7 +112,7 @@ class Adjacency:
         return np.where(places < 0, -1, places + len(self.chunk_ids))
 
     def is_known_chunk(self, nodes: Nodes) -> NDArray[np.bool_]:
-        """Which of ``nodes`` are chunks in which the graph knows an entity."""
+        """Return which of ``nodes`` are chunks in which the graph knows an entity."""
         chunks = (nodes >= 0) & (nodes < len(self.chunk_ids))
         return chunks & (self.offsets[nodes] < self.offsets[nodes + 1])
 
@@ -121,7 +121,7 @@ class Adjacency:
         return [str(id_, "ascii") for id_ in self.chunk_ids[nodes].tolist()]
 
     def base_nodes(self, ids: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> Nodes:
-        """As :meth:`entity_nodes`, and −1 also for aggregated entities and those that no ``allowed`` chunk mentions."""
+        """Return as :meth:`entity_nodes` does, and −1 also for aggregated entities and those that no ``allowed`` chunk mentions."""
         nodes = self.entity_nodes(ids)
         if not len(self.layers):
             return nodes
@@ -161,7 +161,7 @@ class Adjacency:
         return self.fact_ends[self.fact_offsets[place] : self.fact_offsets[place + 1]].astype(np.intp)
 
     def existing_facts(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Those of ``hits`` that are facts of this generation."""
+        """Return those of ``hits`` that are facts of this generation."""
         found = list(hits)
         places = _places(self.fact_ids, [hit.id for hit in found])
         return [hit for hit, place in zip(found, places.tolist(), strict=True) if place >= 0]
@@ -248,7 +248,7 @@ def _rows(
 
 
 def _facts(base: Graph, node: Mapping[str, int]) -> dict[str, list[int]]:
-    """For the id of each fact the nodes that it joins, each once."""
+    """Return for the id of each fact the nodes that it joins, each once."""
     first: dict[str, str] = {}
     ends: dict[str, list[int]] = {}
     for relation in base.relations:

@@ -107,7 +107,7 @@ def prefix_of(collection: str) -> str:
 
 
 def key_of(generation: Generation) -> str:
-    """Also by the time of the build: another store in the same folder counts its generations anew."""
+    """Return a key that depends also on the time of the build: another store in the same folder counts its generations anew."""
     made = content_id("", generation.created_at.isoformat())
     return f"{prefix_of(generation.collection)}{generation.number}-{made}"
 

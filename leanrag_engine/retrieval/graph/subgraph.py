@@ -56,7 +56,7 @@ def _group(branch: Branch, nodes: Mapping[str, Entity]) -> Group:
 
 
 def seeds_beneath(seeds: Sequence[Seed], nodes: Iterable[Entity]) -> dict[str, tuple[Entity, ...]]:
-    """For each of ``nodes`` that is a seed or an ancestor of one, the seeds beneath it (itself included), best first."""
+    """Return for each of ``nodes`` that is a seed or an ancestor of one, the seeds beneath it (itself included), best first."""
     parents = {node.id: node.parent_id for node in nodes}
     found: dict[str, list[Entity]] = {}
     for seed in seeds:

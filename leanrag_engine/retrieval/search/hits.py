@@ -288,7 +288,7 @@ def best_chunks(windows: Sequence[Hit]) -> list[Hit]:
 async def rank_by_similarity(
     index: IndexSnapshot, space: str, ids: Sequence[str], vector: Vectors
 ) -> list[Hit]:
-    """Those of ``ids`` that the space holds, by cosine similarity to ``vector``."""
+    """Return those of ``ids`` that the space holds, by cosine similarity to ``vector``."""
     rows = await index.vectors.fetch(space, ids)
     return best_first({id_: float(rows[id_] @ vector) for id_ in ids if id_ in rows})
 

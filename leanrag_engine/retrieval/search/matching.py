@@ -27,7 +27,7 @@ class QueryWords:
         self.count = len(terms)
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """For each text the sum over the query's words in it, a word counting more the fewer of ``texts`` hold it."""
+        """Return for each text the sum over the query's words in it, a word counting more the fewer of ``texts`` hold it."""
         found = [set(self._pattern.findall(text.casefold())) for text in texts]
         holders = Counter(word for words in found for word in words)
         weight = {word: math.log1p(len(texts) / count) for word, count in holders.items()}

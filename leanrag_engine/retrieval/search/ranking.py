@@ -24,7 +24,7 @@ from .seeds import best_first, fuse
 
 
 def seed_counts(seeds: Sequence[Entity]) -> dict[str, int]:
-    """For each chunk, the number of seeds in it; chunks in order of first appearance."""
+    """Return for each chunk, the number of seeds in it; chunks in order of first appearance."""
     counts: dict[str, int] = {}
     for seed in seeds:
         for chunk_id in dict.fromkeys(seed.chunk_ids):
@@ -65,7 +65,7 @@ class RankingInput:
 
 
 def rank_by_fusion(searched: RankingInput, seeds: Sequence[Seed]) -> list[Hit]:
-    """Dense rank, keyword rank and the rank by seeds (the sum of the scores of those in a chunk), fused."""
+    """Return dense rank, keyword rank and the rank by seeds (the sum of the scores of those in a chunk), fused."""
     evidence: dict[str, float] = {}
     for seed in seeds:
         for chunk_id in seed.entity.chunk_ids:
@@ -160,7 +160,7 @@ def _insert_unknown(walked: Sequence[Hit], graph: Adjacency, searched: RankingIn
 
 
 def restart_weights(graph: Adjacency, searched: RankingInput, options: RankingOptions) -> dict[int, float]:
-    """Where the walker starts anew: at seeds, at the ends of matching facts, a little at similar passages."""
+    """Return where the walker starts anew: at seeds, at the ends of matching facts, a little at similar passages."""
     found: dict[int, float] = {}
     seeds = graph.entity_nodes([hit.id for hit in searched.seeds]).tolist()
     sharpened = [max(hit.score, 0.0) ** options.sharpness for hit in searched.seeds]
@@ -201,7 +201,7 @@ def _add(found: dict[int, float], scores: Iterable[tuple[int, float]], mass: flo
 
 
 def score_relations(relations: Sequence[Relation], names: Mapping[str, str], text: str) -> dict[str, float]:
-    """How much the ends and the description of each relation share with ``text``; those that share nothing are left out."""
+    """Return how much the ends and the description of each relation share with ``text``; those that share nothing are left out."""
     shared = QueryWords([text]).score([_relation_text(each, names) for each in relations])
     return {each.id: score for each, score in zip(relations, shared, strict=True) if score > 0}
 

@@ -26,7 +26,7 @@ _BRACKETS = f"()[]{{}}<>（）「」『』《》【】{_PUNCTUATION}"
 def fuse(
     rankings: Sequence[Sequence[str]], weights: Sequence[float] | None = None, k: int = RANK_CONSTANT
 ) -> list[Hit]:
-    """Reciprocal rank fusion: each id scores the sum of ``weight / (k + rank)`` over the rankings.
+    """Return reciprocal rank fusion: each id scores the sum of ``weight / (k + rank)`` over the rankings.
 
     Best first; equal scores stay in the order in which the ids first appear.
     """
@@ -38,12 +38,12 @@ def fuse(
 
 
 def best_first(scores: Mapping[str, float]) -> list[Hit]:
-    """Hits by score; equal ones in the mapping's own order."""
+    """Return hits by score; equal ones in the mapping's own order."""
     return sorted((Hit(id_, score) for id_, score in scores.items()), key=lambda hit: -hit.score)
 
 
 def unite(rankings: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
-    """One list of several, taken in turns so that each has its share; an id keeps its best score."""
+    """Return one list of several, taken in turns so that each has its share; an id keeps its best score."""
     turns: dict[str, float] = {}
     for place in range(max(map(len, rankings), default=0)):
         if len(turns) >= limit:
@@ -74,7 +74,7 @@ class NameSpan:
 
 
 def name_spans(text: str, options: SearchOptions = DEFAULT_SEARCH) -> list[NameSpan]:
-    """Every run of up to ``options.name_length`` words of ``text`` that is more than stopwords, longest first."""
+    """Return every run of up to ``options.name_length`` words of ``text`` that is more than stopwords, longest first."""
     pieces = _name_words(text)[: options.words]
     spans: list[NameSpan] = []
     for length in range(min(options.name_length, len(pieces)), 0, -1):
@@ -124,7 +124,7 @@ def _read_spans(pieces: Sequence[_SpanWord], start: int, cjk_name_length: int) -
 
 
 def match_names(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) -> list[Hit]:
-    """Those of ``entities`` whose name or alias is one of ``spans``, with the weight that the name deserves.
+    """Return those of ``entities`` whose name or alias is one of ``spans``, with the weight that the name deserves.
 
     A name within a longer one that matched does not count ("York" in "New York"), nor does a single plain word. A name
     weighs less the more of the corpus's ``chunks`` mention its bearers, down to a half.
@@ -156,7 +156,7 @@ def _by_key(entities: Iterable[Entity]) -> dict[str, list[Entity]]:
 def name_parts(
     spans: Sequence[NameSpan], entities: Sequence[Entity], options: SearchOptions = DEFAULT_SEARCH
 ) -> list[str]:
-    """Capitalised words of a text that no name of ``entities`` accounts for: they may be parts of names."""
+    """Return capitalised words of a text that no name of ``entities`` accounts for: they may be parts of names."""
     known = _by_key(entities)
     matched = [span for span in spans if span.key in known]
     parts = (
@@ -171,7 +171,7 @@ def name_parts(
 def match_name_part(
     part: str, entities: Sequence[Entity], options: SearchOptions = DEFAULT_SEARCH
 ) -> list[Hit]:
-    """Those of ``entities`` in whose name ``part`` is a word: the better known, the more it is likely to be meant."""
+    """Return those of ``entities`` in whose name ``part`` is a word: the better known, the more it is likely to be meant."""
     bearers = {
         each.id: each.mentions
         for each in entities

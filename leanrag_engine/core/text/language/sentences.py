@@ -139,7 +139,7 @@ _ENDS_SECTION = re.compile(r"\s*?(?:\n[ \t]*\n[ \t]*[-_=*~]{3,}[ \t]*(?:\n|\Z)|\
 
 
 def _closes(text: str, start: int, end: int, before: Piece | None) -> bool:
-    """Whether a line is the last of a text or of what a rule ends, like a signature: it heads nothing. A line that is
+    """Return whether a line is the last of a text or of what a rule ends, like a signature: it heads nothing. A line that is
     marked as a heading, or that follows another, is one."""
     prose = before is not None and before.kind is PieceKind.PROSE
     return prose and not _HEADING.match(text, start) and _ENDS_SECTION.match(text, end) is not None

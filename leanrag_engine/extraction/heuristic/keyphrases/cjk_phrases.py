@@ -109,7 +109,7 @@ class Compounds:
         return (self._language == "ja" and whole) or (self._counts[name] >= _OFTEN and self._holds(units))
 
     def _holds(self, units: Sequence[Unit]) -> bool:
-        """Whether the words form a unit; a verb before or after its object does not."""
+        """Return whether the words form a unit; a verb before or after its object does not."""
         count = self._counts[_join(units)]
         if not any(unit.role in "nplos" for unit in units):
             return count > _OFTEN
@@ -144,7 +144,7 @@ def _person_end(run: Run, first: int) -> int:
 
 
 def _is_institution(units: Sequence[Unit]) -> bool:
-    """Whether the words name a Chinese institution by a place or name before what it is."""
+    """Return whether the words name a Chinese institution by a place or name before what it is."""
     return units[0].role in "plo" and units[-1].text in _INSTITUTIONS
 
 

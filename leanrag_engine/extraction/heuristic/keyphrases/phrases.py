@@ -84,7 +84,7 @@ def _may_open(tokens: Sequence[Token], position: int) -> bool:
 
 
 def _counts(word: str) -> bool:
-    """Whether a word is a number in letters: *fifteen*, *four-and-twenty*."""
+    """Return whether a word is a number in letters: *fifteen*, *four-and-twenty*."""
     return all(part in known.CARDINALS or part == "and" for part in word.split("-"))
 
 
@@ -127,13 +127,13 @@ def _is_content(tokens: Sequence[Token], position: int, shortest: int = 3) -> bo
 
 
 def _is_function_word(word: str) -> bool:
-    """Whether a word is never a part of a term."""
+    """Return whether a word is never a part of a term."""
     adverb = word.endswith("ly") and word not in known.NOT_ADVERBS
     return adverb or word in STOPWORDS or word in known.VERBS or word in known.ADVERBS
 
 
 def _is_plain_verb(word: str, before: str) -> bool:
-    """Whether a word that is no participle is a verb or adverb by the lexicon: always, or mostly and so here."""
+    """Return whether a word that is no participle is a verb or adverb by the lexicon: always, or mostly and so here."""
     letters = parts_of_speech(word)
     if not letters or word.endswith(("ed", "ing")):
         return False
@@ -142,7 +142,7 @@ def _is_plain_verb(word: str, before: str) -> bool:
 
 
 def _is_noun_in_ing(tokens: Sequence[Token], position: int, before: str) -> bool:
-    """Whether a word in -ing is a noun, as in *pattern matching*, not in *by matching patterns*."""
+    """Return whether a word in -ing is a noun, as in *pattern matching*, not in *by matching patterns*."""
     following = tokens[position + 1] if position + 1 < len(tokens) else None
     after = following.lower if following else ""
     if after in known.VERB_RIGHT:
@@ -160,7 +160,7 @@ def _is_noun_in_ing(tokens: Sequence[Token], position: int, before: str) -> bool
 
 
 def _is_verb_here(tokens: Sequence[Token], position: int, usage: WordUsage) -> bool:
-    """Whether a word between two nouns is a verb, as in *function returns the value*."""
+    """Return whether a word between two nouns is a verb, as in *function returns the value*."""
     word = tokens[position].lower
     after = tokens[position + 1].lower if position + 1 < len(tokens) else ""
     if after in known.VERB_RIGHT and not word.endswith(("tion", "ment", "ness", "ity", "ance", "ence", "or")):
@@ -185,7 +185,7 @@ def _trim(tokens: Sequence[Token], first: int, last: int, usage: WordUsage) -> P
 
 
 def _may_close(token: Token, usage: WordUsage) -> bool:
-    """Whether a phrase may end with this word, which is probably a noun."""
+    """Return whether a phrase may end with this word, which is probably a noun."""
     word = token.lower
     letters = parts_of_speech(word) or ("v" if word.endswith(_VERB_ENDINGS) else "n")
     verbal = letters[0] == "v" and word.endswith("ing") and usage.verbs[word] >= usage.nouns[word]
@@ -201,7 +201,7 @@ def _may_close(token: Token, usage: WordUsage) -> bool:
 
 
 def is_compound(tokens: Sequence[Token], first: int, last: int, *, narrative: bool) -> bool:
-    """Whether every word of a phrase but the last is a noun, a participle or unknown, so that it names a kind of thing:
+    """Return whether every word of a phrase but the last is a noun, a participle or unknown, so that it names a kind of thing:
     *lock file*, *compiled wheel*; not *dusky street*. In a narrative a participle only describes: *parting glance*."""
     return all(_names_kind(token.lower, narrative=narrative) for token in tokens[first : last - 1])
 

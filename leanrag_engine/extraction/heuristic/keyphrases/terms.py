@@ -118,7 +118,7 @@ def _salient_singles(
 
 
 def _gathers(key: str, count: int, least: int, spread: Spread, options: HeuristicOptions) -> bool:
-    """Whether a noun is frequent enough for how much its mentions gather in places."""
+    """Return whether a noun is frequent enough for how much its mentions gather in places."""
     residual = spread.residual(key)
     if count >= least:
         return spread.parts < options.parts_of_book or residual >= options.gathering
@@ -126,7 +126,7 @@ def _gathers(key: str, count: int, least: int, spread: Spread, options: Heuristi
 
 
 def _is_noun(word: str, usage: WordUsage) -> bool:
-    """Whether a word is a noun by the lexicon; if that leaves it open, by how the document uses it."""
+    """Return whether a word is a noun by the lexicon; if that leaves it open, by how the document uses it."""
     if word in known.VERBS or word in known.ADVERBS or word in known.GENERIC_ADJECTIVES or word in known.BE:
         return False
     found = parts_of_speech(word)

@@ -26,7 +26,7 @@ _SIGNS = (
 
 
 def is_reference(sentence: Sentence) -> bool:
-    """Whether a sentence without a verb has three signs of an entry of a bibliography; two persons are two signs.
+    """Return whether a sentence without a verb has three signs of an entry of a bibliography; two persons are two signs.
 
     Set by reading, not tuned.
     """
@@ -38,7 +38,7 @@ def is_reference(sentence: Sentence) -> bool:
 
 
 def is_author(mention: Mention) -> bool:
-    """Whether a mention in an entry of a bibliography is a person with initials or a first name, or a title in quotes."""
+    """Return whether a mention in an entry of a bibliography is a person with initials or a first name, or a title in quotes."""
     words = mention.name.split()
     person = len(words) > 1 and (words[0].endswith(".") or words[0].lower() in known.FIRST_NAMES)
     return person or mention.kind is not Kind.NAME

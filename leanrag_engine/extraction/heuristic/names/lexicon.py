@@ -208,7 +208,7 @@ def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:
 
 
 def _is_family(lexicon: Lexicon, surname: str, full: str) -> bool:
-    """Whether a surname is mostly written in the plural: *the Harvilles* are not Fanny Harville."""
+    """Return whether a surname is mostly written in the plural: *the Harvilles* are not Fanny Harville."""
     form, last = lexicon.name(surname), lexicon.name(full).split()[-1]
     return form in {f"{last}s", f"{last}es"}
 

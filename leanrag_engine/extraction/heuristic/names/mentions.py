@@ -144,7 +144,7 @@ class _NameReader:
     # where a name ends
 
     def _opens_event(self, position: int) -> bool:
-        """Whether a year opens the name of an event: *2012 Summer Olympics*, but not *in 1963 Kennedy …*."""
+        """Return whether a year opens the name of an event: *2012 Summer Olympics*, but not *in 1963 Kennedy …*."""
         if self._tokens[position].kind != "n" or not _YEAR.fullmatch(self._tokens[position].text[:4]):
             return False
         end = position + 1
@@ -181,7 +181,7 @@ class _NameReader:
         return int(not self._is_russian_head(end - 1))
 
     def _is_russian_head(self, position: int) -> bool:
-        """Whether a small word is the noun of a name that a Russian adjective opens: *Казанский собор*."""
+        """Return whether a small word is the noun of a name that a Russian adjective opens: *Казанский собор*."""
         word, before = self._at(position), self._at(position - 1)
         return (
             word.kind == "w"
@@ -191,7 +191,7 @@ class _NameReader:
         )
 
     def _is_nickname(self, start: int, position: int) -> bool:
-        """Whether a word in quotes stands within a person's name: *Louis "Louie" Zamperini*."""
+        """Return whether a word in quotes stands within a person's name: *Louis "Louie" Zamperini*."""
         words = [*self._tokens[start : position + 1], self._at(position + 1)]
         return (
             words[-3].kind == words[-1].kind == "c"
@@ -201,7 +201,7 @@ class _NameReader:
         )
 
     def _joins(self, start: int, end: int) -> bool:
-        """Whether the lower-case word at ``end`` joins the capitalised words around it to one name."""
+        """Return whether the lower-case word at ``end`` joins the capitalised words around it to one name."""
         word, last, following = self._tokens[end].lower, self._tokens[end - 1], self._tokens[end + 1]
         if following.lower in known.CALENDAR:
             return False
@@ -214,14 +214,14 @@ class _NameReader:
         )
 
     def _is_body(self, start: int, end: int, joint: str) -> bool:
-        """Whether the name is that of a body, which may be long: *Council for …*, *Department of Health and …*."""
+        """Return whether the name is that of a body, which may be long: *Council for …*, *Department of Health and …*."""
         words = [token.lower for token in self._tokens[start:end]]
         if joint == "and":
             return words[0] in known.BODIES and ("of" in words or "for" in words)
         return joint in {"for", "on"} and words[-1] in known.ORGANISATION_WORDS | known.EVENT_WORDS
 
     def _is_numbered(self, start: int, end: int) -> bool:
-        """Whether a number belongs to the name: *Apollo 11*, *PEP 3107*; not *Figure 2*, *March 12* or a page."""
+        """Return whether a number belongs to the name: *Apollo 11*, *PEP 3107*; not *Figure 2*, *March 12* or a page."""
         last, number = self._tokens[end - 1], self._tokens[end].text
         following = self._at(end + 1)
         if last.lower in known.LABELS or last.lower in known.CALENDAR or following.kind == "c":
@@ -269,7 +269,7 @@ class _NameReader:
             yield Mention(lower_shouted(name), Kind.NAME, start, end)
 
     def _is_shouted_sentence(self, first: int, last: int) -> bool:
-        """Whether words in capitals are said rather than name something: ordinary words, or a last one without content."""
+        """Return whether words in capitals are said rather than name something: ordinary words, or a last one without content."""
         words = [token.lower for token in self._tokens[first:last]]
         return words[-1] in STOPWORDS or all(map(is_english_word, words))
 
@@ -322,11 +322,11 @@ class _NameReader:
         )
 
     def _is_behind_mark(self, token: Token) -> bool:
-        """Whether a word begins a sentence or follows a sign, as a greeting does."""
+        """Return whether a word begins a sentence or follows a sign, as a greeting does."""
         return not self._text[: token.start].rstrip()[-1:].isalnum()
 
     def _is_ordinary(self, token: Token) -> bool:
-        """Whether a capitalised first word is usually lower-case in the document or in the language."""
+        """Return whether a capitalised first word is usually lower-case in the document or in the language."""
         word = token.lower
         if word in known.HONORIFICS or word in known.FIRST_NAMES:
             return False
@@ -361,7 +361,7 @@ class _NameReader:
         return first + (word in known.FORMS_OF_ADDRESS and word not in known.FEMALE_ADDRESS)
 
     def _is_label(self, first: int, last: int) -> bool:
-        """Whether the words announce what follows in brackets: the language in *Winner (Hangul: 위너)*."""
+        """Return whether the words announce what follows in brackets: the language in *Winner (Hangul: 위너)*."""
         start, end = self._tokens[first].start, self._tokens[last - 1].end
         if self._text[end : end + 1] != ":":
             return False
@@ -408,13 +408,13 @@ class _NameReader:
         return not (adjective or honorific) and self._is_evident(word, token, following, initial=initial)
 
     def _is_abbreviated(self, token: Token) -> bool:
-        """Whether a full stop within the sentence follows the word: *Dept. of Statistics*."""
+        """Return whether a full stop within the sentence follows the word: *Dept. of Statistics*."""
         return (
             self._text[token.end : token.end + 1] == "." and self._text[token.end + 1 :].strip(_CLOSING) != ""
         )
 
     def _is_evident(self, word: str, token: Token, following: Token, *, initial: bool) -> bool:
-        """Whether the document's use of a single capitalised word indicates a name.
+        """Return whether the document's use of a single capitalised word indicates a name.
 
         A word that is lower-case four times as often as capitalised is no name (not tuned).
         """
@@ -440,7 +440,7 @@ class _NameReader:
         )
 
     def _is_deliberate(self, lower: str, letters: str, small: int, capital: int) -> bool:
-        """Whether the capital of a word of the language makes it a name: the document writes it small less often."""
+        """Return whether the capital of a word of the language makes it a name: the document writes it small less often."""
         if lower in known.GENERIC_NOUNS:
             # A very wide word must have a capital so often, and so many times more often than not.
             surely = 3
@@ -451,19 +451,19 @@ class _NameReader:
 
 
 def _is_calendar(word: str) -> bool:
-    """Whether a word in lower case is a day, a month or the like, also in the plural."""
+    """Return whether a word in lower case is a day, a month or the like, also in the plural."""
     return word in known.CALENDAR or word.removesuffix("s") in known.CALENDAR
 
 
 def _is_drawn_out(word: str) -> bool:
-    """Whether letters are repeated as in a cry: *AAAAAH*, *Scro-o-o-oge*; not an abbreviation such as *AAAA*."""
+    """Return whether letters are repeated as in a cry: *AAAAAH*, *Scro-o-o-oge*; not an abbreviation such as *AAAA*."""
     letters = word.replace("-", "").lower()
     shortest = 5  # letters; *IIIF* and *www* have fewer
     return _DRAWN_OUT.search(letters) is not None and len(set(letters)) > 1 and len(letters) >= shortest
 
 
 def _is_subject(word: str, token: Token, following: Token) -> bool:
-    """Whether a sentence's first word, seen nowhere else, is a subject or owner: *Belle was …*, *Darwin's …*."""
+    """Return whether a sentence's first word, seen nowhere else, is a subject or owner: *Belle was …*, *Darwin's …*."""
     if token.text != word:
         return not word.endswith(("er", "or", "ist"))
     verb = (

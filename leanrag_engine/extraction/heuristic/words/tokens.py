@@ -102,7 +102,7 @@ def lower_shouted(name: str) -> str:
 
 
 def is_technical(text: str, code_characters: int) -> bool:
-    """Whether ``text`` is about code, so that a single lower-case word in quotes is an identifier."""
+    """Return whether ``text`` is about code, so that a single lower-case word in quotes is an identifier."""
     marks = len(_MARKS_OF_CODE.findall(text))
     return 600 * marks > len(text) or 10 * code_characters > len(text)
 
@@ -203,7 +203,7 @@ def _kind_of_marked_word(word: str, group: str, *, technical: bool) -> str:
 
 
 def _may_be_noun(word: str) -> bool:
-    """Whether a word in lower case is a noun more often than not, or unknown."""
+    """Return whether a word in lower case is a noun more often than not, or unknown."""
     letters = parts_of_speech(word) or parts_of_speech(word.removesuffix("s"))
     return letters[0] == "n" if letters else not word.endswith(("ed", "ing", "ly"))
 

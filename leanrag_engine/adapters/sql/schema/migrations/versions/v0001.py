@@ -169,7 +169,7 @@ def _generations() -> None:
 
 
 def _edition() -> sa.Column[int]:
-    """Everything that a build publishes goes when its edition goes."""
+    """Return the column by which a published row is deleted with its edition."""
     published = sa.ForeignKey("editions.number", ondelete="CASCADE")
     return sa.Column("edition", sa.Integer, published, primary_key=True)
 
