@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 from importlib.metadata import version
 from pkgutil import resolve_name
@@ -115,7 +116,14 @@ def options(
 def main() -> None:
     """Run the console command ``leanrag``."""
     search_cycles_seldom()
-    app()
+    # Registered before any other of ours, and so called after them.
+    leave = QuickExit()
+    atexit.register(leave)
+    try:
+        app()
+    except SystemExit as ended:
+        leave.status = 0 if ended.code is None else ended.code
+        raise
 
 
 def serve_main() -> None:
@@ -124,11 +132,34 @@ def serve_main() -> None:
     main()
 
 
+class QuickExit:
+    """Ends the process with ``status`` when threads and handlers have ended, without taking its memory apart.
+
+    That was a fourteenth of the processor time of ``leanrag query``: the operating system frees memory at once.
+    """
+
+    def __init__(self) -> None:
+        self.status: object = None
+
+    def __call__(self) -> None:
+        """Exit unless the status is not a number or output is not taken, which Python reports."""
+        if not isinstance(self.status, int):
+            return
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                if stream is not None:
+                    stream.flush()
+            except (OSError, ValueError):
+                return
+        os._exit(self.status)
+
+
 def search_cycles_seldom() -> None:
-    """Let Python search the process seldom for unused reference cycles, and not at its end.
+    """Let Python search the process seldom for unused reference cycles.
 
     Imports make some hundred thousand objects that stay: the search through them was a tenth of the processor time of
     ``leanrag status``, and at a fifth of this threshold still 6 % of that of ``leanrag query``.
     """
     gc.set_threshold(50_000, 20, 10)
+    # At the end of the process too, where that is not a quick one.
     atexit.register(gc.freeze)

@@ -54,6 +54,13 @@ def test_a_server_started_by_hand_says_that_it_waits_for_a_client(tmp_path: Path
     assert written == ""
 
 
+def test_a_command_ends_with_its_status_after_all_of_its_output() -> None:
+    shown, wrong = cli("--version"), cli("query")
+    assert (shown.returncode, wrong.returncode) == (0, 2)
+    assert shown.stdout.startswith("leanrag-mcp ")
+    assert "Missing argument" in wrong.stderr
+
+
 async def test_two_servers_on_one_folder_find_what_the_other_wrote(
     serve_over_stdio: Serve, serve_in_process: Serve, tmp_path: Path
 ) -> None:

