@@ -68,6 +68,7 @@ class ChromaFolder:
         # Looked up here first: to ask Chroma for a space that it does not have costs a second, in which it imports
         # the package that defines the error.
         self._names = self.list_names()
+        self._recent: dict[str, Space] = {}
 
     def close(self) -> None:
         # An exception that is still being handled may refer to this object: it must not keep the files open.
@@ -83,12 +84,14 @@ class ChromaFolder:
         try:
             found = self.calls.get_collection(space, *PLACE)
         except Exception as problem:
-            from chromadb.errors import NotFoundError  # noqa: PLC0415 - already imported where it was raised
-
-            if isinstance(problem, NotFoundError):
+            if _is_not_found(problem):
                 return None
             raise
-        return Space(str(found.id), found.metadata["dimension"])
+        place = self._recent[space] = Space(str(found.id), found.metadata["dimension"])
+        return place
+
+    def recall(self, space: str) -> Space | None:
+        return self._recent.get(space)
 
     def create(self, space: str, dimension: int, shards: int = 1) -> Space:
         metadata = {"dimension": dimension}
@@ -97,6 +100,7 @@ class ChromaFolder:
         return Space(str(made.id), dimension, shards)
 
     def drop(self, space: str) -> None:
+        self._recent.pop(space, None)
         self.calls.delete_collection(space, *PLACE)
         self._names.discard(space)
 
@@ -110,7 +114,13 @@ class ChromaFolder:
         self.calls.upsert(space.id, ids, rows.tolist(), None, None, None, *PLACE)
 
     def find_nearest(self, space: Space, query: Vectors, limit: int) -> list[tuple[str, float]]:
-        found = self.calls.query(space.id, None, query.tolist(), limit, None, None, ["distances"], *PLACE)
+        try:
+            found = self.calls.query(space.id, None, query.tolist(), limit, None, None, ["distances"], *PLACE)
+        except Exception as problem:
+            if not _is_not_found(problem):
+                raise
+            self._recent.clear()  # another process has dropped it
+            return []
         return list(zip(found.ids[0], found.distances[0], strict=True))
 
     def fetch(self, space: Space, ids: Sequence[str]) -> tuple[list[str], Vectors]:
@@ -125,6 +135,12 @@ class ChromaFolder:
 
     def count(self, space: Space) -> int:
         return int(self.calls.count(space.id, *PLACE))
+
+
+def _is_not_found(problem: Exception) -> bool:
+    from chromadb.errors import NotFoundError  # noqa: PLC0415 - already imported where it was raised
+
+    return isinstance(problem, NotFoundError)
 
 
 # --- one client for each folder and process ------------------------------------------------

@@ -123,6 +123,9 @@ class ChromaServer:
             held = self._remember(space, found)
         return held
 
+    def recall(self, space: str) -> Space | None:  # noqa: ARG002 - of a folder only: another machine may write to a server
+        return None
+
     def create(self, space: str, dimension: int, shards: int = 1) -> Space:
         with self._reporting_errors():
             answer = self._send("POST", TENANT, {"name": self._name})

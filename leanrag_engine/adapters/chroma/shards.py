@@ -56,6 +56,9 @@ class ShardedClient:
         parts = [first, *(each for each in others if each is not None)]
         return _unite(parts) if len(parts) == first.shards else None
 
+    def recall(self, space: str) -> Space | None:  # noqa: ARG002 - of a folder only: another machine may write to a server
+        return None
+
     def create(self, space: str, dimension: int, shards: int = 0) -> Space:
         """Make a space of ``shards`` collections, by default those of the setting."""
         wanted = shards or self._shards

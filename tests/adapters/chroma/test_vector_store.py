@@ -13,6 +13,8 @@ import anyio
 import numpy as np
 import pytest
 
+from leanrag_engine.adapters.chroma.client import ChromaFolder
+from leanrag_engine.adapters.chroma.index import Index
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
 from leanrag_engine.core.model import Hit, Vectors
@@ -256,6 +258,22 @@ async def test_two_stores_on_one_folder_share_their_data(tmp_path: Path) -> None
 # --- folders that cannot be used -----------------------------------------------------------
 
 
+def test_a_space_that_another_process_has_dropped_or_written_anew_is_searched_as_it_is(
+    tmp_path: Path,
+) -> None:
+    writer = ChromaFolder(tmp_path)
+    stored = make_rows(50)
+    Index(writer).upsert("c1-entities", make_ids(50), stored)
+    reader = ChromaFolder(tmp_path)
+    assert Index(reader).search("c1-entities", stored[:1], 1)[0].id == "e00000"
+    Index(writer).drop("c1-entities")
+    assert Index(reader).search("c1-entities", stored[:1], 1) == []
+    Index(writer).upsert("c1-entities", ["new"], stored[:1])
+    assert Index(reader).search("c1-entities", stored[:1], 1)[0].id == "new"
+    reader.close()
+    writer.close()
+
+
 async def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("not a folder")
@@ -288,6 +306,8 @@ async def test_the_error_for_a_damaged_index_says_that_it_can_be_rebuilt(
 
 WRITE_AND_STOP = """
 from leanrag_engine.adapters.chroma import client as chroma_client
+from leanrag_engine.adapters.chroma.client import ChromaFolder
+from leanrag_engine.adapters.chroma.index import Index
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 
 create = chroma_client.ChromaFolder.create
@@ -334,6 +354,8 @@ async def test_a_space_whose_writer_was_killed_is_unusable_until_it_is_dropped(
 
 
 NOISE = """
+from leanrag_engine.adapters.chroma.client import ChromaFolder
+from leanrag_engine.adapters.chroma.index import Index
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
 
