@@ -6,7 +6,7 @@ A dial is a numeric field of a frozen dataclass of the engine whose name ends in
 ``retrieval`` act on queries: all of them share one build, and the figures are recall, MRR, coverage and tokens of the
 contexts. Options of a build are compared by what their stage makes of the passages, or of the files in ``--documents``:
 how many chunks, extracts, rows of the fitted embedder, entities and relations above G0 differ. Without a difference
-there, no later figure can differ. Options that only a model's work or a search by name reads are left out. Times are
+there, no later figure can differ. Options that only a model's work, an update or a search by name reads are left out. Times are
 not compared. A corpus that does not exercise a dial (no CJK text, no long word) makes it look dead.
 """
 
@@ -52,6 +52,7 @@ STAGES = (
     ("leanrag_engine.extraction.heuristic.", "extracts"),
     ("leanrag_engine.adapters.embedders.fitted", "embedder"),
     ("leanrag_engine.hierarchy.by_model.", ""),
+    ("leanrag_engine.hierarchy.changes.", ""),
     ("leanrag_engine.hierarchy.", "hierarchy"),
 )
 """What reads the options of a module, by the beginning of its name; the first that fits."""
