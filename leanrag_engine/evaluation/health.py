@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations, pairwise
-from typing import Any
 
 import anyio.to_thread
 import numpy as np
@@ -107,7 +106,7 @@ class CollectionHealth:
     redundancy: Mapping[str, ContextRedundancy]
     build: HierarchyHealth | None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return asdict(self)
 
 

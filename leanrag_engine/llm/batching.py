@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -350,7 +350,7 @@ def complete_text(reply: Reply) -> str:
     return text
 
 
-def read_object(text: str, answers: Sequence[str] = ()) -> dict[str, Any]:
+def read_object(text: str, answers: Sequence[str] = ()) -> JsonObject:
     """Return the JSON object in a reply: in a code fence, amid prose, with small faults. Raises ``ReplyUnusable``.
 
     A list whose first object has all the keys ``answers`` is returned as the items of an object.

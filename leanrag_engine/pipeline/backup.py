@@ -11,13 +11,13 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from anyio import to_thread
 
@@ -30,6 +30,22 @@ from leanrag_engine.core.errors import InvalidInput, NotReady, StoreUnusable
 from leanrag_engine.core.ports import LockHolder, Progress, ProgressReport
 
 MANIFEST, VECTORS, STAGING = "backup.json", "vectors", "restoring"
+
+
+class ManifestFile(TypedDict):
+    """Size and hash of one file of a backup."""
+
+    bytes: int
+    sha256: str
+
+
+class Manifest(TypedDict):
+    """What ``backup.json`` holds. ``collections`` has the number of documents of each, ``files`` the paths in the backup."""
+
+    made_by: str
+    created_at: str
+    collections: dict[str, int]
+    files: dict[str, ManifestFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +198,7 @@ def _files_of(folder: Path) -> Iterator[Path]:
     return (each for each in sorted(folder.rglob("*")) if each.is_file())
 
 
-def _seal(folder: Path, manifest: dict[str, Any]) -> None:
+def _seal(folder: Path, manifest: Mapping[str, object]) -> None:
     """Write the manifest with the size and hash of each file."""
     for name in (f"{FILE}-wal", f"{FILE}-shm"):  # what counting left
         (folder / name).unlink(missing_ok=True)
@@ -197,10 +213,10 @@ def _seal(folder: Path, manifest: dict[str, Any]) -> None:
     _sync_folder(folder)
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> Manifest:
     """Read ``backup.json``. Raises ``InvalidInput`` if there is none, or it names files outside the folder."""
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest: Manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         names = [Path(name) for name in manifest["files"]]
     except (OSError, ValueError, KeyError, TypeError):
         names = []
@@ -212,7 +228,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _summarise(folder: Path, manifest: dict[str, Any]) -> Backup:
+def _summarise(folder: Path, manifest: Manifest) -> Backup:
     files = manifest["files"]
     size = sum(entry["bytes"] for entry in files.values())
     return Backup(
@@ -234,7 +250,7 @@ def _copy_files(source: Path, target: Path, report: Callable[[int, int], None]) 
     report(done, total)
 
 
-def _copy_checked(source: Path, target: Path, name: str, entry: dict[str, Any]) -> None:
+def _copy_checked(source: Path, target: Path, name: str, entry: ManifestFile) -> None:
     try:
         found = _copy(source / name, target / name)
     except FileNotFoundError as problem:

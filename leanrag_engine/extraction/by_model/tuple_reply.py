@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from leanrag_engine.core.model import JsonObject
 
@@ -43,7 +42,7 @@ def _empty_answer(text: str) -> list[JsonObject]:
 def _answer(text: str) -> JsonObject:
     """Return the tuples of one answer; {} if there are none."""
     heads = list(_HEAD.finditer(text))
-    answer: dict[str, Any] = {"entities": [], "relations": []}
+    answer: dict[str, list[JsonObject]] = {"entities": [], "relations": []}
     for number, head in enumerate(heads, 1):
         end = heads[number].start() if number < len(heads) else len(text)
         body = _until_end(text[head.end() : end])

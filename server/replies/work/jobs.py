@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ..base import LIMITS, Card, JobStatusName, ReplyModel, count_things, shorten_line
 from ..errors import plain_line
-from .results import describe_remarks, describe_taken, result_lines
+from .results import JobFigures, describe_remarks, describe_taken, result_lines
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, JobState, LeftOut
@@ -293,7 +293,7 @@ class IngestReply(JobProgressReply):
         )
 
 
-def describe_import(result: Mapping[str, Any]) -> str:
+def describe_import(result: JobFigures) -> str:
     """Say in one line what was taken of a graph, and what was left out or changed."""
     remarks = "; ".join(describe_remarks(result))
     return f"{describe_taken(result)} Left out or changed: {remarks}." if remarks else describe_taken(result)
