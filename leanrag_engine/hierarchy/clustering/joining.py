@@ -13,11 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .balancing import SMALLEST, Labels, cluster_means
+from .balancing import SMALLEST, TINY, Labels, cluster_means
 from .links import EdgeList, matrix_rows
-
-_TINY = 1e-9
-"""A gain below this is rounding."""
 
 Rows = NDArray[np.float64]
 
@@ -103,7 +100,7 @@ class _PartitionState:
         for start in range(0, len(rows), block):
             part = slice(start, start + block)
             gains[part] += self._tightness_gains(rows[part], targets[part])
-        good = np.flatnonzero(gains > _TINY)
+        good = np.flatnonzero(gains > TINY)
         order = good[np.lexsort((targets[good], rows[good], -gains[good]))]
         _, first = np.unique(rows[order], return_index=True)
         order = order[np.sort(first)]
@@ -139,7 +136,7 @@ class _PartitionState:
         left, grown = self._sums[source] - vector, self._sums[target] + vector
         norms = np.sqrt(left @ left), np.sqrt(grown @ grown)
         gain = self._worth * related + norms[0] + norms[1] - self._norms[source] - self._norms[target]
-        if gain <= _TINY:
+        if gain <= TINY:
             return False
         self._sums[source], self._sums[target] = left, grown
         self._norms[source], self._norms[target] = norms

@@ -25,14 +25,12 @@ import numpy as np
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.vectors import one_thread, unit_rows
 
-from .balancing import ClusterSizes, Labels, Points, place_lone_members, renumber
+from .balancing import TINY, ClusterSizes, Labels, Points, place_lone_members, renumber
 from .communities import pack_runts
 from .links import EdgeList, Matrix, sum_members
 from .mixture import assign_nearest_means, cluster
 
 _BLOCK = 4096
-_TINY = 1e-9
-"""A difference of scores below this is rounding."""
 
 
 def find_dual_communities(
@@ -155,7 +153,7 @@ class _Communities:
         lengths = np.einsum("ij,ij->i", vectors, vectors)
         squares[everyone, own] += lengths - 2.0 * products[everyone, own]
         products[everyone, own] -= lengths
-        return np.asarray(products / np.sqrt(np.maximum(squares, _TINY)))
+        return np.asarray(products / np.sqrt(np.maximum(squares, TINY)))
 
     def _structure(self, rows: Labels, everyone: Labels, own: Labels, others: Points) -> Points:
         """Return S_r: the Jaccard similarities x / (|a|² + |b|² - x) of neighbourhoods a and mean ones b, where x = a·b.
@@ -170,7 +168,7 @@ class _Communities:
         common[everyone, own] -= ours
         members = np.maximum(others, 1.0)
         common /= members
-        return np.asarray(common / np.maximum(ours[:, None] + theirs / members**2 - common, _TINY))
+        return np.asarray(common / np.maximum(ours[:, None] + theirs / members**2 - common, TINY))
 
 
 def _settle(perceived: Perception, labels: Labels, pulse: Callable[[], None], *, passes: int = 8) -> Labels:
@@ -184,7 +182,7 @@ def _settle(perceived: Perception, labels: Labels, pulse: Callable[[], None], *,
             scores = communities.score(rows)
             best = scores.argmax(axis=1)
             own = scores[np.arange(len(rows)), labels[rows]]
-            better = scores[np.arange(len(rows)), best] > own + _TINY
+            better = scores[np.arange(len(rows)), best] > own + TINY
             moved[rows[better]] = best[better]
         if np.array_equal(moved, labels):
             break

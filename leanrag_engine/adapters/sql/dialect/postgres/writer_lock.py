@@ -21,14 +21,13 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from leanrag_engine.adapters.files.writer_lock import REPORT_SECONDS
 from leanrag_engine.core.ports import LockHolder
 
 from . import failures, server
 from .address import hide_password, parse_address
 
 POLL_SECONDS = 0.25
-REPORT_SECONDS = 0.5
-"""Seconds between two reports of the holder to a waiting task."""
 
 _NOTE = re.compile(r"^SELECT /\* leanrag (\{.*\}) \*/ 1$")
 _HOLDER = text(
