@@ -25,7 +25,6 @@ def upgrade() -> None:
     _chunks()
     _generations()
     _entities()
-    _unsettled_vectors()
     _names()
     _relations()
     _replies()
@@ -213,9 +212,6 @@ def _entities() -> None:
     op.create_index("entities_id", "entities", ["edition", "id", "since"], unique=True)
     op.create_index("entities_parent", "entities", ["edition", "parent_id", "mentions"])
     _index_ended("entities")
-
-
-def _unsettled_vectors() -> None:
     op.create_table(
         "unsettled_vectors",
         sa.Column("space", TEXT, primary_key=True),
