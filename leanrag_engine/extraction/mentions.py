@@ -86,6 +86,11 @@ class MentionIndex:
         keys = np.flatnonzero(self.kept)
         return keys[np.argsort(find_first(self.meanings, len(self.kept))[keys])]
 
+    def keys_by_name(self) -> dict[str, str]:
+        """Return the key of each name."""
+        pairs = zip(self.names, self.name_keys.tolist(), strict=True)
+        return {name: self.keys[key] if key >= 0 else "" for name, key in pairs}
+
     def without_unused(self) -> MentionIndex:
         """Return the index without names and keys that no extract has any more."""
         names = np.zeros(len(self.names), dtype=bool)

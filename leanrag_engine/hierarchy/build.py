@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Literal
 
 import anyio.to_thread
@@ -132,6 +133,7 @@ async def build(
     sources: TextSources | None = None,
     previous: PreviousBuild | None = None,
     mode: BuildMode = "rebuild",
+    name_keys: Mapping[str, str] = MappingProxyType({}),
 ) -> BuiltHierarchy:
     """Build G1 … Gk on ``graph`` (G0).
 
@@ -139,7 +141,7 @@ async def build(
     and gain their ``parent_id`` and runner-up. Texts from ``sources`` replace the heuristic ones.
 
     With a ``previous`` build, written texts are carried over. The ``mode`` "update" also keeps its clusters: new entities
-    join them, and only those past the cap are split. Raises
+    join them, and only those past the cap are split. ``name_keys`` are keys of names, as far as they are known. Raises
     :class:`NotReady` without entities; :class:`InvalidInput` for contradicting sizes, vectors that are not finite or
     a model that rejects every request; and whatever ``progress`` raises.
     """
@@ -148,7 +150,7 @@ async def build(
             "There are no entities to build a hierarchy on.", "Ingest documents that hold text, then build."
         )
     sizes = options.sizes()
-    taken = {name_key(entity.name) for entity in graph.entities}
+    taken = {name_keys.get(each.name) or name_key(each.name) for each in graph.entities}
     context = _BuildContext(
         graph, options, taken, embedder, sources or TextSources(), progress, previous, mode
     )
@@ -382,12 +384,25 @@ def _assign_parents(
         strict=True,
     )
     return tuple(
-        replace(
-            entity,
-            parent_id=ids[parent],
-            second_parent_id=ids[second] if second >= 0 else None,
-            responsibility=own,
-            second_responsibility=runner_up,
-        )
+        _place(entity, ids[parent], ids[second] if second >= 0 else None, own, runner_up)
         for entity, parent, second, own, runner_up in rows
+    )
+
+
+def _place(entity: Entity, parent: str, second: str | None, own: float, runner_up: float) -> Entity:
+    """Return the entity with these parents and responsibilities; the same one if it has them, as most do after an update."""
+    held = (
+        entity.parent_id,
+        entity.second_parent_id,
+        entity.responsibility,
+        entity.second_responsibility,
+    )
+    if held == (parent, second, own, runner_up):
+        return entity
+    return replace(
+        entity,
+        parent_id=parent,
+        second_parent_id=second,
+        responsibility=own,
+        second_responsibility=runner_up,
     )

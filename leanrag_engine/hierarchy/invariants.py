@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.graphs.layers import find_misfit
 from leanrag_engine.core.model import Graph, Hierarchy
 
-Pair = tuple[str, str]
+from .health import parent_places
+
+Places = NDArray[np.intp]
 
 
 def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:
@@ -22,14 +25,16 @@ def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:
     relation of the layer below joins; its strength is the number of these, its support that of the base relations.
     """
     _check_layers(hierarchy, cap)
-    lifted = {entity.id: entity.id for entity in hierarchy.layers[0].entities}
-    base = [(relation.source_id, relation.target_id) for relation in hierarchy.layers[0].relations]
+    base = hierarchy.layers[0]
+    lifted = np.arange(len(base.entities))
     for lower, upper in pairwise(hierarchy.layers):
-        parents = {entity.id: entity.parent_id or "" for entity in lower.entities}
-        lifted = {ground: parents[ancestor] for ground, ancestor in lifted.items()}
+        parents = parent_places(lower.entities, upper.entities)
+        lifted = parents[lifted]
         _check_members(parents, lifted, upper)
-        joined = _count_joining(((one.source_id, one.target_id) for one in lower.relations), parents)
-        _check_relations(upper, joined, _count_joining(base, lifted))
+        count = len(upper.entities)
+        _check_relations(
+            upper, _count_joining(lower.ends, parents, count), _count_joining(base.ends, lifted, count)
+        )
 
 
 def _require(holds: bool, what: str) -> None:
@@ -72,31 +77,34 @@ def _check_layers(hierarchy: Hierarchy, cap: int) -> None:
         _require(not crowded, f"{crowded[:1]} of layer {number} has more than {cap} members")
 
 
-def _check_members(parents: Mapping[str, str], lifted: Mapping[str, str], upper: Graph) -> None:
-    members, mentions = Counter(parents.values()), Counter(lifted.values())
-    for entity in upper.entities:
+def _check_members(parents: Places, lifted: Places, upper: Graph) -> None:
+    count = len(upper.entities)
+    members, mentions = (np.bincount(places, minlength=count).tolist() for places in (parents, lifted))
+    for entity, own, beneath in zip(upper.entities, members, mentions, strict=True):
+        _require(entity.members == own, f"{entity.id} has {own} members, not {entity.members}")
         _require(
-            entity.members == members[entity.id],
-            f"{entity.id} has {members[entity.id]} members, not {entity.members}",
-        )
-        _require(
-            entity.mentions == mentions[entity.id],
-            f"{entity.id} has {mentions[entity.id]} base entities beneath, not {entity.mentions}",
+            entity.mentions == beneath,
+            f"{entity.id} has {beneath} base entities beneath, not {entity.mentions}",
         )
 
 
-def _count_joining(ends: Iterable[Pair], parents: Mapping[str, str]) -> Counter[Pair]:
-    """Count the relations with these ends that join each unordered pair of parents."""
-    pairs = ((parents[source], parents[target]) for source, target in ends)
-    return Counter((min(pair), max(pair)) for pair in pairs if pair[0] != pair[1])
+def _number_pairs(pairs: NDArray[np.intp], count: int) -> Places:
+    """Return one number for each unordered pair of different places below ``count``; others are left out."""
+    ordered = np.sort(pairs, axis=1)
+    return np.asarray((ordered[:, 0] * count + ordered[:, 1])[ordered[:, 0] != ordered[:, 1]], dtype=np.intp)
 
 
-def _check_relations(upper: Graph, joined: Mapping[Pair, int], supported: Mapping[Pair, int]) -> None:
-    seen = set()
-    for relation in upper.relations:
-        pair = (min(relation.source_id, relation.target_id), max(relation.source_id, relation.target_id))
-        seen.add(pair)
-        strength, support = joined.get(pair, 0), supported.get(pair, 0)
+def _count_joining(ends: NDArray[np.intp], parents: Places, count: int) -> tuple[Places, Places]:
+    """Return the pairs of parents that relations with these ends join, as numbers, and how many join each."""
+    numbers, found = np.unique(_number_pairs(parents[ends], count), return_counts=True)
+    return np.asarray(numbers, dtype=np.intp), np.asarray(found, dtype=np.intp)
+
+
+def _check_relations(upper: Graph, joined: tuple[Places, Places], supported: tuple[Places, Places]) -> None:
+    own = _number_pairs(upper.ends, len(upper.entities))
+    _require(len(own) == len(upper.relations), "a relation joins an entity with itself")
+    strengths, supports = (_look_up(own, *each).tolist() for each in (joined, supported))
+    for relation, strength, support in zip(upper.relations, strengths, supports, strict=True):
         _require(
             strength == relation.strength,
             f"{relation.id} rests on {strength} relations, not on {relation.strength}",
@@ -105,5 +113,14 @@ def _check_relations(upper: Graph, joined: Mapping[Pair, int], supported: Mappin
             support == relation.support,
             f"{relation.id} rests on {support} base relations, not on {relation.support}",
         )
-    _require(seen == set(joined), f"{len(set(joined) - seen)} pairs of clusters lack their relation")
-    _require(len(seen) == len(upper.relations), "two relations join the same pair")
+    missing = np.setdiff1d(joined[0], own)
+    _require(not len(missing), f"{len(missing)} pairs of clusters lack their relation")
+    _require(len(np.unique(own)) == len(own), "two relations join the same pair")
+
+
+def _look_up(wanted: Places, numbers: Places, values: Places) -> Places:
+    """Return the value of each wanted number, 0 for those that are not among the sorted ``numbers``."""
+    if not len(numbers):
+        return np.zeros(len(wanted), dtype=np.intp)
+    places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    return np.where(numbers[places] == wanted, values[places], 0)

@@ -174,6 +174,10 @@ def inter_cluster_relations(
         method = Method.HEURISTIC if strength > tau else Method.JOINED
         before = unchanged.get(id_)
         if before is not None and before.method is method:
+            counted = (before.source_id, before.target_id, before.strength, before.support, before.weight)
+            if counted == (near, far, strength, support, weight) and before.stale is None:
+                found.append(before)
+                continue
             text = _CitedText(before.description, before.evidence)
         elif strength > tau:
             text = texts.summary(counts.beneath.relations_of(pair))

@@ -17,7 +17,7 @@ from leanrag_engine.hierarchy.changes.comparing import compare
 
 from .build.embedding_reuse import reuse_vectors
 from .build.publishing import FinishedBuild, publish_build
-from .index import Stores, announce_vector_change, read_hierarchy, restore_embedder
+from .index import Stores, announce_vector_change, read_hierarchy, restore_embedder, texts_of_windows
 
 logger = logging.getLogger(__name__)
 
@@ -49,10 +49,12 @@ async def _publish_copy(
     changes = await anyio.to_thread.run_sync(compare, None, hierarchy)
     reason = f"it was copied from collection {published.collection}"
     chunks = await stores.documents.all_chunks(target.name)
+    windows = texts_of_windows(chunks)
     finished = FinishedBuild(
         hierarchy,
         chunks,
-        await reuse_vectors(stores, published, hierarchy, chunks, embedder),
+        windows,
+        await reuse_vectors(stores, published, hierarchy, windows, embedder),
         await stores.generations.embedder_state(published.number),
         published.revision,
         replace(

@@ -189,8 +189,9 @@ async def _update_vectors(
 ) -> BuildRecord:
     """Delete the vectors of deleted texts, write those of changed ones; return the record of the remainder."""
     spaces = remains.before.record.spaces.by_kind()
-    before = texts_by_kind([*gone, *kept], remains.old.layers)
-    after = texts_by_kind(kept, remains.hierarchy.layers) if remains.hierarchy else {}
+    before = texts_by_kind(texts_of_windows([*gone, *kept]), remains.old.layers)
+    left = texts_of_windows(kept)
+    after = texts_by_kind(left, remains.hierarchy.layers) if remains.hierarchy else {}
     counts = {}
     async with announce_vector_change(stores):
         for kind, space in spaces.items():

@@ -150,16 +150,16 @@ async def read_indexed_texts(
     stores: Stores,
     generation: Generation,
     hierarchy: Hierarchy | None = None,
-    chunks: Sequence[Chunk] | None = None,
-) -> dict[str, list[tuple[str, str]]]:
+    windows: Sequence[tuple[str, str]] | None = None,
+) -> dict[str, Sequence[tuple[str, str]]]:
     """Return the ids and embedded texts of each space of a generation.
 
-    ``hierarchy`` are its layers, ``chunks`` those of its collection, if they are at hand.
+    ``hierarchy`` are its layers, ``windows`` the ids and texts of those of its collection, if they are at hand.
     """
     read = hierarchy or await read_hierarchy(stores, generation)
-    if chunks is None:
-        chunks = await stores.documents.all_chunks(generation.collection)
-    texts = texts_by_kind(chunks, read.layers)
+    if windows is None:
+        windows = texts_of_windows(await stores.documents.all_chunks(generation.collection))
+    texts = texts_by_kind(windows, read.layers)
     return {space: texts[kind] for kind, space in generation.record.spaces.by_kind().items()}
 
 
@@ -176,11 +176,13 @@ async def read_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:
     return Hierarchy(tuple(layers))
 
 
-def texts_by_kind(chunks: Sequence[Chunk], layers: Sequence[Graph]) -> dict[str, list[tuple[str, str]]]:
+def texts_by_kind(
+    windows: Sequence[tuple[str, str]], layers: Sequence[Graph]
+) -> dict[str, Sequence[tuple[str, str]]]:
     """Return what a build embeds, as ids and texts by kind (see :class:`VectorSpaces`)."""
     base, *above = layers
     return {
-        "windows": texts_of_windows(chunks),
+        "windows": windows,
         "entities": texts_of_entities(base.entities),
         "aggregates": texts_of_entities([entity for layer in above for entity in layer.entities]),
         # Heuristic facts are sentences of the windows, which search finds there.

@@ -14,7 +14,7 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
-from leanrag_engine.core.model import Chunk, Generation, Hierarchy, SharedText, Vectors, content_id
+from leanrag_engine.core.model import Generation, Hierarchy, SharedText, Vectors
 from leanrag_engine.core.ports import (
     Embedder,
     Progress,
@@ -27,36 +27,40 @@ from leanrag_engine.pipeline.index import Stores, read_indexed_texts, texts_of_w
 logger = logging.getLogger(__name__)
 
 
+TextKey = str | tuple[str]
+"""A text, in brackets if it is one of several parts."""
+
+
 @dataclass(frozen=True, slots=True)
 class SpaceIndex:
-    """What the rows of one vector space were embedded from: the digest of the text by id, and an id by digest.
+    """What the rows of one vector space were embedded from: the text by id, and an id by text.
 
     ``rows`` are vectors by id that are at hand and need not be fetched.
     """
 
     space: str
-    digests: Mapping[str, str]
-    ids: Mapping[str, str]
+    texts: Mapping[str, TextKey]
+    ids: Mapping[TextKey, str]
     rows: Mapping[str, Vectors] = field(default_factory=dict)
 
     @classmethod
     def of_texts(cls, space: str, texts: Sequence[tuple[str, str]]) -> SpaceIndex:
-        digests = dict(zip((id_ for id_, _ in texts), _digest_all([text for _, text in texts]), strict=True))
-        return cls(space, digests, {digest: id_ for id_, digest in digests.items()})
+        keys = {id_: key_text(text) for id_, text in texts}
+        return cls(space, keys, {key: id_ for id_, key in keys.items()})
 
 
 @dataclass(slots=True)
 class ReusingEmbedder:
     """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not hold.
 
-    ``ahead`` are vectors embedded before they are asked for, by the digest of their text. ``reused`` and ``embedded``
+    ``ahead`` are vectors embedded before they are asked for, by the key of their text. ``reused`` and ``embedded``
     count texts so far.
     """
 
     inner: Embedder
     vectors: VectorStore
     shelves: Sequence[SpaceIndex] = ()
-    ahead: dict[str, Vectors] = field(default_factory=dict)
+    ahead: dict[TextKey, Vectors] = field(default_factory=dict)
     reused: int = 0
     embedded: int = 0
 
@@ -74,21 +78,21 @@ class ReusingEmbedder:
 
     async def embed_ahead(self, texts: Sequence[str], report: ProgressReport) -> None:
         """Embed what the shelves do not hold, and keep it until it is asked for."""
-        digests = await anyio.to_thread.run_sync(_digest_all, texts)
+        keys = list(map(key_text, texts))
         fresh = {
-            digest: text
-            for digest, text in zip(digests, texts, strict=True)
-            if not any(digest in shelf.ids for shelf in self.shelves)
+            key: text
+            for key, text in zip(keys, texts, strict=True)
+            if not any(key in shelf.ids for shelf in self.shelves)
         }
         if fresh:
             self.ahead |= dict(zip(fresh, await self.inner.embed(list(fresh.values()), report), strict=True))
-            self.embedded += sum(digest in fresh for digest in digests)
+            self.embedded += sum(key in fresh for key in keys)
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """See the Protocol."""
-        digests = await anyio.to_thread.run_sync(_digest_all, texts)
-        held = {place: self.ahead[each] for place, each in enumerate(digests) if each in self.ahead}
-        fetched = await self._fetch_unchanged(digests, held, report or ignore_progress)
+        keys = list(map(key_text, texts))
+        held = {place: self.ahead[each] for place, each in enumerate(keys) if each in self.ahead}
+        fetched = await self._fetch_unchanged(keys, held, report or ignore_progress)
         held |= fetched
         fresh = [place for place in range(len(texts)) if place not in held]
         self.reused += len(fetched)
@@ -106,21 +110,21 @@ class ReusingEmbedder:
         return await self.inner.embed_queries(texts)
 
     async def _fetch_unchanged(
-        self, digests: Sequence[str], held: Collection[int], report: ProgressReport
+        self, keys: Sequence[TextKey], held: Collection[int], report: ProgressReport
     ) -> dict[int, Vectors]:
         """Return the vectors of texts that the previous build embedded, by the positions of the texts, but for those
         ``held``."""
         found: dict[int, Vectors] = {}
         for shelf in self.shelves:
             ids = {
-                place: shelf.ids[digest]
-                for place, digest in enumerate(digests)
-                if place not in found and place not in held and digest in shelf.ids
+                place: shelf.ids[key]
+                for place, key in enumerate(keys)
+                if place not in found and place not in held and key in shelf.ids
             }
             found |= {place: shelf.rows[id_] for place, id_ in ids.items() if id_ in shelf.rows}
             # Between two checks whether the work should stop, 5,000 rows take a fraction of a second.
             for places in _portions([place for place in ids if place not in found], 5_000):
-                report(Progress("embed", len(found), len(digests), "fetching what is unchanged"))
+                report(Progress("embed", len(found), len(keys), "fetching what is unchanged"))
                 rows = await self._rows(shelf.space, [ids[place] for place in places])
                 found |= {place: rows[ids[place]] for place in places if ids[place] in rows}
         return found
@@ -138,28 +142,31 @@ async def reuse_vectors(
     stores: Stores,
     before: Generation | None,
     hierarchy: Hierarchy | None,
-    chunks: Sequence[Chunk],
+    windows: Sequence[tuple[str, str]],
     embedder: Embedder,
 ) -> ReusingEmbedder:
     """Return ``embedder``, which reuses the vectors of the build ``before`` if they have the same identity.
 
-    ``hierarchy`` are the layers of that build, ``chunks`` those that its collection has now.
+    ``hierarchy`` are the layers of that build, ``windows`` the ids and texts of those that its collection has now.
     """
     shelves: list[SpaceIndex] = []
     if before is not None and (before.embedder, before.dimension) == (embedder.identity, embedder.dimension):
-        shelves = await index_build(stores, before, hierarchy, chunks)
+        shelves = await index_build(stores, before, hierarchy, windows)
     return ReusingEmbedder(embedder, stores.vectors, shelves)
 
 
 async def index_build(
-    stores: Stores, generation: Generation, hierarchy: Hierarchy | None, chunks: Sequence[Chunk]
+    stores: Stores,
+    generation: Generation,
+    hierarchy: Hierarchy | None,
+    windows: Sequence[tuple[str, str]],
 ) -> list[SpaceIndex]:
     """Return the content of a build's spaces, without the rows of which the text is in doubt.
 
     These are the windows of documents ingested later (for one of which only the title changed, the space may hold the old
     vector or the new one under the same id), and what a build that did not end may have changed.
     """
-    texts = await read_indexed_texts(stores, generation, hierarchy, chunks)
+    texts = await read_indexed_texts(stores, generation, hierarchy, windows)
     pending = await stores.documents.pending_chunks(generation.collection)
     later = {id_ for id_, _ in texts_of_windows(pending)}
     found = []
@@ -183,14 +190,10 @@ async def _read_kept_vectors(
     return dict(zip((each.id for each in hierarchy.layers[0].entities), vectors, strict=True))
 
 
-def digest_text(text: str) -> str:
-    """Return a digest that tells what has equal vectors: a :class:`SharedText` is embedded otherwise than the same words
-    in one piece, such as a window of a document that is called like an entity."""
-    return content_id("s" if isinstance(text, SharedText) else "", text)
-
-
-def _digest_all(texts: Sequence[str]) -> list[str]:
-    return list(map(digest_text, texts))
+def key_text(text: str) -> TextKey:
+    """Return what tells texts with equal vectors: a :class:`SharedText` is embedded otherwise than the same words in one
+    piece, such as a window of a document that is called like an entity."""
+    return (text,) if isinstance(text, SharedText) else text
 
 
 def _portions(places: Sequence[int], size: int) -> list[Sequence[int]]:

@@ -84,13 +84,14 @@ READING, GLEANING = "extract", "glean"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedChunks:
-    """The chunks of a collection, the embedder of their build, and the state that restores it.
+    """The chunks of a collection, the ids and texts of their windows, the embedder of their build, and the state that restores it.
 
     ``latin``: most words of the chunks are in Latin letters; ``previous``: the layers of the published build, None before the
     first; ``unknown``: share of the chunks' words that a fitted embedder of an earlier build lacks.
     """
 
     chunks: Sequence[Chunk]
+    windows: Sequence[tuple[str, str]]
     embedder: ReusingEmbedder
     state: bytes
     latin: bool
@@ -148,6 +149,7 @@ async def build_generation(
         finished = FinishedBuild(
             drafted.built.hierarchy,
             fitted.chunks,
+            fitted.windows,
             fitted.embedder,
             fitted.state,
             found.revision,
@@ -181,7 +183,7 @@ async def read_beside_embedding(
     async def embed() -> None:
         fitted = await fit(stores, collection, beside, stores.embedders, mode)
         done.append(fitted)
-        await fitted.embedder.embed_ahead([text for _, text in texts_of_windows(fitted.chunks)], beside)
+        await fitted.embedder.embed_ahead([text for _, text in fitted.windows], beside)
 
     try:
         async with anyio.create_task_group() as group:
@@ -238,14 +240,15 @@ async def fit(
     """Return the chunks of a collection with the embedder of the published build, if it serves, or a new one."""
     chunks = await stores.documents.all_chunks(collection.name)
     report(Progress("fit", 0, len(chunks)))
-    texts = [text for _, text in texts_of_windows(chunks)]
+    windows = texts_of_windows(chunks)
+    texts = [text for _, text in windows]
     before = collection.generation.embedder if collection.generation else ""
     kept = await keep_embedder(stores, embedders, collection, mode)
     embedder, state = (kept.embedder, kept.state) if kept else await embedders.fit(texts, before)
     latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
     previous = await read_hierarchy(stores, collection.generation) if collection.generation else None
-    reusing = await reuse_vectors(stores, collection.generation, previous, chunks, embedder)
-    return FittedChunks(chunks, reusing, state, latin, previous, kept.unknown if kept else 0.0)
+    reusing = await reuse_vectors(stores, collection.generation, previous, windows, embedder)
+    return FittedChunks(chunks, windows, reusing, state, latin, previous, kept.unknown if kept else 0.0)
 
 
 async def draft(
@@ -278,6 +281,7 @@ async def draft(
     if choice.mode == "update" and before and before.record.health:
         health = before.record.health
         plan = replace(plan, cluster_size=health.cluster_size, cap=health.cluster_cap)
+    known = base.mentions.keys_by_name() if base.mentions else {}
     built = await build(
         base.graph,
         fitted.embedder,
@@ -286,6 +290,7 @@ async def draft(
         sources=sources,
         previous=previous,
         mode=choice.mode,
+        name_keys=known,
     )
     return DraftBuild(built, choice, base.corrections, base.schema, base.mentions)
 

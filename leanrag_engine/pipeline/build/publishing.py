@@ -26,7 +26,7 @@ from .vectors import settle_spaces, write_vectors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinishedBuild:
-    """What is published: layers over ``chunks``, the embedder of their texts and its state.
+    """What is published: layers over ``chunks``, whose ``windows`` are given as ids and texts, the embedder and its state.
 
     ``revision`` is that of the collection which the layers were built from; ``previous`` are the published layers, if there are
     any; the ``record`` lacks what publishing adds, the
@@ -36,6 +36,7 @@ class FinishedBuild:
 
     hierarchy: Hierarchy
     chunks: Sequence[Chunk]
+    windows: Sequence[tuple[str, str]]
     embedder: ReusingEmbedder
     state: bytes
     revision: int
@@ -51,7 +52,7 @@ async def publish_build(
 ) -> Generation:
     """Write the vectors, then switch the collection to the new generation in one transaction."""
     embedder, layers = build.embedder, build.hierarchy.layers
-    texts = texts_by_kind(build.chunks, layers)
+    texts = texts_by_kind(build.windows, layers)
     in_place = build.record.history.mode != "rebuild"
     written = await write_vectors(stores, collection, embedder, texts, build.rows, report, in_place=in_place)
     report(Progress("publish"))
@@ -72,7 +73,8 @@ async def publish_build(
         previous=find_published_layers(collection, build.previous),
         report=report,
     )
-    await stores.adjacencies.keep(generation, layers, build.chunks)
+    known = build.mentions.keys_by_name() if build.mentions else {}
+    await stores.adjacencies.keep(generation, layers, build.chunks, known)
     if "entities" in build.rows:
         await stores.adjacencies.keep_vectors(generation, build.rows["entities"].vectors)
     if build.mentions is not None:

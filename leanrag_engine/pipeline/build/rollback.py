@@ -17,7 +17,7 @@ from leanrag_engine.core.model import Collection, Generation
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.hierarchy.changes.comparing import compare
 from leanrag_engine.pipeline.history import find_restorable
-from leanrag_engine.pipeline.index import Stores, read_hierarchy, restore_embedder
+from leanrag_engine.pipeline.index import Stores, read_hierarchy, restore_embedder, texts_of_windows
 
 from .embedding_reuse import reuse_vectors
 from .publishing import FinishedBuild, publish_build
@@ -48,12 +48,14 @@ async def _publish_again(
     embedder = await restore_embedder(stores, target)
     before = await read_hierarchy(stores, published) if published else None
     chunks = await stores.documents.all_chunks(collection.name)
-    reusing = await reuse_vectors(stores, published, before, chunks, embedder)
+    windows = texts_of_windows(chunks)
+    reusing = await reuse_vectors(stores, published, before, windows, embedder)
     hierarchy = await read_hierarchy(stores, target)
     changes = await anyio.to_thread.run_sync(compare, before, hierarchy)
     finished = FinishedBuild(
         hierarchy,
         chunks,
+        windows,
         reusing,
         await stores.generations.embedder_state(target.number),
         target.revision,

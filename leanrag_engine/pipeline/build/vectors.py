@@ -26,7 +26,7 @@ from leanrag_engine.pipeline.index import (
     write_space,
 )
 
-from .embedding_reuse import ReusingEmbedder, SpaceIndex, digest_text
+from .embedding_reuse import ReusingEmbedder, SpaceIndex, key_text
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ async def _plan_change(
         return [
             place
             for place, (id_, text) in enumerate(texts)
-            if id_ not in present or shelf.digests.get(id_) != digest_text(text)
+            if id_ not in present or shelf.texts.get(id_) != key_text(text)
         ]
 
     changed = await anyio.to_thread.run_sync(find_changed)

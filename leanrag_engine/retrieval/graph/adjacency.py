@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -71,14 +72,24 @@ class Adjacency:
     fact_ends: NDArray[np.int32]
 
     @classmethod
-    def of(cls, layers: Sequence[Graph], chunks: Iterable[Chunk]) -> Self:
-        """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n)."""
-        titles = {chunk.id: name_key(chunk.title) for chunk in chunks}
+    def of(
+        cls,
+        layers: Sequence[Graph],
+        chunks: Iterable[Chunk],
+        name_keys: Mapping[str, str] = MappingProxyType({}),
+    ) -> Self:
+        """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n).
+
+        ``name_keys`` are keys of names, as far as they are known: making one takes longer than anything else here.
+        """
+        titles = {chunk.id: chunk.title for chunk in chunks}
+        keys = {title: name_key(title) for title in titles.values()}
+        titles = {id_: keys[title] for id_, title in titles.items()}
         chunk_ids = sorted(titles)
         layer_of = {entity.id: number for number, layer in enumerate(layers) for entity in layer.entities}
         entity_ids = sorted(layer_of)
         node = {id_: number for number, id_ in enumerate(chain(chunk_ids, entity_ids))}
-        rows = _rows(_edges(layers, titles, node), len(node))
+        rows = _rows(_edges(layers, titles, node, name_keys), len(node))
         facts = _facts(layers[0], node) if layers else {}
         return cls(
             _ids(chunk_ids),
@@ -179,11 +190,16 @@ def _places(ids: Ids, wanted: Sequence[str]) -> Nodes:
     return np.where(ids[places] == keys, places, -1)
 
 
-def _edges(layers: Sequence[Graph], titles: Mapping[str, str], node: Mapping[str, int]) -> Edges:
-    found = [_mentions((), titles, node)]
+def _edges(
+    layers: Sequence[Graph],
+    titles: Mapping[str, str],
+    node: Mapping[str, int],
+    name_keys: Mapping[str, str],
+) -> Edges:
+    found = [_mentions((), titles, node, name_keys)]
     for number, layer in enumerate(layers):
         own = np.array([node[entity.id] for entity in layer.entities], dtype=np.int32)
-        found.append(_mentions(layer.entities, titles, node))
+        found.append(_mentions(layer.entities, titles, node, name_keys))
         found.append(
             _parent_edges(own, [(each.parent_id, each.responsibility) for each in layer.entities], node)
         )
@@ -200,13 +216,18 @@ def _edges(layers: Sequence[Graph], titles: Mapping[str, str], node: Mapping[str
     return Edges(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def _mentions(entities: Sequence[Entity], titles: Mapping[str, str], node: Mapping[str, int]) -> Edges:
+def _mentions(
+    entities: Sequence[Entity],
+    titles: Mapping[str, str],
+    node: Mapping[str, int],
+    name_keys: Mapping[str, str],
+) -> Edges:
     near: list[int] = []
     far: list[int] = []
     kinds: list[int] = []
     for entity in entities:
         if entity.chunk_ids:
-            own, key = node[entity.id], name_key(entity.name)
+            own, key = node[entity.id], name_keys.get(entity.name) or name_key(entity.name)
             for chunk_id in dict.fromkeys(entity.chunk_ids):
                 if chunk_id in titles:
                     near.append(own)

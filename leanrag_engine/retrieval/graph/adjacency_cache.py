@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -45,9 +46,15 @@ class AdjacencyCache:
             self._hold(generation, held)
         return held
 
-    async def keep(self, generation: Generation, layers: Sequence[Graph], chunks: Iterable[Chunk]) -> None:
-        """Make and keep the adjacency of what was just published, so that no query has to."""
-        made = await run_blocking(Adjacency.of, layers, list(chunks))
+    async def keep(
+        self,
+        generation: Generation,
+        layers: Sequence[Graph],
+        chunks: Iterable[Chunk],
+        name_keys: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Make and keep the adjacency of what was just published, so that no query has to; see :meth:`Adjacency.of`."""
+        made = await run_blocking(Adjacency.of, layers, list(chunks), name_keys)
         self._hold(generation, made)
         await self._arrays.save(key_of(generation), made.arrays())
 
