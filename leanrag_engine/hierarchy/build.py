@@ -191,9 +191,15 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
         summaries = await in_thread(carry_summaries, step, stack.lineage, origins, context.previous)
         stack.touched = await in_thread(_lift_touched, step, stack.touched, context.previous)
     if stack.phrases is None:
-        context.progress(Progress("name", 0, len(context.base.entities)))
+
+        def note(done: int) -> None:
+            context.progress(Progress("name", done, len(context.base.entities)))
+
+        note(0)
         scales = _choose_examples(stack.ancestors, summaries.kept) if context.mode == "update" else None
-        stack.phrases = await in_thread(find_phrases, context.base, context.options.summaries.texts, scales)
+        stack.phrases = await in_thread(
+            partial(find_phrases, context.base, context.options.summaries.texts, scales, note=note)
+        )
     draft = await in_thread(_draft_layer, context, stack, step, summaries.kept)
     drafted = draft.graph.entities
     written = await write_summaries(step, draft.counts, context.sources, context.progress, summaries)
@@ -358,14 +364,18 @@ def _draft_layer(
         if len(entities) % 50 == 0:
             context.progress(Progress("aggregate", len(entities), total, layer))
         entities.append(entity)
-    context.progress(Progress("relate", 0, len(step.lower.relations), layer))
+    context.progress(Progress("relate", 0, 0, layer))
     counts = count_pairs(step)
+
+    def note(done: int) -> None:
+        context.progress(Progress("relate", done, len(counts.strengths), layer))
+
     threshold = context.options.threshold(counts.strengths)
     unchanged: dict[str, Relation] = {}
     if context.previous is not None:
         unchanged = find_unchanged(entities, stack.touched, context.previous.layer(entities[0].layer))
     relations = inter_cluster_relations(
-        step, entities, tau=threshold.value, counts=counts, unchanged=unchanged
+        step, entities, tau=threshold.value, counts=counts, unchanged=unchanged, note=note
     )
     return _DraftLayer(Graph(tuple(entities), relations), counts, threshold)
 

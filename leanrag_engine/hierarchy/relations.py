@@ -6,7 +6,7 @@ One pass over the lower relations, O(m log m); comparing clusters pair by pair w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -147,12 +147,14 @@ def inter_cluster_relations(
     tau: int,
     counts: PairCounts | None = None,
     unchanged: Mapping[str, Relation] = MappingProxyType({}),
+    note: Callable[[int], None] = lambda _: None,
 ) -> tuple[Relation, ...]:
     """Return a relation for each pair of clusters with λ > 0, in the order of its ends in ``upper``.
 
     λ > ``tau``: one text on all the relations beneath; else their own texts, joined. The source is the
     cluster that most of them start from. ``counts`` are those of the step, if they are known already; ``unchanged`` are
-    relations of an earlier build by id, whose heuristic texts would be made again in the same words.
+    relations of an earlier build by id, whose heuristic texts would be made again in the same words. ``note`` is called with
+    the number of pairs done so far.
     """
     counts = counts or count_pairs(step)
     texts = _RelationTexts(step)
@@ -169,6 +171,8 @@ def inter_cluster_relations(
     )
     found = []
     for pair, (source, target, strength, support, weight, numbers) in enumerate(rows):
+        if pair % 1000 == 0:
+            note(pair)
         near, far = ids[source], ids[target]
         id_ = content_id("r", str(layer), *((near, far) if near < far else (far, near)))
         method = Method.HEURISTIC if strength > tau else Method.JOINED

@@ -10,8 +10,8 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Collection as AnyCollection
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -104,13 +104,18 @@ def _content(name: str) -> frozenset[str]:
 
 
 def find_phrases(
-    graph: Graph, options: TextOptions = DEFAULT, scales: Weights | None = None, *, same_text: int = 80
+    graph: Graph,
+    options: TextOptions = DEFAULT,
+    scales: Weights | None = None,
+    *,
+    same_text: int = 80,
+    note: Callable[[int], None] = lambda _: None,
 ) -> PhraseTable:
     """Return the phrases of up to four words in the names of G0 and where they occur in names and descriptions.
 
     An entity's occurrences weigh more, the more often it is mentioned and the more relations it has. Descriptions of
     equal first ``same_text`` characters begin with the same sentence. ``scales`` (n,) are the numbers of entities that each
-    stands for; one of scale 0 is not read.
+    stands for; one of scale 0 is not read. ``note`` is called with the number of entities read so far.
     """
     scale_of = [1.0] * len(graph.entities) if scales is None else scales.tolist()
     read = [entity for entity, scale in zip(graph.entities, scale_of, strict=True) if scale]
@@ -128,6 +133,8 @@ def find_phrases(
     named, whole = array("d"), array("b")
     named_entities = zip(graph.entities, names, _importance(graph, options), scale_of, strict=True)
     for row, (entity, name, importance, scale) in enumerate(named_entities):
+        if row % 1000 == 0:
+            note(row)
         if not scale:
             continue
         in_name = {key for key, _ in _runs(name[:PHRASE_WORDS], openings)}

@@ -199,3 +199,10 @@ def test_a_heading_above_many_counts_in_full_although_one_chunk_has_it() -> None
     importance = 1.0 + 0.5 * np.log1p(len(members))
     assert weight(above) == pytest.approx(importance)
     assert weight(alone) < 1.0
+
+
+def test_naming_reports_every_thousand_entities() -> None:
+    graph = Graph(tuple(Entity(id=str(number), name=f"Pier {number}") for number in range(2_500)), ())
+    reports: list[int] = []
+    find_phrases(graph, note=reports.append)
+    assert reports == [0, 1000, 2000]
