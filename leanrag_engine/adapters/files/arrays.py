@@ -55,13 +55,21 @@ class ArrayFiles:
             unfinished.mkdir(parents=True)
             for name, array in arrays.items():
                 np.save(unfinished / f"{name}.npy", array, allow_pickle=False)
-            shutil.rmtree(
-                self._folder / key, ignore_errors=True
-            )  # it is unreadable, else it would have been used
-            unfinished.replace(self._folder / key)
+            self._place(unfinished, self._folder / key)
         except OSError as problem:
-            # The disk is full, or another process was faster; the arrays in memory remain usable.
+            # The disk is full; the arrays in memory remain usable.
             logger.warning("The arrays of %s were not stored: %s", key, problem)
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+    def _place(self, unfinished: Path, folder: Path) -> None:
+        """Rename ``unfinished`` to ``folder``, unless another process has stored the same arrays meanwhile."""
+        try:
+            if folder.exists() and self._load(folder.name) is None:
+                shutil.rmtree(folder, ignore_errors=True)
+            unfinished.rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise
             shutil.rmtree(unfinished, ignore_errors=True)
 
     def _drop(self, prefix: str, keys: Collection[str]) -> None:
