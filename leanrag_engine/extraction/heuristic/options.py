@@ -18,9 +18,6 @@ class HeuristicOptions:
     fewest_entities: int = 12
     most_entities: int = 26
 
-    tokens_per_name: int = 8
-    """Names may exceed the bounds up to one per so many tokens."""
-
     related_in_full: int = 4
     """In a sentence with at most so many entities, every two of them are related."""
 
@@ -44,7 +41,7 @@ class HeuristicOptions:
     """How often such a noun must occur, and once more per ``words_per_single`` words."""
     words_per_single: int = 3_000
     gathering: float = 0.3
-    """Least residual IDF of such a noun in a book: *attention* and *family* are everywhere in a novel."""
+    """Least residual IDF of such a noun in a book (no text below ``parts_of_book`` is measured by it): *attention* and *family* are everywhere in a novel."""
     parts_of_book: int = 200
     """Parts of 250 words from which on a text is a book. In a shorter one every frequent noun helps to find passages: on
     *A Christmas Carol* (145 parts) replies of 1,000 tokens held 52.0 % of the facts with them and 47.4 % without."""

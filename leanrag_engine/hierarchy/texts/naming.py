@@ -384,7 +384,8 @@ def _select_phrases(
         if len(chosen) == most or (chosen and faint):
             break
         longest = _longest_form(terms, found, place, options.part_of)
-        if found.shares[place] < options.common:
+        # A word that many names have in common names them as it is: a family by its surname.
+        if found.shares[place] < 0.4:  # noqa: PLR2004
             longest = _whole_name(terms, found, longest)
         parts = set(terms.keys[longest].split())
         if parts & used or parts <= barred:

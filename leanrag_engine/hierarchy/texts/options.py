@@ -33,8 +33,6 @@ class TextOptions:
     """Share of the best phrase's score below which a phrase says little about the cluster."""
     hub: float = 2.0
     """What the name of the entity with most relations within the cluster gains; one without relations gains nothing."""
-    common: float = 0.4
-    """Share of a cluster's names from which on a word that they have in common names it: a family by its surname."""
     alike: float = 0.5
     """Share of common words from which on two names are near duplicates."""
     part_of: float = 0.6
