@@ -81,7 +81,7 @@ class MentionIndex:
     pair_kept: Flags
     pair_long: Flags
 
-    def kept_keys(self) -> NDArray[np.intp]:
+    def select_kept_keys(self) -> NDArray[np.intp]:
         """Return the keys of the entities of G0 in their order."""
         keys = np.flatnonzero(self.kept)
         return keys[np.argsort(find_first(self.meanings, len(self.kept))[keys])]

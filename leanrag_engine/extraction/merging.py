@@ -140,7 +140,7 @@ class MergedGraph:
         long, pair_long = self.index.long.copy(), self.index.pair_long.copy()
         entities = zip(self.graph.entities, graph.entities, strict=True)
         relations = zip(self.graph.relations, graph.relations, strict=True)
-        long[self.index.kept_keys()[[old is not new for old, new in entities]]] = True
+        long[self.index.select_kept_keys()[[old is not new for old, new in entities]]] = True
         pair_long[np.flatnonzero(self.index.pair_kept)[[old is not new for old, new in relations]]] = True
         return MergedGraph(graph, replace(self.index, long=long, pair_long=pair_long))
 
@@ -696,7 +696,7 @@ class _Merge:
         order = order[np.argsort(first[order])]
         places = np.full(len(kept), -1, dtype=np.intp)
         if self._before is not None:
-            places[self._before.kept_keys()] = np.arange(len(self._previous.entities))
+            places[self._before.select_kept_keys()] = np.arange(len(self._previous.entities))
         ids, salted = self._find_ids(order.tolist(), places)
         old = _PreviousItems.of(self._previous, self._before, self._drafts, self._pairs, places)
         long = np.zeros(len(kept), dtype=bool)

@@ -270,8 +270,8 @@ def _number(item: JsonObject) -> int:
     """Return the number of the task that an item answers; 0 if it has none."""
     given = item.get(NUMBER)
     try:
-        return int(given) if isinstance(given, str | int | float) else 0
-    except ValueError:
+        return int(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else 0
+    except (ValueError, OverflowError):  # NaN, Infinity
         return 0
 
 

@@ -202,6 +202,8 @@ PAIR = [task("a"), task("b")]
         '{"items": [{"task": "1", "word": "yes"}, {"task": "2", "word": "yes"}]}',
         '{"items": [{"word": "yes"}, {"word": "yes"}]}',
         '{"items": [{"task": 0, "word": "yes"}, {"task": null, "word": "yes"}]}',
+        '{"items": [{"task": Infinity, "word": "yes"}, {"task": NaN, "word": "yes"}]}',
+        '{"items": [{"task": 1e999, "word": "yes"}, {"task": true, "word": "yes"}]}',
         '[{"task": 1, "word": "yes"}, {"task": 2, "word": "yes"}]',
         '{"items": [{"task": 1, "word": "yes"}, {"task": 2, "word": "yes"}, {"task": 3, "word": "no"}]}',
         '{"items": [{"task": 1, "word": "yes"}, "and", {"task": 2, "word": "yes"}]}',

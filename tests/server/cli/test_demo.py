@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -67,7 +68,8 @@ def full(run: Callable[..., DemoRun], first: DemoRun) -> DemoRun:
 def test_the_demo_is_one_screen_with_the_answer_its_place_the_tree_and_what_to_type_next(
     first: DemoRun,
 ) -> None:
-    lines = [line.rstrip() for line in first.printed.splitlines()]
+    # A slow machine shows progress in lines of its own.
+    lines = [line.rstrip() for line in first.printed.splitlines() if not re.search(r"step \d+ of \d+", line)]
     assert len(lines) <= 40
     # A command to copy may be longer: it is not broken.
     assert all(len(line) <= 80 for line in lines if "leanrag query" not in line and "Kept in" not in line)
