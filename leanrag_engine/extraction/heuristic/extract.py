@@ -213,7 +213,7 @@ class _ChunkReader:
         order = {key: rank for rank, key in enumerate(self._found)}
         ranked = sorted(self._found.keys() - topics, key=lambda key: (-self._weight(key), order[key]))
         names_ = [key for key in ranked if self._found[key].kind in {Kind.NAME, Kind.WORK}]
-        names_ = names_[: 2 * limit]  # names may exceed the bound
+        names_ = names_[: max(2 * limit, tokens // options.tokens_per_name)]
         chosen = topics.union(names_) & self._found.keys()
         rest = [key for key in ranked if key not in chosen]
         chosen.update(rest[: max(0, limit - len(chosen))])

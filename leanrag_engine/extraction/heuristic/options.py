@@ -18,6 +18,9 @@ class HeuristicOptions:
     fewest_entities: int = 12
     most_entities: int = 26
 
+    tokens_per_name: int = 8
+    """Names may exceed the bounds up to one per so many tokens: no name of a list is lost. Prose does not reach it."""
+
     related_in_full: int = 4
     """In a sentence with at most so many entities, every two of them are related."""
 
