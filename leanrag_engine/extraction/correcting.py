@@ -85,8 +85,12 @@ class NameCorrections:
         self.merged.add(target)
 
     def _split(self, correction: Correction) -> None:
-        # The entity is called so although the name may be another form of it everywhere else.
+        # The entity is called so although the name may be another form of it everywhere else, unless a merge gave this name
+        # to one: two entities of one name could not be told apart.
         target = name_key(correction.name)
+        bearer = self.forms.get(target, target)
+        if name_key(self.titles.get(bearer, "")) == target:
+            target = bearer
         key = self._resolve(correction.names[0])
         documents, chunks = frozenset(correction.documents), frozenset(correction.chunks)
         self._splits.setdefault(key, []).append(_SplitRule(correction.ref, key, target, documents, chunks))

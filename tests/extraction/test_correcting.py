@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.core.model import (
@@ -172,6 +172,15 @@ ANY_CORRECTION = st.one_of(
 )
 
 
+@example(
+    [["Ann Roe"]] * 5 + [["Ann Roe", "Nan Roe"]],
+    [
+        Correction("merge", ("Bob Hay",), "Nan Roe"),
+        Correction("merge", ("Nan Roe",), "Bob Hay"),
+        Correction("split", ("Ann Roe",), "Bob Hay", ("a",)),
+        Correction("merge", ("Bob Hay",), "Ann Roe"),
+    ],
+)
 @settings(deadline=None)
 @given(
     mentioned=st.lists(st.lists(ANY_NAME, min_size=1, max_size=3, unique=True), min_size=6, max_size=6),
