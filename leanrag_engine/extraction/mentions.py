@@ -149,8 +149,8 @@ def _choose(texts: Sequence[str], chosen: Flags) -> list[str]:
     return list(compress(texts, chosen.tolist()))
 
 
-def _encode_text(value: object) -> NDArray[np.uint8]:
-    plain = dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]
+def _encode_text(value: Sequence[str] | Mapping[str, str]) -> NDArray[np.uint8]:
+    plain = dict(value) if isinstance(value, Mapping) else list(value)
     return np.frombuffer(json.dumps(plain).encode("ascii"), dtype=np.uint8)
 
 
