@@ -51,7 +51,7 @@ class MentionIndex:
     numbers, −1 for none. ``name_keys`` is the key of each name, ``traits`` are its :class:`Trait`. ``states`` (x, 4) identify the extracts, see
     :class:`leanrag_engine.core.model.ExtractState`. The mentions of row ``r`` are ``mentions[starts[r]:starts[r + 1]]``, numbers of names; ``works`` says which are
     the titles of works, ``meanings`` the key of the entity that is meant, and ``articles`` (m, 2) how often the name stands
-    without and with an article in what the chunk says of it, −1 where nobody has asked. ``acronyms`` (a, 3) are a row and the keys of the short
+    without and with an article in what the chunk says of it, −1 where it was not counted. ``acronyms`` (a, 3) are a row and the keys of the short
     and the long form. ``titles`` are the names that corrections gave, by key.
 
     Of keys: ``weak`` ones may be noise, ``kept`` ones are entities of G0, in the order of their first mentions, and the

@@ -50,11 +50,6 @@ class QueryResult:
     build: BuildState
 
     @property
-    def needs_build(self) -> bool:
-        """Whether a build would make the next answer better: there is none, or it is stale."""
-        return self.build is not BuildState.READY
-
-    @property
     def nothing_new(self) -> bool:
         """Whether all evidence that is worth showing was seen before."""
         return bool(self.query.seen) and not (self.context.cited or self.context.truncated)

@@ -53,15 +53,6 @@ class SourceCard(Card):
         return f"Source [{self.citation}] {self.document}{quote}"
 
 
-def source_lines(sources: Sequence[SourceCard]) -> list[str]:
-    """Format sources, best first; adjacent ones without a quote share a line."""
-    lines: list[str] = []
-    for has_quote, group in groupby(sources, key=lambda each: bool(each.quote)):
-        formatted = [each.to_line() for each in group]
-        lines += formatted if has_quote else ["; ".join(formatted)]
-    return lines
-
-
 class SourceText(Card):
     citation: str
     document: str

@@ -16,6 +16,7 @@ from leanrag_engine.core.jobs import JobStatus
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.engine import LeanRAG
+from leanrag_engine.retrieval.index import BuildState
 from leanrag_engine.retrieval.query import QueryResult
 from leanrag_engine.retrieval.request import Filters, Query
 
@@ -171,7 +172,7 @@ async def test_a_document_newer_than_the_build_is_found_by_its_words_and_said_to
         await ingest(engine, [news], build=False)
         result = await engine.query(Query("What does the zwicky statement raise?"))
     assert "The zwicky statement raises a comet." in result.context.text
-    assert result.needs_build
+    assert result.build is BuildState.STALE
     assert any("pending" in warning for warning in result.warnings)
 
 
@@ -180,7 +181,7 @@ async def test_before_a_build_keywords_answer(tmp_path: Path) -> None:
         await ingest(engine, [source("del")], build=False)
         result = await engine.query(Query("What does deletion of a target list do?"))
     assert "recursively deletes each target" in fold_case(result.context.text)
-    assert result.needs_build
+    assert result.build is BuildState.MISSING
     assert any("never built" in warning for warning in result.warnings)
 
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Chunk, Entity, Hit, Relation, Seed
+from leanrag_engine.core.model import Chunk, Entity, Hit, Seed
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
 from leanrag_engine.retrieval.graph.pagerank import Shares, WalkRules, pagerank
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 
-from .matching import QueryWords
 from .seeds import best_first, fuse
 
 # --- the paper's rule ----------------------------------------------------------------------
@@ -195,17 +194,3 @@ def _add(found: dict[int, float], scores: Iterable[tuple[int, float]], mass: flo
     for node, score in real:
         if total > 0:
             found[node] = found.get(node, 0.0) + mass * score / total
-
-
-# --- relations -----------------------------------------------------------------------------
-
-
-def score_relations(relations: Sequence[Relation], names: Mapping[str, str], text: str) -> dict[str, float]:
-    """Return how much the ends and the description of each relation share with ``text``; those that share nothing are left out."""
-    shared = QueryWords([text]).score([_relation_text(each, names) for each in relations])
-    return {each.id: score for each, score in zip(relations, shared, strict=True) if score > 0}
-
-
-def _relation_text(relation: Relation, names: Mapping[str, str]) -> str:
-    ends = f"{names.get(relation.source_id, '')} {names.get(relation.target_id, '')}"
-    return f"{ends} {relation.description}"
