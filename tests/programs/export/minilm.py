@@ -218,7 +218,9 @@ def write(form: str) -> None:
     code = module.read_text(encoding="utf-8")
     digest = identity_of(*files).removeprefix(f"{package.NAME}-")
     code = code.replace(package.IDENTITY.removeprefix(f"{package.NAME}-"), digest)
-    code = code.replace(f"0x{package.CHECKSUM:08X}", f"0x{checksum_of(*files):08X}")
+    code = code.replace(
+        f"0x{package.CHECKSUM:08X}", f"0x{checksum_of(*(FOLDER / name for name in package.FILES)):08X}"
+    )
     module.write_text(code, encoding="utf-8")
     say(
         what="files",
