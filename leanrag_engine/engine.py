@@ -71,7 +71,6 @@ from .core.model import (
 from .core.ports import ChatModel, Embedder, Extractor
 from .core.runtime.telemetry import watch
 from .core.runtime.threads import run_chain
-from .exchange.exporting.graph import ExportedGraph, read_graph
 from .llm.prompts import Prompts
 from .pipeline.index import (
     Stores,
@@ -90,20 +89,11 @@ from .pipeline.status import (
     staleness_warnings,
     vector_counts,
 )
-from .retrieval.browse import entities as browsing
-from .retrieval.browse import outline, passages
-from .retrieval.browse.entities import ClusterView
-from .retrieval.browse.neighbourhood import Neighbour, walk
-from .retrieval.browse.outline import Outline
-from .retrieval.browse.passages import SourcePage
-from .retrieval.browse.support import resolve_item
 from .retrieval.graph.adjacency_cache import AdjacencyCache
 from .retrieval.index import IndexSnapshot
-from .retrieval.query import QueryResult, answer_query
-from .retrieval.request import QUERY_LIMITS, Query
-from .retrieval.suggestions import SuggestedQuestion, suggest_questions
 
 if TYPE_CHECKING:
+    from .exchange.exporting.graph import ExportedGraph
     from .llm.answering import Answer
     from .llm.batching import Meter
     from .llm.iteration import AnswerRound
@@ -112,10 +102,16 @@ if TYPE_CHECKING:
     from .pipeline.build.generation import GivenLayers
     from .pipeline.build.schemas import SchemaView
     from .pipeline.delete import DocumentLookup
+    from .retrieval.browse.entities import ClusterView
+    from .retrieval.browse.neighbourhood import Neighbour
+    from .retrieval.browse.outline import Outline
+    from .retrieval.browse.passages import SourcePage
     from .retrieval.browse.text_search import TextMatches
+    from .retrieval.query import QueryResult
+    from .retrieval.request import Query
+    from .retrieval.suggestions import SuggestedQuestion
 
-# What only writing, an agent's work, answering and search for exact text need is imported where it is used: it takes 0.2 s, and a command that
-# reads should answer at once.
+# What only some operations need is imported where it is used: all of it takes 0.3 s, and a command should answer at once.
 
 logger = logging.getLogger(__name__)
 
@@ -521,6 +517,8 @@ class LeanRAG:
 
         Before any build, keywords alone answer.
         """
+        from .retrieval.query import answer_query
+
         query = query.check()
 
         async def read(index: IndexSnapshot) -> QueryResult:
@@ -544,6 +542,7 @@ class LeanRAG:
         self, limit: int = 3, *, collection: str = "default"
     ) -> list[SuggestedQuestion]:
         """Return up to ``limit`` questions that the collection can answer, each tried by a query."""
+        from .retrieval.suggestions import suggest_questions
 
         async def read(index: IndexSnapshot) -> list[SuggestedQuestion]:
             index = replace(index, adjacency=await self._adjacencies.of(index.generation))
@@ -569,13 +568,15 @@ class LeanRAG:
         from .llm.batching import Meter
         from .llm.iteration import AnswerLimits, answer_iteratively
         from .pipeline.build.models import cache_replies, open_answer_model
+        from .retrieval.request import QUERY_LIMITS, Query
         from .retrieval.search.decomposition import decompose
 
         query = Query(text=question, token_budget=token_budget).check()
         if self._chat is None:
             self._chat = await open_answer_model(self.settings)
         model = cache_replies(self._chat, self._stores, collection)
-        meter, results = Meter(), list[QueryResult]()
+        meter = Meter()
+        results: list[QueryResult] = []
 
         async def retrieve(queries: Sequence[str], seen: Sequence[str], budget: int) -> Context:
             text, *others = queries
@@ -616,6 +617,7 @@ class LeanRAG:
         collection: str = "default",
     ) -> EntityPage:
         """Find entities of one or all layers by meaning and keyword, best first."""
+        from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> EntityPage:
             try:
@@ -633,6 +635,7 @@ class LeanRAG:
         self, entity: str, *, max_layers: int = 0, collection: str = "default"
     ) -> list[Entity]:
         """Return the chain from an entity (name or ref) up to the root, or at most ``max_layers`` steps of it."""
+        from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> list[Entity]:
             return await browsing.ancestors(index, await browsing.resolve(index, entity))
@@ -645,6 +648,8 @@ class LeanRAG:
     ) -> list[Neighbour]:
         """Return what lies within ``hops`` relations of an entity (name or ref), nearest first, with the passages that
         state the relations."""
+        from .retrieval.browse import entities as browsing
+        from .retrieval.browse.neighbourhood import walk
 
         async def read(index: IndexSnapshot) -> list[Neighbour]:
             return await walk(index, await browsing.resolve(index, entity), hops, limit)
@@ -653,12 +658,15 @@ class LeanRAG:
 
     async def root(self, *, collection: str = "default") -> Entity:
         """Return the entity above all others. Raises ``NotReady`` before any build."""
+        from .retrieval.browse import entities as browsing
+
         return await self._read(collection, browsing.root, built=True)
 
     async def cluster(
         self, cluster: str, *, offset: int = 0, limit: int = 20, collection: str = "default"
     ) -> ClusterView:
         """Return an aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
+        from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> ClusterView:
             return await browsing.view_cluster(index, await browsing.resolve(index, cluster), offset, limit)
@@ -669,6 +677,7 @@ class LeanRAG:
         self, entity: str, *, limit: int = 20, collection: str = "default"
     ) -> RelationPage:
         """Return the strongest relations of an entity of any layer (name or ref), and the number of those returned."""
+        from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> RelationPage:
             found = await browsing.resolve(index, entity)
@@ -684,6 +693,7 @@ class LeanRAG:
         self, cluster: str, *, limit: int = 100, collection: str = "default"
     ) -> list[Relation]:
         """Return the strongest relations among the members of an aggregated entity (name or ref)."""
+        from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> list[Relation]:
             return await browsing.relations_within(index, await browsing.resolve(index, cluster), limit)
@@ -709,6 +719,7 @@ class LeanRAG:
         collection: str = "default",
     ) -> RelationPage:
         """Return relations between aggregated entities, strongest first."""
+        from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> RelationPage:
             found = await browsing.resolve(index, cluster) if cluster else None
@@ -736,6 +747,9 @@ class LeanRAG:
     ) -> SourcePage:
         """Return one page of the chunks behind citations (and so many ``neighbours`` on each side), of what supports an
         entity or relation, or of a document or a ``section`` of it; by a ``question`` the best of these first."""
+        from .retrieval.browse import passages
+        from .retrieval.browse.support import resolve_item
+
         if sum(map(bool, (citations, entity, document))) != 1:
             raise InvalidInput(
                 "Sources need either citations or an entity or a document: exactly one of them.",
@@ -771,9 +785,10 @@ class LeanRAG:
 
     async def outline(self, document: str, section: str = "", *, collection: str = "default") -> Outline:
         """Return the sections of a document (id, title, file name or number), or those below one of its headings."""
+        from .retrieval.browse.outline import view_outline
 
         async def read(index: IndexSnapshot) -> Outline:
-            return await outline.view_outline(index, document, section)
+            return await view_outline(index, document, section)
 
         return await self._read(collection, read)
 
@@ -825,6 +840,7 @@ class LeanRAG:
 
     async def read_graph(self, *, collection: str = "default") -> ExportedGraph:
         """Return documents, passages and all layers of the published generation, for an export."""
+        from .exchange.exporting.graph import read_graph
 
         async def read(index: IndexSnapshot) -> ExportedGraph:
             built = index.generation
@@ -853,6 +869,7 @@ class LeanRAG:
         self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
     ) -> list[str]:
         """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
+        from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> list[str]:
             return await browsing.complete_names(index, text, aggregated, limit)

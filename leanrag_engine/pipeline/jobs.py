@@ -16,11 +16,11 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-import psutil
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leanrag_engine.core.errors import Cancelled, LeanRAGError, NotFound
@@ -111,6 +111,8 @@ Work = Callable[[Job, JobProgress], Awaitable[JobResult]]
 
 def this_process() -> str:
     """Return a name of this process that is unique over time and machines."""
+    import psutil  # noqa: PLC0415 - reading starts no job
+
     return f"{os.getpid()}@{socket.gethostname()}@{psutil.Process().create_time():.2f}"
 
 
@@ -119,6 +121,8 @@ def is_alive(job: JobState) -> bool:
     pid, host, created = job.owner.split("@")
     if host != socket.gethostname():
         return datetime.now(UTC) - job.updated_at < SILENCE
+    import psutil  # noqa: PLC0415 - as above
+
     try:
         return f"{psutil.Process(int(pid)).create_time():.2f}" == created
     except psutil.NoSuchProcess:
@@ -165,11 +169,14 @@ class Jobs:
         self._store = store
         self._lock = lock
         self._work = work
-        self._owner = this_process()
         self._running: dict[str, JobProgress] = {}
         self._portal: BlockingPortal | None = None
         self._closing = False
         self._exit = contextlib.ExitStack()
+
+    @cached_property
+    def _owner(self) -> str:
+        return this_process()
 
     async def submit(self, kind: str, collection: str, request: JobRequest) -> Job:
         """Store the job, then start it. A crash after this call does not lose it."""

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
-
 from leanrag_engine.core.model import content_id
 
 
 @contextmanager
 def writing(folder: Path, space: str) -> Iterator[None]:
     """Mark ``space`` while the block runs. If the block fails, the mark stays: the space may be damaged."""
+    import psutil  # noqa: PLC0415 - reading mostly needs no other process
+
     mark = _mark(folder, space)
     me = psutil.Process()
     mark.parent.mkdir(parents=True, exist_ok=True)
@@ -48,6 +48,8 @@ def _is_alive(host: str, pid: int, started: float) -> bool:
     # of its predecessor has ended. Two machines that write to one folder at once are not supported.
     if host != socket.gethostname():
         return False
+    import psutil  # noqa: PLC0415 - as above
+
     try:
         process = psutil.Process(pid)
         # Two readings of one process's start may differ a little; a later process with the same id started later.

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-import psutil
 
 from leanrag_engine.core.errors import Busy, StoreUnusable
 from leanrag_engine.core.ports import LockHolder
@@ -26,7 +25,7 @@ from leanrag_engine.core.runtime.replacement import replace_file
 if TYPE_CHECKING:
     from filelock import FileLock
 
-# filelock is imported where it is used: a command that reads takes no lock.
+# filelock and psutil are imported where they are used: a command that reads takes no lock.
 # ruff: noqa: PLC0415
 
 POLL_SECONDS = 0.1
@@ -161,4 +160,6 @@ def _try_lock(lock: FileLock) -> bool:
 
 def _may_be_alive(noted: LockHolder) -> bool:
     """Return whether the holder may be alive: unknown for a process on another machine that shares the folder."""
+    import psutil
+
     return noted.host != socket.gethostname() or psutil.pid_exists(noted.pid)
