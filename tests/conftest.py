@@ -59,7 +59,9 @@ def load_module(path: str) -> Any:
     return sys.modules[name]
 
 
-load_module("jobs.py")  # test files import its functions from leanrag_tests_jobs
+# Test files import from leanrag_tests_jobs and leanrag_tests_forks.
+load_module("jobs.py")
+forks = load_module("forks.py")
 
 
 @pytest.fixture
@@ -180,6 +182,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(5000, 20, 100)
     gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    forks.END.close()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from leanrag_tests_forks import Fork
 
 from leanrag_engine.adapters.chroma.server import ChromaServer
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
@@ -247,11 +247,8 @@ class Child:
     """A real process that runs ``script``; they exchange lines, so that no test waits for the clock."""
 
     def __init__(self, script: str, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", PRELUDE + script, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+        self._process = Fork(
+            ["-c", PRELUDE + script, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import networkx as nx
 import pyarrow as pa
 import pytest
+from leanrag_tests_forks import run as run_process
 from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
@@ -439,9 +439,7 @@ def test_an_import_that_is_killed_between_two_documents_leaves_nothing_and_is_wh
     ]
     folder = str(write_tables(tmp_path / "output", **tables))
     words = ["import", "graphrag", folder, "--data-dir", str(tmp_path / "index")]
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED_BETWEEN_DOCUMENTS, *words], capture_output=True, check=False
-    )
+    killed = run_process("-c", KILLED_BETWEEN_DOCUMENTS, *words)
     assert killed.returncode == -signal.SIGKILL
     assert leanrag("ls")["documents"] == []
     assert leanrag(*words[:3])["result"]["taken"]["passages"] == 3

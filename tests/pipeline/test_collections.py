@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import anyio
 import pytest
+from leanrag_tests_forks import run
 from leanrag_tests_jobs import finish
 
 from leanrag_engine.core.config import load_settings
@@ -176,8 +174,7 @@ async def test_a_killed_copy_and_a_killed_deletion_are_finished_by_the_next_proc
         before = await engine.query(QUESTION, collection="notes")
 
     def die(verb: str) -> None:
-        command = [sys.executable, "-P", "-c", DIE, str(tmp_path), verb, place]
-        ran = subprocess.run(command, check=False, env=dict(os.environ))
+        ran = run("-c", DIE, tmp_path, verb, place)
         assert ran.returncode == -signal.SIGKILL
 
     await anyio.to_thread.run_sync(die, "copy")

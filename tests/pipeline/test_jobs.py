@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -13,6 +12,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import pytest
+from leanrag_tests_forks import Fork
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import Busy, Cancelled, InvalidInput, NotFound, NotReady
@@ -64,12 +64,7 @@ async def test_a_cancelled_job_keeps_what_it_had_finished_and_can_be_carried_on(
 
 
 async def test_a_job_waits_for_another_process_and_names_it(engine: LeanRAG, tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-P", "-c", HOLDER, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
+    with Fork(["-c", HOLDER, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdin is not None
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
@@ -85,12 +80,7 @@ async def test_a_job_waits_for_another_process_and_names_it(engine: LeanRAG, tmp
 
 
 async def test_a_waiting_job_can_be_cancelled(engine: LeanRAG, tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-P", "-c", HOLDER, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
+    with Fork(["-c", HOLDER, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         job = await engine.submit_ingest(STARS[:2])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leanrag_tests_forks import run
 from typer.testing import CliRunner
 
 from leanrag_mcp.cli.main import app
@@ -139,7 +140,7 @@ async def test_what_the_command_line_ingests_the_server_answers_from(
     )
     async with serve_in_process(tmp_path / "data") as call:
         assert (await call("get_index_status")).data["documents"] == 0
-        ran = cli("ingest", str(tmp_path / "europa.txt"), "--data-dir", str(tmp_path / "data"), "--json")
+        ran = run("ingest", tmp_path / "europa.txt", "--data-dir", tmp_path / "data", "--json")
         assert ran.returncode == 0, ran.stderr
         reply = await call("query_lca_context", query="What lies under Conamara Chaos?")
         assert "ocean" in reply.data["context"]

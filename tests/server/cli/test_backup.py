@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from leanrag_tests_forks import run as run_process
 from leanrag_tests_jobs import ingest, open_engine
 from typer.testing import CliRunner
 
@@ -87,22 +86,7 @@ async def test_a_backup_made_while_a_server_answers_and_documents_come_in_restor
         # The command waits for the job, or the job for it: in both cases the backup holds whole documents.
         made = await anyio.to_thread.run_sync(
             lambda: json.loads(
-                subprocess.run(
-                    [
-                        sys.executable,
-                        "-P",
-                        "-m",
-                        "leanrag_mcp",
-                        "backup",
-                        target,
-                        "--data-dir",
-                        served,
-                        "--json",
-                    ],
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                ).stdout
+                run_process("backup", target, "--data-dir", served, "--json", check=True).stdout
             )
         )
         assert not (await call("query_lca_context", query=question)).is_error
@@ -163,11 +147,7 @@ def test_a_restore_that_is_killed_leaves_no_store_and_is_done_again(
     )
     code = f"import os, sys; from leanrag_mcp.cli.main import app; {hook}; app(sys.argv[1:])"
     anew = tmp_path / "anew"
-    killed = subprocess.run(
-        [sys.executable, "-P", "-c", code, "restore", backup, "--data-dir", anew],
-        capture_output=True,
-        check=False,
-    )
+    killed = run_process("-c", code, "restore", backup, "--data-dir", anew)
     assert killed.returncode == -signal.SIGKILL
     assert "contains no store" in refuse("backup", tmp_path / "other", "--data-dir", anew)
     run("restore", backup, "--data-dir", anew)

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from leanrag_tests_forks import Fork
 from typer.testing import CliRunner
 
 from leanrag_mcp.cli.main import app
@@ -180,32 +181,22 @@ def test_a_watching_sync_follows_the_folder_until_ctrl_c(tmp_path: Path) -> None
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "a.md").write_text("Assam tea grows along the Brahmaputra.")
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "leanrag_mcp",
-        "sync",
-        str(notes),
-        "--watch",
-        "--json",
-        "--no-build",
-    ]
-    ran = subprocess.Popen(
+    ran = Fork(
         # The data folder lies in the watched one: what it writes there must not set it off again.
-        [*command, "--data-dir", str(notes / "data")],
+        ["sync", notes, "--watch", "--json", "--no-build", "--data-dir", notes / "data"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     )
     assert ran.stdout
+    assert ran.stderr
     assert json.loads(ran.stdout.readline())["counts"] == {"added": 1}
     (notes / "b.md").write_text("Darjeeling tea grows in West Bengal.")
     assert json.loads(ran.stdout.readline())["counts"] == {"added": 1, "unchanged": 1}
     (notes / "a.md").unlink()
     assert json.loads(ran.stdout.readline())["counts"] == {"unchanged": 1, "removed": 1}
     ran.send_signal(signal.SIGINT)
-    rest, said = ran.communicate(timeout=60)
+    with ran:
+        rest, said = ran.stdout.read(), ran.stderr.read()
     assert rest == ""
     assert ran.returncode == 0
     assert "Stopped." in said

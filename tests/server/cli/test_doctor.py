@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from click.testing import Result
+from leanrag_tests_forks import run
 from typer.testing import CliRunner
 
 from leanrag_engine.adapters.files.writer_lock import FileWriterLock
@@ -100,7 +99,7 @@ def test_a_job_whose_process_was_killed_is_noted_until_the_command_that_is_named
     tmp_path: Path,
 ) -> None:
     fitted = {"LEANRAG_EMBEDDER": "fitted"}
-    ran = subprocess.run([sys.executable, "-P", "-c", DIE, str(tmp_path)], check=False, env=dict(os.environ))
+    ran = run("-c", DIE, tmp_path)
     assert ran.returncode == -signal.SIGKILL
     found = examine(tmp_path, **fitted)[1]["collection default"]
     assert "(ingest) was interrupted" in found["message"]

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -15,6 +14,7 @@ from urllib.parse import urlencode
 import anyio
 import httpx2
 import pytest
+from leanrag_tests_forks import Fork
 from leanrag_tests_jobs import ingest, open_engine
 
 from leanrag_engine import DocumentSource
@@ -62,9 +62,9 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedExplore
             return root, [each.id for each in heads], [each.id for each in view.members]
 
     root, heads, members = anyio.run(prepare)
-    command = [sys.executable, "-P", "-m", "leanrag_mcp", "explore", "--no-open", "--data-dir", str(folder)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LEANRAG_")}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    command = ["explore", "--no-open", "--data-dir", folder]
+    with Fork(command, stderr=subprocess.PIPE, env=environment) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
         found = re.search(r"http://\S+", line)

@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from leanrag_tests_forks import Fork
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -39,7 +40,7 @@ class Served:
     """A running server: its address, its process, and what it said on standard error after its greeting."""
 
     url: str
-    process: subprocess.Popen[str]
+    process: Fork | subprocess.Popen[str]
     said: list[str]
 
     @property
@@ -52,15 +53,17 @@ def command(folder: Path, *options: str) -> list[str]:
 
 
 @contextmanager
-def serve(folder: Path, *options: str, http: str = "127.0.0.1:0", **environment: str) -> Iterator[Served]:
-    """Run the real command until the block ends."""
+def serve(
+    folder: Path, *options: str, http: str = "127.0.0.1:0", anew: bool = False, **environment: str
+) -> Iterator[Served]:
+    """Run the command until the block ends; ``anew``: in a new interpreter, as a shell does."""
     import os  # noqa: PLC0415 - only this function needs it
 
-    child = subprocess.Popen(
-        command(folder, "--http", http, *options),
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
+    words, env = command(folder, "--http", http, *options), {**os.environ, **environment}
+    child = (
+        subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=env)
+        if anew
+        else Fork(words[words.index("serve") :], stderr=subprocess.PIPE, env=env)
     )
     assert child.stderr
     greeting = child.stderr.readline()
@@ -105,7 +108,7 @@ def post(url: str, *, content: bytes | None = None, **headers: str) -> httpx2.Re
 
 @pytest.fixture(scope="module")
 def open_server(lighthouses: Path) -> Iterator[Served]:
-    with serve(lighthouses, "--read-only") as server:
+    with serve(lighthouses, "--read-only", anew=True) as server:
         yield server
 
 
@@ -497,7 +500,7 @@ def test_a_port_that_is_taken_is_named(open_server: Served, tmp_path: Path) -> N
 def test_a_token_may_come_from_a_file_and_is_never_shown(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(TOKEN + "\n")
-    with serve(tmp_path / "data", "--http-token-file", str(file), http="0.0.0.0:0") as server:
+    with serve(tmp_path / "data", "--http-token-file", str(file), http="0.0.0.0:0", anew=True) as server:
         url = server.url.replace("//0.0.0.0", "//127.0.0.1")
         assert post(url).status_code == 401
         assert post(url, authorization=f"Bearer {TOKEN}").status_code == 400

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
@@ -16,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from leanrag_tests_forks import run
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource
@@ -282,8 +280,7 @@ async def test_a_killed_deletion_is_continued_by_the_next_process(
 ) -> None:
     async with serve_in_process(tmp_path) as call:
         await call("ingest_documents", documents=[*OTHERS, SECRET], wait_seconds=40)
-    command = [sys.executable, "-P", "-c", DELETE, str(tmp_path), place]
-    ran = await anyio.to_thread.run_sync(lambda: subprocess.run(command, check=False, env=dict(os.environ)))
+    ran = await anyio.to_thread.run_sync(run, "-c", DELETE, tmp_path, place)
     assert ran.returncode == -signal.SIGKILL
     async with serve_in_process(tmp_path) as call:
         job = (await call("get_index_status")).data["jobs"][0]
