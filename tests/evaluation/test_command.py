@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from leanrag_tests_forks import run
 from typer.testing import CliRunner
 
 from leanrag_mcp.cli.evaluate.commands import app
@@ -19,12 +19,7 @@ KEYS = [
 
 
 def leanrag(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "leanrag_mcp", "eval", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run("eval", *arguments)
 
 
 def test_json_ends_with_one_line_under_the_agreed_keys(tiny_path: Path, tmp_path: Path) -> None:

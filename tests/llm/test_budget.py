@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +13,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from leanrag_tests_forks import Fork
 
 from leanrag_engine.adapters.chat.model import Limits, LiteLLMChatModel
 from leanrag_engine.adapters.sql import SqlDatabase
@@ -639,11 +638,8 @@ async def test_a_process_killed_in_mid_work_repeats_no_call_that_was_answered(
     def script(_: Any) -> Any:
         return chat_server.stalled() if chat_server.calls > 20 else "ok"
 
-    def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-P", "-c", CHILD, str(tmp_path), chat_server.url])
-
     chat_server.follows(script)
-    process = start()
+    process = Fork(["-c", CHILD, tmp_path, chat_server.url])
     with anyio.fail_after(300):
         while chat_server.calls < 24:  # twenty are answered, four are under way
             assert process.poll() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -15,6 +16,7 @@ import anyio
 import pytest
 from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
+from jsonschema import Draft202012Validator
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import CallToolResult, TextContent
@@ -82,6 +84,24 @@ async def over_stdio(folder: Path, *options: str) -> AsyncIterator[Caller]:
     )
     async with Client(server) as client:
         yield Caller(client)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_schemas() -> Iterator[None]:
+    """Clients check the schema of a tool's reply before its first call. Here each schema is checked once: each test's client
+    checked the same ones again, for longer than the call itself took. Each reply is still compared with its schema."""
+    check = Draft202012Validator.check_schema
+    valid: set[str] = set()
+
+    def check_once(schema: Any, *options: Any, **more: Any) -> None:
+        text = json.dumps(schema)
+        if text not in valid:
+            check(schema, *options, **more)
+            valid.add(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Draft202012Validator, "check_schema", staticmethod(check_once))
+        yield
 
 
 @pytest.fixture(scope="session")

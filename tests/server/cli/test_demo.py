@@ -13,6 +13,7 @@ from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
+from leanrag_tests_forks import run as run_process
 from typer.testing import CliRunner
 
 from leanrag_engine.evaluation.datasets import read_set
@@ -33,20 +34,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., DemoRun]:
     folder = tmp_path_factory.mktemp("demo")
 
     def run(columns: int, *options: str) -> DemoRun:
-        ran = subprocess.run(
-            [sys.executable, "-P", "-m", "leanrag_mcp", "demo", "--json", *options],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={
-                "PATH": "",
-                "HOME": "/nonexistent",
-                "COLUMNS": str(columns),
-                "LEANRAG_DATA_DIR": str(folder),
-                "http_proxy": "http://127.0.0.1:9",
-                # The default embeds for minutes where other tests run beside it.
-                "LEANRAG_EMBEDDER": "fitted",
-            },
+        environment = {
+            "PATH": "",
+            "HOME": "/nonexistent",
+            "COLUMNS": str(columns),
+            "LEANRAG_DATA_DIR": str(folder),
+            "http_proxy": "http://127.0.0.1:9",
+            # The default embeds for minutes where other tests run beside it.
+            "LEANRAG_EMBEDDER": "fitted",
+        }
+        # The first run is that of a new interpreter, as a shell starts it.
+        command = [sys.executable, "-P", "-m", "leanrag_mcp", "demo", "--json"]
+        ran = (
+            run_process("demo", "--json", *options, env=environment)
+            if options
+            else subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         )
         assert ran.returncode == 0, ran.stderr[-2000:]
         return DemoRun(ran.stderr, json.loads(ran.stdout.splitlines()[-1]))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from leanrag_tests_forks import run
 from typer.testing import CliRunner
 
 from leanrag_mcp.cli.main import app
@@ -193,20 +192,15 @@ def test_a_missing_key_is_named(leanrag: Run) -> None:
 
 
 def test_a_key_is_never_shown_even_if_the_service_repeats_it(
-    chat_server: Any, data_folder: Path, tmp_path: Path
+    chat_server: Any, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "sk-planted-8f2c1d9e7b6a5f4e3d2c1b0a"
     chat_server.says(chat_server.failed(400, f"we saw {key}"))
     (tmp_path / "set.json").write_text(json.dumps(SET))
-    ran = subprocess.run(
-        [
-            *(sys.executable, "-P", "-m", "leanrag_mcp", "eval", "answers", "set.json", "--limit", "1"),
-            *("--answerer", "openai/tiny", "--api-base", chat_server.url, "--data-dir", str(data_folder)),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
+    monkeypatch.chdir(tmp_path)
+    ran = run(
+        *("eval", "answers", "set.json", "--limit", "1", "--answerer", "openai/tiny"),
+        *("--api-base", chat_server.url, "--data-dir", data_folder),
         env={**os.environ, "OPENAI_API_KEY": key, "LITELLM_LOG": "DEBUG"},
     )
     assert chat_server.requests[0].headers["authorization"] == f"Bearer {key}"
