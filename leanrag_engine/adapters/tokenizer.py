@@ -120,8 +120,10 @@ class _EarlyCounts:
 
     def count(self, text: str) -> int | None:
         """Return the number of tokens of ``text``; ``None`` if tiktoken has to count it."""
+        if len(text) >= self._steps or _is_foreign(text):
+            return None
         with self._lock:
-            if _has_encoding() or len(text) > self._steps or _is_foreign(text):
+            if len(text) >= self._steps:
                 return None
             ranks = _read_ranks()
             words = [word.encode() for word in _splitter().findall(text)]
@@ -130,6 +132,12 @@ class _EarlyCounts:
             if self._steps < 0:
                 return None
             return len(words) - len(long) + sum(_count_parts(word, ranks) for word in long)
+
+    def end(self) -> None:
+        """Leave what comes to tiktoken, and its tokens too."""
+        with self._lock:
+            self._steps = 0
+            _read_ranks.cache_clear()
 
 
 def _is_foreign(text: str) -> bool:
@@ -173,10 +181,6 @@ def _is_latin(text: str) -> bool:
     return text.isascii() or _LATIN.fullmatch(text) is not None
 
 
-def _has_encoding() -> bool:
-    return bool(_read_latin.cache_info().currsize or _read_whole.cache_info().currsize)
-
-
 def _encoding_for(text: str) -> Encoding:
     """Return the encoding, or the part of it that counts this text alike and is read in half of the time."""
     # An encoding joins bytes that stand in the text and no others.
@@ -203,7 +207,7 @@ def _make_encoding(tokens: Iterable[bytes]) -> Encoding:
     """Return the encoding of the tokens, given by rank; "" is none."""
     from tiktoken import Encoding  # noqa: PLC0415 - as above
 
-    _read_ranks.cache_clear()
+    _early.end()
     ranks = {token: rank for rank, token in enumerate(tokens) if token}
     return Encoding("o200k_base", pat_str=_SPLIT_PATTERN, mergeable_ranks=ranks, special_tokens={})
 
