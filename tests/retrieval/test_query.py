@@ -55,6 +55,33 @@ async def test_a_question_of_two_hops_finds_both_passages(corpus: Corpus) -> Non
     assert result.warnings == ()
 
 
+async def test_the_passage_about_what_the_first_one_names_comes_before_others_of_its_kind(
+    make_corpus: partial[Corpus],
+) -> None:
+    texts = {
+        "Caroline Herschel": "She swept the sky from Slough.",
+        "Bath": "The town of Bath has ten thousand people. Caroline Herschel sang there.",
+        "York": "The town of York has twenty thousand people. Caroline Herschel passed through.",
+        "Slough": "Slough has many people.",
+    }
+    root = Entity("root", "All", layer=1, description="All there is.", members=2, mentions=6)
+    names = {"Caroline Herschel": (1, 2, 3), "Slough": (1, 4), "Bath": (2,), "York": (3,)}
+    entities = tuple(
+        Entity(name, name, parent_id="root", chunk_ids=tuple(f"chunk-{number}" for number in numbers))
+        for name, numbers in names.items()
+    )
+    index = await make_corpus(texts, Hierarchy((Graph(entities, ()), Graph((root,), ())))).index()
+    query = Query("How many people has the town where Caroline Herschel swept the sky?")
+    places = {}
+    for hop in (0.0, DEFAULT_RANKING.hop):
+        options = replace(DEFAULT_RANKING, hop=hop)
+        result = await answer_query(index, replace(query, ranking_options=options))
+        ranked = sorted(result.sources, key=lambda each: -each.score)
+        places[hop] = [each.chunk.title for each in ranked]
+    assert places[0.0] == ["Caroline Herschel", "Bath", "York", "Slough"]
+    assert places[DEFAULT_RANKING.hop] == ["Caroline Herschel", "Slough", "Bath", "York"]
+
+
 @pytest.mark.parametrize("ranking", RANKINGS)
 @pytest.mark.parametrize("mode", MODES)
 async def test_every_mode_and_ranking_answers_within_the_budget_with_real_citations(

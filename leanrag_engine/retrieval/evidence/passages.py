@@ -15,6 +15,7 @@ from leanrag_engine.retrieval.search.hits import (
     rank_windows_by_similarity,
     spaces_of,
 )
+from leanrag_engine.retrieval.search.second_hop import raise_second_hops
 from leanrag_engine.retrieval.search.seeds import fuse, unite
 
 from .beneath import sample_clusters
@@ -39,7 +40,19 @@ async def rank_passages(run: QueryRun, found: Sequence[SearchHits], seeds: Seque
         return [ranking.rank_by_fusion(each, grounded) for each in searched]
     graph = adjacency_of(run.index)
     allowed = run.scope.mask(graph.chunk_ids)
-    return [ranking.rank_by_spreading(graph, each, run.query.ranking_options, allowed) for each in searched]
+    walked = [ranking.rank_by_spreading(graph, each, run.query.ranking_options, allowed) for each in searched]
+    return [await _raise_second_hops(run, each.text, hits) for each, hits in zip(found, walked, strict=True)]
+
+
+async def _raise_second_hops(run: QueryRun, text: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits with those raised that the first ones name."""
+    options = run.query.ranking_options
+    if not options.hop:
+        return list(hits)
+    first = [hit.id for hit in hits[: options.hop_targets]]
+    await run.load(first)
+    chunks = {id_: run.chunks[id_] for id_ in first if id_ in run.chunks}
+    return raise_second_hops(hits, chunks, text, options)
 
 
 async def _ground_seeds(run: QueryRun, seeds: Sequence[Seed]) -> list[Seed]:

@@ -72,6 +72,7 @@ VARIANTS = (
     Strategy("no relations in the walk", ranking(relation=0.0)),
     Strategy("no facts as starts of the walk", ranking(fact_mass=0.0)),
     Strategy("one fact starts the walk", ranking(facts=1)),
+    Strategy("no gain for what the first passages name", ranking(hop=0.0)),
     Strategy("no keywords", ranking(keywords=False)),
     Strategy("no gain by the graph", relevance(graph=0.0, graph_sure=0.0)),
     Strategy("no further gain where the question is sure", relevance(graph_sure=0.0)),
