@@ -7,7 +7,9 @@ retrieval over a knowledge graph: Gutiérrez et al. 2024.)
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,12 +49,11 @@ def pagerank(
     shares sum to 1. Mass below ``tolerance`` for each edge of a node stays there; by default the shares left out
     are too small to move a passage among the first twenty. The result is empty if ``restart`` has no weight.
     """
-    # Zeroed memory costs nothing until it is touched: these are not a scan of the graph.
-    shares, waiting = np.zeros(graph.nodes), np.zeros(graph.nodes)
-    last = np.empty(graph.nodes, dtype=np.int32)
     active = np.array([node for node, weight in restart.items() if weight > 0], dtype=np.intp)
     if not len(active):
         return Shares(np.empty(0, dtype=np.intp), np.empty(0))
+    space = _take_workspace(graph.nodes)
+    shares, waiting, last = space.shares, space.waiting, space.last
     start = np.array([restart[node] for node in active.tolist()], dtype=np.float64)
     waiting[active] = start / start.sum()
     kinds = np.array([walk.weights.get(kind, 0.0) for kind in EdgeKind])
@@ -72,8 +73,33 @@ def pagerank(
         reached.append(active)
     nodes = np.sort(_find_distinct(np.concatenate(reached), last))
     found = shares[nodes] + (1 - walk.damping) * waiting[nodes]
+    shares[nodes] = waiting[nodes] = 0.0
+    _spare.append(space)
     nodes, found = nodes[found > 0], found[found > 0]
     return Shares(nodes.astype(np.intp), found / found.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Workspace:
+    """What a walk notes of each node. ``shares`` and ``waiting`` are zero before and after it."""
+
+    shares: NDArray[np.float64]
+    waiting: NDArray[np.float64]
+    last: NDArray[np.int32]
+
+
+_spare: deque[_Workspace] = deque(maxlen=4)
+"""The workspaces of walks that have ended. A thread returns memory of this size to the system each time: on 450,000 nodes new
+memory took 6 ms of processor time, the walk itself 2."""
+
+
+def _take_workspace(nodes: int) -> _Workspace:
+    """Return a workspace for so many nodes or more, which no other walk has."""
+    with suppress(IndexError):
+        space = _spare.pop()
+        if len(space.last) >= nodes:
+            return space
+    return _Workspace(np.zeros(nodes), np.zeros(nodes), np.empty(nodes, dtype=np.int32))
 
 
 def _pass_on(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import networkx as nx
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leanrag_engine.core.model import Chunk, Entity, Graph, Relation
+from leanrag_engine.retrieval.graph import pagerank as module
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
 from leanrag_engine.retrieval.graph.pagerank import WalkRules, pagerank
 
@@ -85,6 +88,27 @@ def name_of(graph: Adjacency, node: int) -> str:
     if node < len(graph.chunk_ids):
         return str(graph.chunk_ids[node], "ascii")
     return str(graph.entity_ids[node - len(graph.chunk_ids)], "ascii")
+
+
+def test_walks_after_and_beside_others_on_larger_and_smaller_graphs_find_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pairs = {(one, other) for one in NAMES for other in NAMES if one < other}
+    large = Adjacency.of(layers(pairs, {"a": {"1"}, "b": {"1", "2"}}), [chunk("1"), chunk("2"), chunk("3")])
+    small = Adjacency.of(layers({("a", "b")}, {}), [])
+    walk = WalkRules(WEIGHTS, 0.5)
+    cases = [(graph, {node: 1.0, 0: 0.5}) for graph in (large, small) for node in range(graph.nodes)]
+
+    def walk_alone(case: tuple[Adjacency, dict[int, float]]) -> dict[int, float]:
+        monkeypatch.setattr(module, "_spare", deque(maxlen=0))
+        return shares(*case, walk)
+
+    alone = [walk_alone(case) for case in cases]
+    monkeypatch.setattr(module, "_spare", deque(maxlen=4))
+    with ThreadPoolExecutor(6) as threads:
+        beside = list(threads.map(lambda case: shares(*case, walk), cases * 20))
+    assert beside == alone * 20
+    assert 0 < len(module._spare) <= 4
 
 
 def test_without_a_start_nobody_walks() -> None:
