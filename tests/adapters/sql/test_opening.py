@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -356,6 +357,38 @@ async def test_the_migrations_make_the_schema_that_the_code_uses(tmp_path: Path)
     assert made == {(table.name, index.name) for table in metadata.tables.values() for index in table.indexes}
     assert clustered == ["names", "unsettled_vectors"]
     assert migrations.list_revisions()[-1] == REVISION
+
+
+def test_changed_tables_have_another_revision() -> None:
+    """A folder with other tables under the same revision would fail at its first query instead of being refused."""
+    columns = [
+        f"{table.name}.{column.name} {type(column.type).__name__} {column.nullable} {column.primary_key}"
+        for table in metadata.sorted_tables
+        for column in table.columns
+    ]
+    indexes = sorted(
+        f"{index.name} {[column.name for column in index.columns]} {index.unique}"
+        for table in metadata.tables.values()
+        for index in table.indexes
+    )
+    digest = blake2b("\n".join(columns + indexes).encode(), digest_size=8).hexdigest()
+    assert (REVISION, digest) == ("0002", "cb8ce989777f34a9")
+
+
+async def test_a_store_of_an_unreleased_schema_is_refused_with_the_next_step(
+    tmp_path: Path, parcel: MakeParcel
+) -> None:
+    await fill_store(tmp_path, parcel)
+    engine = opening.open_engine(tmp_path, read_only=False)
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    engine.dispose()
+    for read_only in (False, True):
+        message = await open_refused(tmp_path, read_only=read_only)
+        assert (
+            f"{tmp_path / opening.FILE} has schema 0001, this version of LeanRAG reads {REVISION}" in message
+        )
+        assert "Use the version of LeanRAG that wrote it, or another data folder." in message
 
 
 NEXT_STEP = f"""

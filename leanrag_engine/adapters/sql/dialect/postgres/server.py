@@ -133,7 +133,7 @@ def _check_schema(engine: Engine, name: str, *, read_only: bool) -> None:
     if read_only and stored is None:
         raise NotReady(f"The database {name} contains no store yet.", "Ingest documents first.")
     if read_only:
-        raise _other_schema(name, stored, read_only=True)
+        raise _make_schema_error(name, stored, read_only=True)
     with engine.execution_options(lock=SCHEMA).begin() as connection:
         stored = _check_revision(connection, name, migrations.list_revisions())
         migrations.upgrade(connection, stored)
@@ -153,12 +153,11 @@ def _check_revision(connection: Connection, name: str, known: Sequence[str]) -> 
             f"{name} contains tables that LeanRAG did not make.", "Create a database of its own for LeanRAG."
         )
     if stored is not None and stored not in known:
-        raise _other_schema(name, stored, read_only=False)
+        raise _make_schema_error(name, stored, read_only=False)
     return stored
 
 
-def _other_schema(name: str, stored: str | None, *, read_only: bool) -> StoreUnusable:
-    message = f"The database {name} has schema {stored}, this version of LeanRAG reads {REVISION}."
-    if read_only and (stored is None or stored < REVISION):
-        return StoreUnusable(message, "Open it once for writing to upgrade it.")
-    return StoreUnusable(message, "Use a newer version of LeanRAG, or another database.")
+def _make_schema_error(name: str, stored: str | None, *, read_only: bool) -> StoreUnusable:
+    return migrations.make_schema_error(
+        f"The database {name}", stored, "another database", read_only=read_only
+    )

@@ -154,7 +154,7 @@ def _check_schema(engine: Engine, path: Path, *, read_only: bool) -> None:
     if stored == REVISION:
         return
     if read_only:
-        raise _other_schema(path, stored, read_only=True)
+        raise _make_schema_error(path, stored, read_only=True)
     migrate(engine, path)
 
 
@@ -200,7 +200,7 @@ def _check_revision(connection: Connection, path: Path, known: Sequence[str]) ->
             "Choose another data folder, or move that file away.",
         )
     if stored is not None and stored not in known:
-        raise _other_schema(path, stored, read_only=False)
+        raise _make_schema_error(path, stored, read_only=False)
     return stored
 
 
@@ -212,10 +212,6 @@ def _use_wal(path: Path) -> None:
         connection.close()
 
 
-def _other_schema(path: Path, stored: str | None, *, read_only: bool) -> StoreUnusable:
-    message = (
-        f"The graph store {path} has schema {stored or 'none'}, this version of LeanRAG reads {REVISION}."
-    )
-    if read_only and (stored is None or stored < REVISION):
-        return StoreUnusable(message, "Open it once for writing to upgrade it.")
-    return StoreUnusable(message, "Use a newer version of LeanRAG, or another data folder.")
+def _make_schema_error(path: Path, stored: str | None, *, read_only: bool) -> StoreUnusable:
+    store = f"The graph store {path}"
+    return migrations.make_schema_error(store, stored, "another data folder", read_only=read_only)

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from leanrag_engine.adapters.sql.schema.tables import REVISION
+from leanrag_engine.core.errors import StoreUnusable
+
 FOLDER = Path(__file__).parent
 
 
@@ -30,3 +33,16 @@ def upgrade(connection: Connection, stored: str | None, folder: Path = FOLDER) -
         for step in reversed(steps):
             step.module.upgrade()
             context.stamp(script, step.revision)
+
+
+def make_schema_error(store: str, stored: str | None, elsewhere: str, *, read_only: bool) -> StoreUnusable:
+    """Return the error for a ``store`` whose schema is not ours; ``elsewhere`` is what else could be opened."""
+    message = f"{store} has schema {stored or 'none'}, this version of LeanRAG reads {REVISION}."
+    if read_only and (stored is None or stored in list_revisions()):
+        return StoreUnusable(message, "Open it once for writing to upgrade it.")
+    reader = (
+        "a newer version of LeanRAG"
+        if stored and stored > REVISION
+        else "the version of LeanRAG that wrote it"
+    )
+    return StoreUnusable(message, f"Use {reader}, or {elsewhere}.")

@@ -1,4 +1,7 @@
-"""The first schema: a copy of :mod:`leanrag_engine.adapters.sql.schema.tables` that later changes leave as it is."""
+"""The first schema that is kept: a copy of :mod:`leanrag_engine.adapters.sql.schema.tables` that later changes leave as it is.
+
+Revision 0001 was never released; a store that has it is refused.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import uuid
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0002"
 down_revision = None
 
 TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
