@@ -176,7 +176,8 @@ _DATA = frozenset(
 
 _CJK = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003fffd"
 _OPENING = "「『（【《〈［｛〔“‘"
-_NEVER_FIRST = "、。，．！？：；）」』】》〉］｝〕”’…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ゛゜"
+_MARKS = "\u302a-\u302f\u3099\u309a\uff9e\uff9f"  # of tones and voiced sounds
+_NEVER_FIRST = f"、。，．！？：；）」』】》〉］｝〕”’…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ゛゜{_MARKS}"
 _WORD_BORDER = re.compile(
     rf"(?<=\S)(?=\s)|(?<=[{_CJK}])(?<![{_OPENING}])(?=[^\s{_NEVER_FIRST}])"
     rf"|(?<=[^\s{_OPENING}])(?=[{_CJK}])(?![{_NEVER_FIRST}])"

@@ -167,6 +167,13 @@ def test_any_unicode_text_is_covered_within_the_limit(text: str) -> None:
     assert all(at in covered for at, character in enumerate(text) if not character.isspace())
 
 
+@pytest.mark.parametrize("mark", ["\uff9e", "\uff9f", "\u302e", "\u302a"])  # voiced sound marks, tone marks
+@pytest.mark.parametrize("base", ["ｶ", "漢"])
+def test_a_mark_stays_with_the_sign_before_it(base: str, mark: str) -> None:
+    for chunk_ in cut((base + mark) * 60, 16, 4):
+        assert (chunk_.text[0], chunk_.text[-1]) == (base, mark)
+
+
 @pytest.mark.parametrize("limit", [64, 512])
 def test_every_promise_holds_on_the_language_reference(limit: int) -> None:
     for title, text in sorted(topics.items())[::4]:
