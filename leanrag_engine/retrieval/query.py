@@ -33,7 +33,7 @@ from .filters import EVERYTHING, ChunkScope, count_undated, select_documents
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import Filters, Mode, Query, Ranking
-from .search.hits import SearchHits, embed_texts, search_windows
+from .search.hits import SearchHits, embed_with_parts, search_windows
 from .search.relevance import RankedWindow
 from .search.seeds import sure_score
 
@@ -64,8 +64,7 @@ async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] 
     query = query.check()
     index.check_documents()
     # A service embeds on the event loop; what follows reads the stores alone.
-    vectors = await embed_texts(index, query.texts)
-    embedded = dict(zip(query.texts, vectors, strict=True))
+    embedded = await embed_with_parts(index, query.texts)
     return await run_chain(_answer(replace(index, embedded=embedded), query, notes))
 
 

@@ -18,8 +18,8 @@ from leanrag_engine.retrieval.context.explanation import name_group
 from leanrag_engine.retrieval.filters import EVERYTHING
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
 from leanrag_engine.retrieval.query import QueryResult, answer_query
-from leanrag_engine.retrieval.request import DEFAULT_RANKING, Filters, Query, SearchOptions
-from leanrag_engine.retrieval.search.hits import search_all
+from leanrag_engine.retrieval.request import DEFAULT_RANKING, DEFAULT_SEARCH, Filters, Query, SearchOptions
+from leanrag_engine.retrieval.search.hits import search_all, search_windows
 
 if TYPE_CHECKING:
     from conftest import CallCounter, Corpus
@@ -381,6 +381,32 @@ async def test_vectors_that_a_killed_update_left_take_the_place_of_no_hit(corpus
 
 
 # --- entities, sub-queries, options --------------------------------------------------------
+
+
+async def test_a_text_is_searched_by_meaning_as_a_whole_and_by_its_parts(corpus: Corpus) -> None:
+    index = await corpus.index()
+    assert index.embedder is not None
+    assert index.spaces is not None
+    question = "Who found Uranus in 1781, and where did Caroline Herschel live?"
+    parts = ["Who found Uranus in 1781", "where did Caroline Herschel live"]
+    (found,) = await search_windows(index, EVERYTHING, [question])
+    rows = await index.vectors.fetch(index.spaces.windows, await index.vectors.ids(index.spaces.windows))
+    whole, *others = [
+        {id_: float(row @ vector) for id_, row in rows.items()}
+        for vector in await index.embedder.embed_queries([question, *parts])
+    ]
+    share = DEFAULT_SEARCH.asked_part * max(whole.values())
+    expected = {
+        id_: max(whole[id_], *(share * each[id_] / max(each.values()) for each in others)) for id_ in rows
+    }
+    scores = {hit.id: hit.score for hit in found.dense_windows}
+    assert scores == pytest.approx({id_: expected[id_] for id_ in scores}, abs=1e-6)
+    assert max(scores.values()) == scores[found.dense_windows[0].id]
+    assert any(scores[id_] > whole[id_] + 0.1 for id_ in scores)
+    (again,) = await search_windows(index, EVERYTHING, [question], SearchOptions(asked_part=0.0))
+    assert {hit.id: hit.score for hit in again.dense_windows} == pytest.approx(
+        {id_: whole[id_] for id_ in scores}, abs=1e-6
+    )
 
 
 async def test_a_named_entity_anchors_and_counts_most(corpus: Corpus) -> None:

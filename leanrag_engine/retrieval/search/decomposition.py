@@ -6,12 +6,12 @@ What is found are texts to search for, not sentences to read: a part may lack it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 
-__all__ = ["decompose"]
+__all__ = ["decompose", "find_parts"]
 
 
 _QUESTION_WORD = r"(?:who|whom|whose|what|which|when|where|why|how)"
@@ -66,18 +66,36 @@ _POSSESSIVE = re.compile(r"(?P<inner>(?:[A-Z][\w.-]*\s+)*[A-Z][\w.-]*['’]s?\s+
 """Z's Y's X."""
 
 
+def find_parts(text: str) -> tuple[str, ...]:
+    """Return what a question holds that can be searched for by itself, at most four texts.
+
+    These are its questions if it asks several ("Who came, and what did he bring?"), and the innermost description in each
+    ("the person who voices Z").
+    """
+    whole = _read_question(text)
+    asked = _split_questions(whole)
+    inner = [description for each in asked for description in _find_inner(each)]
+    return _select_distinct([*(asked if len(asked) > 1 else ()), *inner], whole)
+
+
 def decompose(question: str) -> tuple[str, ...]:
-    """Return the parts of a question with several, at most four; none if it asks for one thing."""
-    text = " ".join(question.split()).rstrip("?. ")
-    longest = 1000  # the patterns take quadratic time, and what is longer is no question
-    if len(text) > longest:
-        return ()
-    parts = _split_questions(text)
-    found = [part for each in parts for part in (_split_comparison(each) or _find_inner(each))]
-    if len(parts) > 1:
-        found = [*parts, *found]
-    distinct = dict.fromkeys(part.strip(" ,;:") for part in found)
-    return tuple(part for part in distinct if part != text and _says_enough(part))[:4]
+    """Return the parts of a question, at most four: as :func:`find_parts`, and what is asked of each of two that are compared."""
+    whole = _read_question(question)
+    asked = _split_questions(whole)
+    found = [part for each in asked for part in (_split_comparison(each) or _find_inner(each))]
+    return _select_distinct([*(asked if len(asked) > 1 else ()), *found], whole)
+
+
+def _read_question(text: str) -> str:
+    """Return the text as one line without its end; nothing of what is too long for a question."""
+    longest = 1000  # the patterns take quadratic time
+    line = " ".join(text.split()).rstrip("?. ")
+    return line if len(line) <= longest else ""
+
+
+def _select_distinct(parts: Iterable[str], whole: str) -> tuple[str, ...]:
+    distinct = dict.fromkeys(part.strip(" ,;:") for part in parts)
+    return tuple(part for part in distinct if part != whole and _says_enough(part))[:4]
 
 
 def _says_enough(part: str) -> bool:

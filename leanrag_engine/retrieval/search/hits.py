@@ -14,6 +14,7 @@ from leanrag_engine.retrieval.graph.adjacency import Adjacency
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import DEFAULT_SEARCH, SearchOptions
 
+from .decomposition import find_parts
 from .seeds import best_first, match_name_part, match_names, name_parts, name_spans, rank_entities
 
 
@@ -59,6 +60,12 @@ class SearchHits:
         dense = [hit.id for hit in self.dense_entities]
         keyword = [hit.id for hit in self.keyword_entities]
         return rank_entities(dense, keyword, self.names, limit, self.options)
+
+
+async def embed_with_parts(index: IndexSnapshot, texts: Sequence[str]) -> dict[str, Vectors | None]:
+    """Return a vector for each text, and for each part of it (see ``find_parts``)."""
+    wanted = list(dict.fromkeys([*texts, *(part for text in texts for part in find_parts(text))]))
+    return dict(zip(wanted, await embed_texts(index, wanted), strict=True))
 
 
 async def embed_texts(index: IndexSnapshot, texts: Sequence[str]) -> list[Vectors | None]:
@@ -122,12 +129,12 @@ class _Searcher:
     options: SearchOptions
 
     async def windows_of(self, text: str, vector: Vectors | None) -> SearchHits:
-        dense = begin_beside(self._dense_windows(vector))
+        dense = begin_beside(self._dense_windows_of_parts(text, vector))
         keyword = await self._keyword_windows(text)
         return SearchHits(text, vector, tuple(await dense), tuple(keyword), options=self.options)
 
     async def everything_of(self, text: str, vector: Vectors | None, wanted: int) -> SearchHits:
-        dense_windows = begin_beside(self._dense_windows(vector))
+        dense_windows = begin_beside(self._dense_windows_of_parts(text, vector))
         dense_entities = begin_beside(self._dense_entities(vector, wanted))
         keyword_windows = await self._keyword_windows(text)
         keyword_entities = await self._keyword_entities(text, wanted)
@@ -155,6 +162,13 @@ class _Searcher:
         return SearchHits(text, vector, dense_entities=tuple(hits), options=self.options)
 
     # --- windows ---------------------------------------------------------------------------
+
+    async def _dense_windows_of_parts(self, text: str, vector: Vectors | None) -> list[Hit]:
+        """Search for a text and for each part of it."""
+        whole = await self._dense_windows(vector)
+        parts = await embed_texts(self.index, find_parts(text))
+        found = [await self._dense_windows(each) for each in parts]
+        return unite_parts(whole, found, self.options.asked_part)[: self.options.window_hits]
 
     async def _dense_windows(self, vector: Vectors | None) -> list[Hit]:
         index, allowed, most = self.index, self.scope.allowed, self.options.window_hits
@@ -274,6 +288,21 @@ async def rank_windows_by_similarity(
         scores |= {id_: float(row @ vector) for id_, row in rows.items()}
         wanted, number = [id_ for id_ in wanted if window_id(id_, number) in rows], number + 1
     return best_first(scores)
+
+
+def unite_parts(whole: Sequence[Hit], parts: Sequence[Sequence[Hit]], weight: float) -> list[Hit]:
+    """Return the hits for a text and for parts of it, best first: each with its score for the whole, or a better one for a part.
+
+    The best hit for a part counts ``weight`` of the best one for the whole.
+    """
+    if not (parts and whole):
+        return list(whole)
+    best = {hit.id: hit.score for hit in whole}
+    for part in filter(None, parts):
+        scale = weight * whole[0].score / part[0].score if part[0].score > 0 else 0.0
+        for hit in part:
+            best[hit.id] = max(best.get(hit.id, 0.0), scale * hit.score)
+    return best_first(best)
 
 
 def best_chunks(windows: Sequence[Hit]) -> list[Hit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leanrag_engine.retrieval.search.decomposition import decompose
+from leanrag_engine.retrieval.search.decomposition import decompose, find_parts
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,23 @@ def test_a_question_of_many_parts_gives_the_first_four() -> None:
 
 def test_a_long_text_without_parts_is_searched_in_time() -> None:
     assert decompose("the keeper of a lamp of a tower of " * 280) == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        (
+            "How does Fezziwig treat his apprentices, and how does Scrooge treat Bob Cratchit?",
+            ("How does Fezziwig treat his apprentices", "how does Scrooge treat Bob Cratchit"),
+        ),
+        (
+            "What is the difference between uv sync and uv pip install?",
+            (),
+        ),  # neither is asked about by itself
+        ("Which band was formed first, The Exies or Circus Diablo?", ()),
+        ("What does a lock file hold?", ()),
+        ("", ()),
+    ],
+)
+def test_what_can_be_searched_for_by_itself(question: str, parts: tuple[str, ...]) -> None:
+    assert find_parts(question) == parts
