@@ -47,7 +47,7 @@ def raise_second_hops(
             if share := shares.get(chunk.title, 0.0):
                 text = f"{chunk.title}\n{chunk.text}".casefold()
                 answered = sum(term in text for term in missing) / max(len(missing), 1)
-                gain = options.hop * share**2 * (answered + 0.4) / (1 + place / 2)
+                gain = options.hop * share**2 * (options.hop_named + answered) / (1 + place / 2)
                 scores[hit.id] = max(scores[hit.id], min(hit.score * math.exp(gain), first.score))
     return best_first(scores)
 
