@@ -39,8 +39,11 @@ GLUED = "ー・「」『』（）。、！？：；，．ｧｨｩｪｫｬｭ�
 def is_cjk(character: str) -> bool:
     kinds = ("CJK", "HIRAGANA", "KATAKANA", "FULLWIDTH", "HALFWIDTH", "IDEOGRAPHIC", "VERTICAL KANA")
     name = unicodedata.name(character, "")
+    signs = "\u3000" <= character <= "\u303f" and not unicodedata.combining(
+        character
+    )  # postal marks, numerals …
     # Korean is written with spaces, also in half width.
-    return character in GLUED or (name.startswith(kinds) and not name.startswith("HALFWIDTH HANGUL"))
+    return character in GLUED or signs or (name.startswith(kinds) and not name.startswith("HALFWIDTH HANGUL"))
 
 
 def cuts_a_word(text: str, at: int, limit: int) -> bool:
