@@ -11,18 +11,16 @@ import os
 import re
 import threading
 from binascii import a2b_base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leanrag_engine.core.errors import LeanRAGError
 
 if TYPE_CHECKING:
-    import regex
     from tiktoken import Encoding
 
 __all__ = ["TiktokenTokenizer"]
@@ -83,8 +81,7 @@ class TiktokenTokenizer:
 
 @lru_cache(maxsize=1 << 12)
 def _count_line(text: str) -> int:
-    early = _early.count(text)
-    return _count(text) if early is None else early
+    return _count(text)
 
 
 def _count(text: str) -> int:
@@ -104,87 +101,10 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-class _EarlyCounts:
-    """Counts the first lines of a process by a table of the tokens: tiktoken's encoding takes twice as long to make.
-
-    ``steps`` bounds what is counted so. A character costs one, a word that has to be put together the square of its
-    length. The context of a usual query costs 80,000 (a hundredth of a second).
-
-    Words are split by regex. It agrees with tiktoken on every character of Unicode 16; on letters that a later version adds
-    the two may differ.
-    """
-
-    def __init__(self, steps: int = 600_000) -> None:
-        self._steps = steps
-        self._lock = threading.Lock()
-
-    def count(self, text: str) -> int | None:
-        """Return the number of tokens of ``text``; ``None`` if tiktoken has to count it."""
-        if len(text) >= self._steps or _is_foreign(text):
-            return None
-        with self._lock:
-            if len(text) >= self._steps:
-                return None
-            ranks = _read_ranks()
-            words = [word.encode() for word in _splitter().findall(text)]
-            long = [word for word in words if word not in ranks]
-            self._steps -= len(text) + sum(len(word) ** 2 for word in long)
-            if self._steps < 0:
-                return None
-            return len(words) - len(long) + sum(_count_parts(word, ranks) for word in long)
-
-    def end(self) -> None:
-        """Leave what comes to tiktoken, and its tokens too."""
-        with self._lock:
-            self._steps = 0
-            _read_ranks.cache_clear()
-
-
-def _is_foreign(text: str) -> bool:
-    """Return whether more than a few characters are not of one byte: scripts without spaces have long words."""
-    try:
-        return len(text.encode()) > 1.2 * len(text) + 32
-    except UnicodeEncodeError:
-        return True
-
-
-_early = _EarlyCounts()
-
-
-def _count_parts(word: bytes, ranks: Mapping[bytes, int]) -> int:
-    """Return the number of tokens of a word: the neighbours whose token has the lowest rank are joined first."""
-    parts = [word[at : at + 1] for at in range(len(word))]
-    while True:
-        joined = [
-            (ranks.get(left + right, len(ranks)), at) for at, (left, right) in enumerate(pairwise(parts))
-        ]
-        rank, at = min(joined, default=(len(ranks), 0))
-        if rank == len(ranks):
-            return len(parts)
-        parts[at : at + 2] = [parts[at] + parts[at + 1]]
-
-
-@cache
-def _splitter() -> regex.Pattern[str]:
-    import regex  # noqa: PLC0415 - start-up does not count tokens
-
-    return regex.compile(_SPLIT_PATTERN)
-
-
-@cache
-def _read_ranks() -> dict[bytes, int]:
-    """Read the tokens with their ranks, until tiktoken has them."""
-    return {token: rank for rank, token in enumerate(_tokens())}
-
-
-def _is_latin(text: str) -> bool:
-    return text.isascii() or _LATIN.fullmatch(text) is not None
-
-
 def _encoding_for(text: str) -> Encoding:
     """Return the encoding, or the part of it that counts this text alike and is read in half of the time."""
     # An encoding joins bytes that stand in the text and no others.
-    part = _is_latin(text)
+    part = text.isascii() or _LATIN.fullmatch(text) is not None
     with _encoding_lock:
         return _read_latin() if part and not _read_whole.cache_info().currsize else _read_whole()
 
@@ -205,9 +125,8 @@ def _read_latin() -> Encoding:
 
 def _make_encoding(tokens: Iterable[bytes]) -> Encoding:
     """Return the encoding of the tokens, given by rank; "" is none."""
-    from tiktoken import Encoding  # noqa: PLC0415 - as above
+    from tiktoken import Encoding  # noqa: PLC0415 - start-up does not count tokens
 
-    _early.end()
     ranks = {token: rank for rank, token in enumerate(tokens) if token}
     return Encoding("o200k_base", pat_str=_SPLIT_PATTERN, mergeable_ranks=ranks, special_tokens={})
 

@@ -59,11 +59,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The vocabulary is read anew in this test, and again after it, as at the start of a process."""
-    monkeypatch.setattr(tiktoken_tokenizer, "_early", tiktoken_tokenizer._EarlyCounts())
+def unread() -> Iterator[None]:
+    """The vocabulary is read anew in this test, and again after it."""
     kept = (
-        tiktoken_tokenizer._read_ranks,
         tiktoken_tokenizer._read_whole,
         tiktoken_tokenizer._read_latin,
         tiktoken_tokenizer._count_line,
@@ -84,11 +82,6 @@ def test_the_first_count_opens_no_socket_and_leaves_the_environment_alone(
     assert "TIKTOKEN_CACHE_DIR" not in tiktoken_tokenizer.os.environ
 
 
-def made_encodings() -> int:
-    readers = tiktoken_tokenizer._read_latin, tiktoken_tokenizer._read_whole
-    return sum(each.cache_info().currsize for each in readers)
-
-
 @pytest.mark.parametrize("text", SAMPLES)
 def test_counts_equal_those_of_tiktoken(
     tokenizer: TiktokenTokenizer, original: tiktoken.Encoding, text: str
@@ -107,35 +100,6 @@ def test_before_other_scripts_are_met_latin_text_is_counted_the_same_by_a_part_o
     assert not tiktoken_tokenizer._read_whole.cache_info().currsize
     assert counted == [len(original.encode_ordinary(text)) for text in texts]
     assert TiktokenTokenizer().count("中文") == len(original.encode_ordinary("中文"))
-
-
-@pytest.mark.usefixtures("unread")
-def test_the_first_lines_of_a_process_are_counted_the_same_without_an_encoding(
-    original: tiktoken.Encoding, shared_data: Path
-) -> None:
-    book = (shared_data / "christmas_carol" / "book.txt").read_text(encoding="utf-8-sig")
-    lines = [
-        *book.splitlines()[:600],
-        "Donaudampfschifffahrtsgesellschaftskapitän — naïve “x”\u2003",
-        "=-" * 40,
-    ]
-    counted = [TiktokenTokenizer().count(line) for line in lines]
-    assert not made_encodings()
-    assert counted == [len(original.encode_ordinary(line)) for line in lines]
-    for hard in ("知识图谱" * 20, "ab" * 2000, "a\ud800b"):
-        assert TiktokenTokenizer().count(hard) == len(original.encode_ordinary(hard))
-    assert made_encodings()
-    assert not tiktoken_tokenizer._read_ranks.cache_info().currsize
-
-
-SHORT = st.text(max_size=30) | st.text(st.characters(max_codepoint=0x24F))
-
-
-@given(SHORT | st.text(st.sampled_from(" \n\r\t\x1c\x85\xa0\u2028'’sſlLtéA1./-\u0149λ中🎉\u0301")))
-@settings(max_examples=200, deadline=None)
-def test_a_text_is_split_and_joined_as_by_tiktoken(original: tiktoken.Encoding, text: str) -> None:
-    counted = tiktoken_tokenizer._EarlyCounts().count(text)
-    assert counted in (None, len(original.encode_ordinary(text)))
 
 
 def test_the_split_pattern_is_that_of_tiktoken(original: tiktoken.Encoding) -> None:

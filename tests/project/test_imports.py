@@ -77,7 +77,7 @@ HOMES = {
     "pptx": {"leanrag_engine/documents/readers/office/pptx.py"},
     "pypdfium2": {"leanrag_engine/documents/readers/pdf.py"},
     "pyarrow": {"leanrag_engine/exchange/parquet.py"},
-    "regex": {"leanrag_engine/retrieval/browse/text_search.py", "leanrag_engine/adapters/tokenizer.py"},
+    "regex": {"leanrag_engine/retrieval/browse/text_search.py"},
     "rich": {"server"},
     "rjieba": {"leanrag_engine/core/text/language/segmentation.py"},
     "sklearn": {
