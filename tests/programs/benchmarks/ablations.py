@@ -83,6 +83,10 @@ VARIANTS = (
     Strategy("no keyword scores in windows", relevance(keyword=0.0)),
     Strategy("no passages kept for the graph", relevance(graph_kept=0)),
     Strategy("repetitions are shown", Query("?", context_options=replace(DEFAULT_CONTEXT, near_copy=2.0))),
+    Strategy(
+        "no search for parts of a question",
+        Query("?", search_options=replace(DEFAULT_SEARCH, asked_part=0.0)),
+    ),
     Strategy("names count nothing", Query("?", search_options=replace(DEFAULT_SEARCH, name_weight=0.0))),
 )
 
