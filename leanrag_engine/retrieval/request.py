@@ -146,8 +146,6 @@ class SearchOptions:
     """Chunks of these windows that take part in ranking."""
     entity_hits: int = 40
     """Entities that each search gives, at least."""
-    fact_hits: int = 30
-    """Facts that each search gives."""
     part_hits: int = 20
     """Entities that are examined for a word that may be part of a name."""
     min_doubt: float = 0.1

@@ -259,7 +259,7 @@ class _Searcher:
 
     # --- facts -----------------------------------------------------------------------------
 
-    async def _dense_facts(self, vector: Vectors | None) -> list[Hit]:
+    async def _dense_facts(self, vector: Vectors | None, most: int = 30) -> list[Hit]:
         # Under a filter a fact may be stated in what is excluded alone: facts then start no walk.
         space = spaces_of(self.index).facts
         if vector is None or not space or not self.scope.everything:
@@ -267,14 +267,14 @@ class _Searcher:
         return await self._search_widening(
             lambda limit: self.index.vectors.search(space, vector, limit),
             adjacency_of(self.index).existing_facts,  # a killed update leaves others
-            self.options.fact_hits,
+            most,
         )
 
-    async def _keyword_facts(self, text: str) -> list[Hit]:
+    async def _keyword_facts(self, text: str, most: int = 30) -> list[Hit]:
         if not spaces_of(self.index).facts or not self.scope.everything:
             return []
         number = self.index.generation.number
-        return await self.index.generations.search_facts(number, text, self.options.fact_hits)
+        return await self.index.generations.search_facts(number, text, most)
 
 
 async def rank_windows_by_similarity(
