@@ -90,14 +90,13 @@ class Adjacency:
         entity_ids = sorted(layer_of)
         node = {id_: number for number, id_ in enumerate(chain(chunk_ids, entity_ids))}
         rows = _rows(_edges(layers, titles, node, name_keys), len(node))
-        facts = _facts(layers[0], node) if layers else {}
         return cls(
             _ids(chunk_ids),
             _ids(entity_ids),
             np.array([layer_of[id_] for id_ in entity_ids], dtype=np.uint8),
             _parents(layers, {id_: place for place, id_ in enumerate(entity_ids)}),
             *rows,
-            *_fact_rows(facts),
+            *_fact_rows(layers[0] if layers else Graph((), ()), node),
         )
 
     @classmethod
@@ -222,18 +221,21 @@ def _mentions(
     node: Mapping[str, int],
     name_keys: Mapping[str, str],
 ) -> Edges:
-    near: list[int] = []
-    far: list[int] = []
-    kinds: list[int] = []
-    for entity in entities:
-        if entity.chunk_ids:
-            own, key = node[entity.id], name_keys.get(entity.name) or name_key(entity.name)
-            for chunk_id in dict.fromkeys(entity.chunk_ids):
-                if chunk_id in titles:
-                    near.append(own)
-                    far.append(node[chunk_id])
-                    kinds.append(EdgeKind.TITLE if titles[chunk_id] == key else EdgeKind.MENTION)
-    return Edges(_nodes(near), _nodes(far), np.array(kinds, dtype=np.uint8), np.ones(len(near)))
+    found = [each for each in entities if each.chunk_ids]
+    lengths = [len(each.chunk_ids) for each in found]
+    rows = np.repeat(np.arange(len(found)), lengths)
+    # Chunks come first among the nodes. What is no chunk any more has no node.
+    far = _nodes([node.get(id_, -1) for each in found for id_ in each.chunk_ids])
+    _, first = np.unique(rows * (len(titles) + 1) + far, return_index=True)
+    chosen = np.sort(first[far[first] >= 0])
+    rows, far = rows[chosen], far[chosen]
+    own = _nodes([node[each.id] for each in found])
+    numbers = {key: number for number, key in enumerate(titles.values())}
+    named = _nodes([numbers.get(name_keys.get(each.name) or name_key(each.name), -1) for each in found])
+    titled = np.empty(len(titles), dtype=np.int32)
+    titled[[node[id_] for id_ in titles]] = [numbers[key] for key in titles.values()]
+    kinds = np.where(titled[far] == named[rows], EdgeKind.TITLE, EdgeKind.MENTION).astype(np.uint8)
+    return Edges(own[rows], far, kinds, np.ones(len(far)))
 
 
 def _parent_edges(
@@ -268,22 +270,20 @@ def _rows(
     return offsets, target[order], kinds.astype(np.uint8), strengths.astype(np.float32)
 
 
-def _facts(base: Graph, node: Mapping[str, int]) -> dict[str, list[int]]:
-    """Return for the id of each fact the nodes that it joins, each once."""
-    first: dict[str, str] = {}
-    ends: dict[str, list[int]] = {}
-    for relation in base.relations:
-        if relation.description:
-            joined = ends.setdefault(first.setdefault(relation.description, relation.id), [])
-            joined += (node[relation.source_id], node[relation.target_id])
-    # The two ends of one relation differ.
-    return {
-        id_: joined if len(joined) == 2 else list(dict.fromkeys(joined))  # noqa: PLR2004
-        for id_, joined in ends.items()
-    }
-
-
-def _fact_rows(facts: Mapping[str, Sequence[int]]) -> tuple[Ids, NDArray[np.int64], NDArray[np.int32]]:
-    ids = sorted(facts)
-    offsets = np.cumsum([0, *(len(facts[id_]) for id_ in ids)], dtype=np.int64)
-    return _ids(ids), offsets, np.array([end for id_ in ids for end in facts[id_]], dtype=np.int32)
+def _fact_rows(base: Graph, node: Mapping[str, int]) -> tuple[Ids, NDArray[np.int64], NDArray[np.int32]]:
+    """Return the ids of all facts, and in compressed rows the nodes that each joins, each once in order of appearance."""
+    places: dict[str, int] = {}
+    firsts = [places.setdefault(each.description, place) for place, each in enumerate(base.relations)]
+    places.pop("", None)
+    ids = {base.relations[place].id: place for place in places.values()}
+    ordered = sorted(ids)
+    ranks = np.full(len(firsts), -1, dtype=np.int64)
+    ranks[[ids[id_] for id_ in ordered]] = np.arange(len(ordered))
+    own = _nodes([node[each.id] for each in base.entities])
+    facts = np.repeat(ranks[np.array(firsts, dtype=np.intp)], 2)
+    ends = own[base.ends].ravel()
+    _, first = np.unique(facts * len(node) + ends, return_index=True)
+    chosen = np.sort(first[facts[first] >= 0])
+    facts, ends = facts[chosen], ends[chosen]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(facts, minlength=len(ordered)))]).astype(np.int64)
+    return _ids(ordered), offsets, ends[np.argsort(facts, kind="stable")]
