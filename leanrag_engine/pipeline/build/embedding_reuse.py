@@ -7,7 +7,7 @@ from its vector space. What cannot be fetched is embedded again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import anyio.to_thread
@@ -31,17 +31,18 @@ TextKey = str | tuple[str]
 """A text, in brackets if it is one of several parts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SpaceIndex:
     """What the rows of one vector space were embedded from: the text by id, and an id by text.
 
-    ``rows`` are vectors by id that are at hand and need not be fetched.
+    ``vectors`` (n, d) are at hand and need not be fetched; ``rows`` are the places of ids in them.
     """
 
     space: str
     texts: Mapping[str, TextKey]
     ids: Mapping[TextKey, str]
-    rows: Mapping[str, Vectors] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    vectors: Vectors | None = None
 
     @classmethod
     def of_texts(cls, space: str, texts: Sequence[tuple[str, str]]) -> SpaceIndex:
@@ -91,18 +92,19 @@ class ReusingEmbedder:
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """See the Protocol."""
         keys = list(map(key_text, texts))
-        held = {place: self.ahead[each] for place, each in enumerate(keys) if each in self.ahead}
-        fetched = await self._fetch_unchanged(keys, held, report or ignore_progress)
-        held |= fetched
-        fresh = [place for place in range(len(texts)) if place not in held]
-        self.reused += len(fetched)
-        self.embedded += len(fresh)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
-        for place, row in held.items():
-            rows[place] = row
+        missing: list[int] = []
+        for place, key in enumerate(keys):
+            if key in self.ahead:
+                rows[place] = self.ahead[key]
+            else:
+                missing.append(place)
+        fresh = await self._fetch_unchanged(keys, missing, rows, report or ignore_progress)
+        self.reused += len(missing) - len(fresh)
+        self.embedded += len(fresh)
         if fresh:
             wanted = [texts[place] for place in fresh]
-            rows[fresh] = await self.inner.embed(wanted, _after(held, texts, report))
+            rows[fresh] = await self.inner.embed(wanted, _after(len(texts) - len(fresh), len(texts), report))
         return rows
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
@@ -110,24 +112,30 @@ class ReusingEmbedder:
         return await self.inner.embed_queries(texts)
 
     async def _fetch_unchanged(
-        self, keys: Sequence[TextKey], held: Collection[int], report: ProgressReport
-    ) -> dict[int, Vectors]:
-        """Return the vectors of texts that the previous build embedded, by the positions of the texts, but for those
-        ``held``."""
-        found: dict[int, Vectors] = {}
+        self, keys: Sequence[TextKey], missing: Sequence[int], rows: Vectors, report: ProgressReport
+    ) -> list[int]:
+        """Put what the previous build embedded of the ``missing`` places into ``rows``; return the places still missing."""
+        left = list(missing)
         for shelf in self.shelves:
-            ids = {
-                place: shelf.ids[key]
-                for place, key in enumerate(keys)
-                if place not in found and place not in held and key in shelf.ids
-            }
-            found |= {place: shelf.rows[id_] for place, id_ in ids.items() if id_ in shelf.rows}
+            ids = {place: shelf.ids[keys[place]] for place in left if keys[place] in shelf.ids}
+            held = [place for place, id_ in ids.items() if id_ in shelf.rows]
+            if held and shelf.vectors is not None:
+                rows[held] = shelf.vectors[[shelf.rows[ids[place]] for place in held]]
+            found = set(held)
             # Between two checks whether the work should stop, 5,000 rows take a fraction of a second.
             for places in _portions([place for place in ids if place not in found], 5_000):
-                report(Progress("embed", len(found), len(keys), "fetching what is unchanged"))
-                rows = await self._rows(shelf.space, [ids[place] for place in places])
-                found |= {place: rows[ids[place]] for place in places if ids[place] in rows}
-        return found
+                report(
+                    Progress(
+                        "embed", len(keys) - len(left) + len(found), len(keys), "fetching what is unchanged"
+                    )
+                )
+                fetched = await self._rows(shelf.space, [ids[place] for place in places])
+                for place in places:
+                    if ids[place] in fetched:
+                        rows[place] = fetched[ids[place]]
+                        found.add(place)
+            left = [place for place in left if place not in found]
+        return left
 
     async def _rows(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
         try:
@@ -170,24 +178,18 @@ async def index_build(
     pending = await stores.documents.pending_chunks(generation.collection)
     later = {id_ for id_, _ in texts_of_windows(pending)}
     found = []
-    rows = await _read_kept_vectors(stores, generation, hierarchy)
+    vectors = await stores.adjacencies.find_vectors(generation) if hierarchy is not None else None
     base = generation.record.spaces.entities
     for space, held in texts.items():
         doubtful = later | await stores.generations.find_unsettled(space)
         certain = [each for each in held if each[0] not in doubtful]
         shelf = await anyio.to_thread.run_sync(SpaceIndex.of_texts, space, certain)
-        found.append(replace(shelf, rows=rows) if space == base else shelf)
+        if space == base and vectors is not None:
+            # They are in the order of the entities, and so are the texts.
+            rows = {id_: place for place, (id_, _) in enumerate(held)}
+            shelf = replace(shelf, rows=rows, vectors=vectors)
+        found.append(shelf)
     return found
-
-
-async def _read_kept_vectors(
-    stores: Stores, generation: Generation, hierarchy: Hierarchy | None
-) -> dict[str, Vectors]:
-    """Return the vectors of a build's base entities by id, if they were kept."""
-    vectors = await stores.adjacencies.find_vectors(generation)
-    if vectors is None or hierarchy is None:
-        return {}
-    return dict(zip((each.id for each in hierarchy.layers[0].entities), vectors, strict=True))
 
 
 def key_text(text: str) -> TextKey:
@@ -200,16 +202,14 @@ def _portions(places: Sequence[int], size: int) -> list[Sequence[int]]:
     return [places[start : start + size] for start in range(0, len(places), size)]
 
 
-def _after(
-    held: Mapping[int, object], texts: Sequence[str], report: ProgressReport | None
-) -> ProgressReport | None:
+def _after(held: int, texts: int, report: ProgressReport | None) -> ProgressReport | None:
     """Return a report that counts the reused texts as done while the rest is embedded."""
     if report is None or not held:
         return report
 
     def report_rest(step: Progress) -> None:
-        said = f"{len(held)} of {len(texts)} texts unchanged"
+        said = f"{held} of {texts} texts unchanged"
         # What is left is counted as the embedder does: in windows or sentences.
-        report(replace(step, done=step.done + len(held), total=step.total + len(held), message=said))
+        report(replace(step, done=step.done + held, total=step.total + held, message=said))
 
     return report_rest

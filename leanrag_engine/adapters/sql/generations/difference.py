@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -64,18 +63,19 @@ def compare_rows(
         dtype=np.int64,
     )
     kept = _find_rising(places)
-    stays = {after[place].id for place in kept.tolist()}
-    ended = sorted(positions[each.id] for each in before if each.id not in stays)
+    held = np.array([positions[each.id] for each in before], dtype=np.int64)
+    ended: list[int] = np.setdiff1d(held, places[kept]).tolist()
     added: list[tuple[int, T]] = []
     # Between each two rows that stay, and before the first and after the last of them.
-    bounds = [(-1, first_position(layer)), *zip(kept.tolist(), places[kept].tolist(), strict=True)]
-    for (left, low), (right, high) in pairwise([*bounds, (len(after), first_position(layer + 1))]):
-        if right - left > 1:
-            vacant = ended[bisect_left(ended, low) : bisect_left(ended, high)]
-            found = _choose_positions(low, high, vacant, right - left - 1, last=right == len(after))
-            if found is None:
-                return None
-            added += zip(found, after[left + 1 : right], strict=True)
+    ranks = np.concatenate(([-1], kept, [len(after)]))
+    bounds = np.concatenate(([first_position(layer)], places[kept], [first_position(layer + 1)]))
+    for gap in np.flatnonzero(np.diff(ranks) > 1).tolist():
+        (left, right), (low, high) = ranks[gap : gap + 2].tolist(), bounds[gap : gap + 2].tolist()
+        vacant = ended[bisect_left(ended, low) : bisect_left(ended, high)]
+        found = _choose_positions(low, high, vacant, right - left - 1, last=right == len(after))
+        if found is None:
+            return None
+        added += zip(found, after[left + 1 : right], strict=True)
     return RowChanges(ended, added)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice, pairwise, zip_longest
+from itertools import chain, islice, pairwise, zip_longest
 from typing import TypeVar
 
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Table, delete, func, insert, select, update
 from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext import IndexedEntity
-from leanrag_engine.adapters.sql.dialect.statements import among, insert_rows
+from leanrag_engine.adapters.sql.dialect.statements import among, fetch, insert_rows
 from leanrag_engine.adapters.sql.schema import tables
 from leanrag_engine.adapters.sql.schema.records import record_to_json
 from leanrag_engine.adapters.sql.schema.tables import (
@@ -50,6 +50,8 @@ T = TypeVar("T")
 BATCH = 10_000
 """Rows per insert: a build of a million relations must not be in memory a second time as rows. A batch takes a tenth of
 a second, and between two batches a publish can be cancelled."""
+
+_POSITIONS = [select(each.c.id, each.c.position).where(visible(each)) for each in (entities, relations)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +194,14 @@ def _find_facts(
     names = {each.id: each.name for each in old.entities}
     renamed = {each.id for each in after.entities if names.get(each.id, each.name) != each.name}
     ended = {*joined.ended}
-    touched = {
-        each.description
-        for graph, moved in ((old, ended), (after, positions))
-        for each in graph.relations
-        if (base.relations.get(each.id) if graph is old else each.id) in moved
-        or (renamed and (each.source_id in renamed or each.target_id in renamed))
-    }
+    touched = {each.description for _, each in joined.added if not each.layer}
+    touched |= {each.description for each in old.relations if base.relations[each.id] in ended}
+    if renamed:
+        touched |= {
+            each.description
+            for each in chain(old.relations, after.relations)
+            if each.source_id in renamed or each.target_id in renamed
+        }
     before = {base.relations[id_]: text for id_, text in old.facts(touched)}
     now = {positions.get(id_) or base.relations[id_]: text for id_, text in after.facts(touched)}
     added = [(position, text) for position, text in now.items() if before.get(position) != text]
@@ -262,11 +265,7 @@ def publish(
 
 def find_positions(connection: Connection, generation: int) -> tuple[dict[str, int], dict[str, int]]:
     """Return the positions of the entities and of the relations of a generation, by id."""
-    held = (
-        connection.execute(select(table.c.id, table.c.position).where(visible(table, generation)))
-        for table in (entities, relations)
-    )
-    first, second = (dict(map(tuple, rows.all())) for rows in held)
+    first, second = (dict(fetch(connection, each, generation=generation)) for each in _POSITIONS)
     return first, second
 
 
