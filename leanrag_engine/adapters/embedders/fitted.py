@@ -70,8 +70,7 @@ class FittedEmbedder:
 
     def __init__(self, table: _WordTable) -> None:
         self._identity = table.identity
-        # Row by row in memory: a sparse product would copy another layout whole, for each single query.
-        self._vectors = np.ascontiguousarray(table.steps * table.scales[:, None])
+        self._table = table
         self._places = {word: place for place, word in enumerate(table.vocabulary)}
 
     @property
@@ -80,7 +79,7 @@ class FittedEmbedder:
 
     @property
     def dimension(self) -> int:
-        return int(self._vectors.shape[1])
+        return int(self._table.steps.shape[1])
 
     @property
     def unrelated(self) -> float | None:
@@ -104,7 +103,11 @@ class FittedEmbedder:
     def _embed(self, texts: list[str]) -> Vectors:
         if not self._places or not texts:
             return np.zeros((len(texts), self.dimension), dtype=np.float32)
-        return _unit_rows(_damp(_count(texts, self._places)) @ self._vectors)
+        counts = _damp(_count(texts, self._places))
+        # The vectors of these texts' words alone: those of all words take 80 MB, and longer than to embed a question.
+        used, counts.indices = np.unique(counts.indices, return_inverse=True)
+        counts.resize(len(texts), len(used))
+        return _unit_rows(counts @ (self._table.steps[used] * self._table.scales[used, None]))
 
 
 class FittedEmbedderSource:
