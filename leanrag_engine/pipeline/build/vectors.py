@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import anyio.to_thread
@@ -104,7 +105,7 @@ async def _plan_change(
 ) -> _SpaceChange | None:
     """Return what turns the space of the shelf into one with these rows; None if a new space is better."""
     try:
-        present = set(await stores.vectors.ids(shelf.space))
+        present = await _find_present(stores, shelf, texts)
     except StoreUnusable:
         return None
 
@@ -126,6 +127,19 @@ async def _plan_change(
     else:
         written = Rows([rows.ids[place] for place in changed], rows.vectors[changed])
     return _SpaceChange(shelf.space, written, excess)
+
+
+async def _find_present(
+    stores: Stores, shelf: SpaceIndex, texts: Sequence[tuple[str, str]]
+) -> AbstractSet[str]:
+    """Return the ids of the rows of the shelf's space. It is listed only if it may hold others than the shelf says: that takes
+    longer than all else here."""
+    if not await stores.generations.find_unsettled(shelf.space):
+        others = [id_ for id_, _ in texts if id_ not in shelf.texts]
+        held = shelf.texts.keys() | set(await stores.vectors.ids(shelf.space, others))
+        if await stores.vectors.count(shelf.space) == len(held):
+            return held
+    return set(await stores.vectors.ids(shelf.space))
 
 
 async def _embed(embedder: ReusingEmbedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:

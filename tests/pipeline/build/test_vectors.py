@@ -100,6 +100,29 @@ async def test_an_update_writes_only_the_vectors_of_changed_texts_and_into_the_s
         await check_vectors(engine)
 
 
+async def test_an_update_lists_the_rows_of_a_space_only_if_their_number_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, note(20)) as engine:
+        listed: list[str] = []
+        list_ids = engine._vectors.ids
+
+        async def note_ids(space: str, among: Any = None) -> list[str]:
+            listed.extend([space] if among is None else [])
+            return await list_ids(space, among)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(engine._vectors, "ids", note_ids)
+            spaces = (await build(engine)).record.spaces
+            assert not listed
+        await check_vectors(engine)
+        for space in (spaces.entities, spaces.windows):
+            await engine._vectors.delete(space, (await engine._vectors.ids(space))[:2])
+        await ingest(engine, note(21))
+        await build(engine)
+        await check_vectors(engine)
+
+
 async def test_a_changed_and_a_deleted_document_leave_no_vector_behind(tmp_path: Path) -> None:
     changed = note(3, "Rory Shaw visited the harbour of Oban with Fergus Hay.")
     async with opened(tmp_path, changed) as engine:
