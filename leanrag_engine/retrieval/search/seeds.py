@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from leanrag_engine.core.model import Entity, Hit
 from leanrag_engine.core.text.language.names import name_key
@@ -39,7 +40,7 @@ def fuse(
 
 def best_first(scores: Mapping[str, float]) -> list[Hit]:
     """Return hits by score; equal ones in the mapping's own order."""
-    return sorted((Hit(id_, score) for id_, score in scores.items()), key=lambda hit: -hit.score)
+    return [Hit(id_, score) for id_, score in sorted(scores.items(), key=itemgetter(1), reverse=True)]
 
 
 def unite(rankings: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
