@@ -273,7 +273,7 @@ class Chunk:
 
 
 def _label_text(title: str, heading: str, text: str) -> str:
-    return "\n".join(line for line in (title, heading if heading != title else "", text) if line)
+    return "\n".join(filter(None, (title, heading if heading != title else "", text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -587,8 +587,10 @@ class Entity:
 
         A heuristic description consists of sentences of the documents, each of which describes several entities.
         """
-        names = " / ".join((self.name, *self.aliases))
-        said = "\n".join(filter(None, (self.description, *map(str, self.attributes))))
+        names = " / ".join((self.name, *self.aliases)) if self.aliases else self.name
+        said = self.description
+        if self.attributes:
+            said = "\n".join(filter(None, (said, *map(str, self.attributes))))
         if not said:
             return names
         text = f"{names}\n{said}"

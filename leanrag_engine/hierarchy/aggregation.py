@@ -6,7 +6,7 @@ its siblings, the description and the findings from whole sentences of its membe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -21,7 +21,7 @@ from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
 from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import cluster_means
-from .relations import LayerStep, id_ranks
+from .relations import LayerStep, sort_by_id
 from .texts.naming import ClusterPhrases, NameRegister, PhraseTable, choose_name, rank_phrases
 from .texts.options import TextOptions
 from .texts.quoting import Quote, end_sentence, is_whole, join_quotes, quotes_of
@@ -106,7 +106,7 @@ def aggregate(
     ``taken`` (name keys), to which the new ones are added. Each sentence names the chunk that says it. The clusters of
     ``kept`` have the texts of these entities.
     """
-    groups = _groups(step, vectors)
+    groups = _groups(step, vectors, kept)
     taken |= {name_key(entity.name) for entity in kept.values()}
     names = NameRegister(taken, options.texts)
     ranked = rank_phrases(terms, step.base_labels, _hubs(step), len(groups), options.texts)
@@ -148,16 +148,20 @@ def _id(members: Sequence[Entity]) -> str:
 # --- members -------------------------------------------------------------------------------
 
 
-def _groups(step: LayerStep, vectors: Vectors) -> list[_ClusterMembers]:
+def _groups(step: LayerStep, vectors: Vectors, kept: Collection[int]) -> list[_ClusterMembers]:
+    """Return all clusters. Those of ``kept``, which need no texts, lack order and relations."""
     count = int(step.labels.max()) + 1
+    due = np.ones(count, dtype=bool)
+    due[[*kept]] = False
     ends = step.lower.ends
     near, far = step.labels[ends[:, 0]], step.labels[ends[:, 1]]
-    inside = np.flatnonzero(near == far)
-    central = _centrality(step, vectors, ends[inside])
+    inside = np.flatnonzero((near == far) & due[near])
+    central = _centrality(step, vectors, ends[inside], np.flatnonzero(due[step.labels]))
     order = np.lexsort((np.arange(len(central)), -central, step.labels))
     members = np.split(order, np.cumsum(np.bincount(step.labels, minlength=count))[:-1])
+    inside = sort_by_id(step.lower, inside)
     weights = np.array([step.lower.relations[number].weight for number in inside.tolist()], dtype=np.int64)
-    by_weight = inside[np.lexsort((id_ranks(step.lower)[inside], -weights, near[inside]))]
+    by_weight = inside[np.lexsort((-weights, near[inside]))]
     relations = np.split(by_weight, np.cumsum(np.bincount(near[inside], minlength=count))[:-1])
     beneath = np.bincount(step.base_labels, minlength=count)
     return [
@@ -178,22 +182,25 @@ def _hubs(step: LayerStep) -> Weights:
     return _share_of_best(np.bincount(inner.ravel(), minlength=len(step.base_labels)), step.base_labels)
 
 
-def _centrality(step: LayerStep, vectors: Vectors, inner_ends: NDArray[np.intp]) -> Weights:
-    """Return the centrality of each lower entity in its cluster, (n,): nearness to the mean, relations to other members
-    and mentions, each at most 1, the last two as logarithms at half weight."""
-    count = int(step.labels.max()) + 1
-    means = cluster_means(vectors.astype(np.float64), step.labels, count)
-    nearness = np.einsum("ij,ij->i", vectors, unit_rows(means)[step.labels])
-    degrees = np.bincount(inner_ends.ravel(), minlength=len(vectors))
-    mentions = np.array([entity.mentions for entity in step.lower.entities])
-    nearness += 0.5 * (_share_of_best(degrees, step.labels) + _share_of_best(mentions, step.labels))
-    return np.asarray(nearness)
+def _centrality(
+    step: LayerStep, vectors: Vectors, inner_ends: NDArray[np.intp], rows: NDArray[np.intp]
+) -> Weights:
+    """Return the centrality of lower entities in their clusters, (n,), 0 but for ``rows``, which are whole clusters: nearness to
+    the mean, relations to other members and mentions, each at most 1, the last two as logarithms at half weight."""
+    labels, chosen = step.labels[rows], vectors[rows]
+    means = cluster_means(chosen.astype(np.float64), labels, int(step.labels.max()) + 1)
+    degrees = np.bincount(inner_ends.ravel(), minlength=len(vectors))[rows]
+    mentions = np.array([step.lower.entities[row].mentions for row in rows.tolist()], dtype=np.intp)
+    central = np.zeros(len(vectors))
+    central[rows] = np.einsum("ij,ij->i", chosen, unit_rows(means)[labels])
+    central[rows] += 0.5 * (_share_of_best(degrees, labels) + _share_of_best(mentions, labels))
+    return central
 
 
 def _share_of_best(values: NDArray[np.intp], labels: NDArray[np.intp]) -> Weights:
     """Return log(1 + value) relative to the highest of the cluster."""
     logs = np.log1p(values.astype(np.float64))
-    best = np.zeros(int(labels.max()) + 1)
+    best = np.zeros(int(labels.max(initial=-1)) + 1)
     np.maximum.at(best, labels, logs)
     return np.asarray(logs / np.where(best > 0, best, 1.0)[labels])
 

@@ -69,14 +69,6 @@ class ClusterPairs:
         return np.add.reduceat(values[self.order], self.starts[:-1]) if len(self.first) else values[:0]
 
 
-def id_ranks(graph: Graph) -> Labels:
-    """Return the ranks of the relations' ids, (m,), which break ties regardless of the relations' order."""
-    order = sorted(range(len(graph.relations)), key=lambda number: graph.relations[number].id)
-    ranks = np.empty(len(order), dtype=np.intp)
-    ranks[order] = np.arange(len(order))
-    return ranks
-
-
 def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
     """Group the relations of ``graph`` by the pair of clusters, ``parents`` (m, 2), at their ends.
 
@@ -84,7 +76,7 @@ def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
     of their ids.
     """
     supports, weights = _supports(graph), _weights(graph)
-    joining = _by_id(graph, np.flatnonzero(parents[:, 0] != parents[:, 1]))
+    joining = sort_by_id(graph, np.flatnonzero(parents[:, 0] != parents[:, 1]))
     first, second = parents.min(axis=1)[joining], parents.max(axis=1)[joining]
     order = np.lexsort((-weights[joining], -supports[joining], second, first))
     new = np.ones(len(order), dtype=bool)
@@ -94,10 +86,10 @@ def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
     return ClusterPairs(first[heads], second[heads], joining[order], np.append(starts, len(order)))
 
 
-def _by_id(graph: Graph, numbers: Labels) -> Labels:
-    """Return the places ``numbers`` of relations, sorted by the relations' ids."""
-    ids = [relation.id for relation in graph.relations]
-    return np.array(sorted(numbers.tolist(), key=ids.__getitem__), dtype=np.intp)
+def sort_by_id(graph: Graph, numbers: Labels) -> Labels:
+    """Return the places ``numbers`` of relations, sorted by the relations' ids, which break ties regardless of their order."""
+    relations = graph.relations
+    return np.array(sorted(numbers.tolist(), key=lambda number: relations[number].id), dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,19 +161,21 @@ def inter_cluster_relations(
         counts.pairs.groups(),
         strict=True,
     )
+    same = {(each.source_id, each.target_id): each for each in unchanged.values() if each.stale is None}
     found = []
     for pair, (source, target, strength, support, weight, numbers) in enumerate(rows):
         if pair % 1000 == 0:
             note(pair)
         near, far = ids[source], ids[target]
-        id_ = content_id("r", str(layer), *((near, far) if near < far else (far, near)))
         method = Method.HEURISTIC if strength > tau else Method.JOINED
+        before = same.get((near, far))
+        held = before and (before.method, before.strength, before.support, before.weight)
+        if before is not None and held == (method, strength, support, weight):
+            found.append(before)  # making its id takes longer than this
+            continue
+        id_ = content_id("r", str(layer), *((near, far) if near < far else (far, near)))
         before = unchanged.get(id_)
         if before is not None and before.method is method:
-            counted = (before.source_id, before.target_id, before.strength, before.support, before.weight)
-            if counted == (near, far, strength, support, weight) and before.stale is None:
-                found.append(before)
-                continue
             text = _CitedText(before.description, before.evidence)
         elif strength > tau:
             text = texts.summary(counts.beneath.relations_of(pair))

@@ -186,7 +186,7 @@ def texts_by_kind(
         "entities": texts_of_entities(base.entities),
         "aggregates": texts_of_entities([entity for layer in above for entity in layer.entities]),
         # Heuristic facts are sentences of the windows, which search finds there.
-        "facts": base.facts() if any(each.method.written for each in base.relations) else [],
+        "facts": base.facts() if any(each.written for each in {one.method for one in base.relations}) else [],
     }
 
 

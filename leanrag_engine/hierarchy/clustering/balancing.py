@@ -345,8 +345,11 @@ def place_lone_members(points: NDArray[Any], labels: Labels, cap: int) -> Labels
     """Move each lone member to the best cluster with room; if all are full, move the nearest spare point to it."""
     labels = labels.copy()
     sizes = np.bincount(labels)
+    lone = np.flatnonzero(sizes[labels] < SMALLEST).tolist()
+    if not lone:
+        return labels
     means = cluster_means(points, labels, len(sizes))
-    for row in np.flatnonzero(sizes[labels] < SMALLEST).tolist():
+    for row in lone:
         if sizes[labels[row]] >= SMALLEST:
             continue  # a point moved in before
         moving, target = _find_company(points, labels, means, row, cap)

@@ -131,12 +131,14 @@ def find_phrases(
     alike = Counter(entity.description[:same_text] for entity in graph.entities)
     rows, columns, weights, witnesses = array("q"), array("q"), array("d"), array("d")
     named, whole = array("d"), array("b")
-    named_entities = zip(graph.entities, names, _importance(graph, options), scale_of, strict=True)
-    for row, (entity, name, importance, scale) in enumerate(named_entities):
+    degrees = np.bincount(graph.ends.ravel(), minlength=len(graph.entities)).tolist()
+    named_entities = zip(graph.entities, names, degrees, scale_of, strict=True)
+    for row, (entity, name, degree, scale) in enumerate(named_entities):
         if row % 1000 == 0:
             note(row)
         if not scale:
             continue
+        importance = _importance(entity, degree, options)
         in_name = {key for key, _ in _runs(name[:PHRASE_WORDS], openings)}
         in_description = {key for key, _ in _runs(_tokens(entity.description)[:PHRASE_WORDS], openings)}
         share = 1.0 / alike[entity.description[:same_text]]
@@ -194,13 +196,9 @@ def _spellings(
     return found, worths
 
 
-def _importance(graph: Graph, options: TextOptions) -> list[float]:
-    degree = Counter(end for one in graph.relations for end in (one.source_id, one.target_id))
-    return [
-        (1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree[entity.id]))
-        * _attestation(entity, degree[entity.id], options)
-        for entity in graph.entities
-    ]
+def _importance(entity: Entity, degree: int, options: TextOptions) -> float:
+    plain = 1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree)
+    return plain * _attestation(entity, degree, options)
 
 
 _OPTION = re.compile(r"-|.*[_/=]|.*\.\w+$|[a-z]+$")

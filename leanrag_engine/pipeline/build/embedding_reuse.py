@@ -80,11 +80,9 @@ class ReusingEmbedder:
     async def embed_ahead(self, texts: Sequence[str], report: ProgressReport) -> None:
         """Embed what the shelves do not hold, and keep it until it is asked for."""
         keys = list(map(key_text, texts))
-        fresh = {
-            key: text
-            for key, text in zip(keys, texts, strict=True)
-            if not any(key in shelf.ids for shelf in self.shelves)
-        }
+        fresh = dict(zip(keys, texts, strict=True))
+        for shelf in self.shelves:
+            fresh = {key: text for key, text in fresh.items() if key not in shelf.ids}
         if fresh:
             self.ahead |= dict(zip(fresh, await self.inner.embed(list(fresh.values()), report), strict=True))
             self.embedded += sum(key in fresh for key in keys)
