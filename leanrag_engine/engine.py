@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -569,7 +570,7 @@ class LeanRAG:
         from .llm.iteration import AnswerLimits, answer_iteratively
         from .pipeline.build.models import cache_replies, open_answer_model
         from .retrieval.request import QUERY_LIMITS, Query
-        from .retrieval.search.decomposition import decompose
+        from .retrieval.search.decomposition import find_parts
 
         query = Query(text=question, token_budget=token_budget).check()
         if self._chat is None:
@@ -588,9 +589,10 @@ class LeanRAG:
 
         if rounds > 1:
             limits = AnswerLimits(rounds=rounds, tokens=token_budget)
+            divide = partial(find_parts, comparisons=True)
             types = await self.list_schema_types(collection=collection)
             made = await answer_iteratively(
-                model, query.text, retrieve, decompose, meter, limits, self.prompts, types
+                model, query.text, retrieve, divide, meter, limits, self.prompts, types
             )
             if len(made.rounds) > 1:
                 # One subgraph for the evidence of all rounds: their seeds united, with the LCAs that join them.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 
-__all__ = ["decompose", "find_parts"]
+__all__ = ["find_parts"]
 
 
 _QUESTION_WORD = r"(?:who|whom|whose|what|which|when|where|why|how)"
@@ -66,23 +66,17 @@ _POSSESSIVE = re.compile(r"(?P<inner>(?:[A-Z][\w.-]*\s+)*[A-Z][\w.-]*['’]s?\s+
 """Z's Y's X."""
 
 
-def find_parts(text: str) -> tuple[str, ...]:
+def find_parts(text: str, *, comparisons: bool = False) -> tuple[str, ...]:
     """Return what a question holds that can be searched for by itself, at most four texts.
 
     These are its questions if it asks several ("Who came, and what did he bring?"), and the innermost description in each
-    ("the person who voices Z").
+    ("the person who voices Z"). With ``comparisons`` also what is asked of each of two things that are compared.
     """
     whole = _read_question(text)
     asked = _split_questions(whole)
-    inner = [description for each in asked for description in _find_inner(each)]
-    return _select_distinct([*(asked if len(asked) > 1 else ()), *inner], whole)
-
-
-def decompose(question: str) -> tuple[str, ...]:
-    """Return the parts of a question, at most four: as :func:`find_parts`, and what is asked of each of two that are compared."""
-    whole = _read_question(question)
-    asked = _split_questions(whole)
-    found = [part for each in asked for part in (_split_comparison(each) or _find_inner(each))]
+    found = [
+        part for each in asked for part in ((comparisons and _split_comparison(each)) or _find_inner(each))
+    ]
     return _select_distinct([*(asked if len(asked) > 1 else ()), *found], whole)
 
 

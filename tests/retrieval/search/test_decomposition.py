@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leanrag_engine.retrieval.search.decomposition import decompose, find_parts
+from leanrag_engine.retrieval.search.decomposition import find_parts
 
 
 @pytest.mark.parametrize(
@@ -63,16 +63,16 @@ from leanrag_engine.retrieval.search.decomposition import decompose, find_parts
     ],
 )
 def test_a_question_is_divided_into_what_it_asks(question: str, parts: tuple[str, ...]) -> None:
-    assert decompose(question) == parts
+    assert find_parts(question, comparisons=True) == parts
 
 
 def test_a_question_of_many_parts_gives_the_first_four() -> None:
     question = " ".join(f"What did ship number {number} carry to London?" for number in range(9))
-    assert len(decompose(question)) == 4
+    assert len(find_parts(question)) == 4
 
 
 def test_a_long_text_without_parts_is_searched_in_time() -> None:
-    assert decompose("the keeper of a lamp of a tower of " * 280) == ()
+    assert find_parts("the keeper of a lamp of a tower of " * 280) == ()
 
 
 @pytest.mark.parametrize(
