@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from leanrag_engine.core.runtime.memory import limit_arenas
+
 from ..protocol.telemetry import start_telemetry_if_asked
 from .options import (
     AllowDirs,
@@ -64,6 +66,7 @@ def serve(
     from ..http.settings import load_http_settings  # noqa: PLC0415 - the other commands serve nothing
     from ..tools.toolsets import ALL_TOOLS  # noqa: PLC0415 - the other commands have no tools
 
+    limit_arenas()
     with report_errors():
         http_settings = load_http_settings(
             http=http,

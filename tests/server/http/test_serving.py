@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -147,6 +149,29 @@ async def test_many_clients_of_both_eras_are_served_at_once(open_server: Served)
     assert len(set(answers)) == 1
     assert len(answers) == 6
     assert "1844" in answers[0]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library has no arenas")
+async def test_all_threads_of_a_server_allocate_from_two_arenas(open_server: Served) -> None:
+    async with client_of(open_server.url) as client, anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(partial(call_tool, client, "search_entities", query=f"lighthouse {number}"))
+    assert count_further_arenas(open_server.process.pid) <= 1
+
+
+def count_further_arenas(pid: int) -> int:
+    """Return the number of reservations of glibc for arenas beside the first: of 64 MB, at a multiple of that."""
+    size, count = 64 << 20, 0
+    mapped: dict[int, tuple[int, str]] = {}
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        area, rights, *_, inode = line.split()[:5]
+        start, end = (int(each, 16) for each in area.split("-"))
+        mapped[start] = (end, rights if inode == "0" else "of a file")
+    for start, (middle, rights) in mapped.items():
+        if start % size == 0 and rights == "rw-p":
+            end, rest = mapped.get(middle, (0, ""))
+            count += rest == "---p" and end == start + size
+    return count
 
 
 async def test_two_clients_see_what_the_other_wrote(tmp_path: Path) -> None:
