@@ -26,7 +26,6 @@ from leanrag_engine.core.model import (
     SeedMeetings,
     Vectors,
 )
-from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import ClusterSizes, Labels, cluster_means
 from .clustering.communities import leiden
@@ -174,8 +173,10 @@ def measure_shape(
 
 def tightness(vectors: Vectors, labels: Labels) -> float:
     """Return the mean cosine of the unit rows ``vectors`` (n, d) to the mean of their cluster."""
-    means = cluster_means(vectors, labels, int(labels.max()) + 1)
-    return float(np.einsum("ij,ij->i", vectors, unit_rows(means)[labels]).mean())
+    sizes = np.bincount(labels)
+    # The cosines of a cluster's members to their mean add up to the length of the sum of their vectors.
+    means = cluster_means(vectors, labels, len(sizes))
+    return float(sizes @ np.linalg.norm(means, axis=1) / len(labels))
 
 
 def _pieces(links: EdgeList, labels: Labels) -> Labels:
@@ -226,7 +227,8 @@ def _measure_meetings(hierarchy: Hierarchy, vectors: Vectors, seed_sets: int = 2
         return SeedMeetings(0, {}, {}, 0.0)
     scores = vectors[chosen] @ vectors.T
     scores[np.arange(len(chosen)), chosen] = np.inf  # itself first, whatever equals it
-    best = np.argpartition(-scores, min(SEEDS, count) - 1, axis=1)[:, :SEEDS]  # all need not be sorted
+    wanted = min(SEEDS, count)
+    best = np.argpartition(scores, count - wanted, axis=1)[:, count - wanted :]  # all need not be sorted
     order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
     near = np.take_along_axis(best, order, axis=1)
     ancestors = find_ancestors([layer.entities for layer in hierarchy.layers])

@@ -70,7 +70,6 @@ class _PartitionState:
         count = int(labels.max()) + 1
         self.labels = labels.copy()
         self._vectors = vectors
-        self._squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
         self._near = links.neighbours()
         self._rows = matrix_rows(self._near)
         self._worth = weight * len(labels) / links.total
@@ -117,7 +116,8 @@ class _PartitionState:
     def _tightness_gains(self, rows: Labels, targets: Labels) -> Rows:
         """Return the gain in the sum of all cosines to the own mean, which is the sum of the lengths of the sums."""
         sources = self.labels[rows]
-        vectors, squares = self._vectors[rows], self._squares[rows]
+        vectors = self._vectors[rows]
+        squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
         out = np.einsum("ij,ij->i", vectors, self._sums[sources])
         into = np.einsum("ij,ij->i", vectors, self._sums[targets])
         left = np.sqrt(np.maximum(self._norms[sources] ** 2 - 2.0 * out + squares, 0.0))

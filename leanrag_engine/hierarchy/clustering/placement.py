@@ -125,10 +125,10 @@ def _join_likeliest(points: Vectors, labels: Labels, new: Labels, cap: int, *, m
     full, the best grows above the cap.
     """
     labels = labels.copy()
-    known = np.flatnonzero(labels >= 0)
     count = int(labels.max()) + 1
-    means = cluster_means(points[known], labels[known], count)
-    room = cap - np.bincount(labels[known], minlength=count)
+    # What has no cluster yet counts as one before the first.
+    means = cluster_means(points, labels + 1, count + 1)[1:]
+    room = cap - np.bincount(labels + 1, minlength=count + 1)[1:]
     choices, losses = _rank_clusters(points[new], means, min(most, count))
     for place in np.argsort(-losses, kind="stable").tolist():
         ranked = choices[place]
