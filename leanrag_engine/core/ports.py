@@ -184,8 +184,8 @@ class VectorStore(Protocol):
 
     async def count(self, space: str) -> int: ...
 
-    async def ids(self, space: str, among: Sequence[str] | None = None) -> list[str]:
-        """Return the ids of all vectors in the space, or of those ``among`` the given ones; [] if there is no such space."""
+    async def ids(self, space: str) -> list[str]:
+        """Return the ids of all vectors in the space; [] if there is no such space."""
         ...
 
     async def spaces(self) -> list[str]: ...

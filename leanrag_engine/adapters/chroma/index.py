@@ -128,9 +128,9 @@ class Index:
         place = self._whole(space)
         return self.client.count(place) if place else 0
 
-    def ids(self, space: str, among: Sequence[str] | None) -> list[str]:
+    def ids(self, space: str) -> list[str]:
         place = self._whole(space)
-        return self.client.list_ids(place, among) if place else []
+        return self.client.list_ids(place) if place else []
 
     def spaces(self) -> list[str]:
         return sorted(self.client.list_names())

@@ -111,16 +111,10 @@ class ChromaVectorStore:
         _check_name(space)
         return await self._run(partial(Index.count, space=space))
 
-    async def ids(self, space: str, among: Sequence[str] | None = None) -> list[str]:
-        """Return the ids of all vectors in the space, or of those ``among`` the given ones; [] if it does not exist."""
+    async def ids(self, space: str) -> list[str]:
+        """Return the ids of all vectors in the space; [] if it does not exist."""
         _check_name(space)
-        if among is None:
-            return await self._run(partial(Index.ids, space=space, among=None))
-        found: list[str] = []
-        for start in range(0, len(among), LIMITS.ids):
-            batch = among[start : start + LIMITS.ids]
-            found += await self._run(partial(Index.ids, space=space, among=batch))
-        return found
+        return await self._run(partial(Index.ids, space=space))
 
     async def spaces(self) -> list[str]:
         """Return the names of all spaces, sorted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 
 from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation
 
@@ -27,12 +28,12 @@ def find_misfit(hierarchy: Hierarchy) -> str | None:
 
 
 def _find_fault(
-    layer: Graph, number: int, ids: Collection[str], parents: Collection[str | None]
+    layer: Graph, number: int, ids: AbstractSet[str], parents: Collection[str | None]
 ) -> str | None:
     items: list[Entity | Relation] = [*layer.entities, *layer.relations]
-    for item in items:
-        if item.layer != number:
-            return f"layer {number} holds {item.id!r}, which says that it is of another layer, layer {item.layer}"
+    if {item.layer for item in items} - {number}:
+        item = next(item for item in items if item.layer != number)
+        return f"layer {number} holds {item.id!r}, which says that it is of another layer, layer {item.layer}"
     orphans = [entity for entity in layer.entities if entity.parent_id not in parents]
     if orphans:
         first = orphans[0]
@@ -40,8 +41,9 @@ def _find_fault(
             f"{len(orphans)} entities of layer {number} lack a parent one layer up,"
             f" the first is {first.id!r} with the parent {first.parent_id!r}"
         )
-    for each in layer.relations:
-        if each.source_id not in ids or each.target_id not in ids:
-            ends = f"{each.source_id!r} and {each.target_id!r}"
-            return f"the ends of the relation {each.id!r}, {ends}, are not in layer {number}"
+    ends = {each.source_id for each in layer.relations} | {each.target_id for each in layer.relations}
+    if not ends <= ids:
+        each = next(each for each in layer.relations if not {each.source_id, each.target_id} <= ids)
+        names = f"{each.source_id!r} and {each.target_id!r}"
+        return f"the ends of the relation {each.id!r}, {names}, are not in layer {number}"
     return None

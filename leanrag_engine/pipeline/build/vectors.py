@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio.to_thread
 
@@ -83,11 +83,16 @@ async def write_vectors(
             change = _SpaceChange(space, written, whole=True)
         changes[kind] = change
     async with announce_vector_change(stores):
-        for change in changes.values():
+        for kind, change in [*changes.items()]:
             if change.whole:
                 await write_space(stores, change.space, change.rows, report)
             else:
                 await _write_change(stores, change, report)
+                if await stores.vectors.count(change.space) != len(texts[kind]) + len(change.excess):
+                    excess = {*await stores.vectors.ids(change.space)}.difference(
+                        id_ for id_, _ in texts[kind]
+                    )
+                    changes[kind] = replace(change, excess=sorted(excess))
     return WrittenVectors(
         VectorSpaces(**{kind: change.space for kind, change in changes.items()}),
         {kind: len(texts[kind]) for kind in changes},
@@ -135,10 +140,10 @@ async def _find_present(
     """Return the ids of the rows of the shelf's space. It is listed only if it may hold others than the shelf says: that takes
     longer than all else here."""
     if not await stores.generations.find_unsettled(shelf.space):
-        others = [id_ for id_, _ in texts if id_ not in shelf.texts]
-        held = shelf.texts.keys() | set(await stores.vectors.ids(shelf.space, others))
-        if await stores.vectors.count(shelf.space) == len(held):
-            return held
+        others = {id_ for id_, _ in texts if id_ not in shelf.texts}
+        count = await stores.vectors.count(shelf.space) - len(shelf.texts)
+        if count in (0, len(others)):  # none of the new ones, or, after an ingest, all of them
+            return shelf.texts.keys() | (others if count else ())
     return set(await stores.vectors.ids(shelf.space))
 
 

@@ -49,6 +49,9 @@ DEFAULT = NameSearchOptions()
 _SELECTED = select_unparsed(*entities.c)
 _ENTITIES = _SELECTED.where(visible(entities))
 _WITH_IDS = _ENTITIES.where(among(entities.c.id, bindparam("ids")))
+_IN_LAYER = _ENTITIES.where(
+    entities.c.position >= bindparam("first"), entities.c.position < bindparam("after")
+).order_by(entities.c.position)
 _IDS = _ENTITIES.where(among(entities.c.position, bindparam("positions"))).with_only_columns(
     entities.c.position, entities.c.id
 )
@@ -59,10 +62,7 @@ _NAMED = _ENTITIES.where(entities.c.position.in_(_BEARERS)).order_by(entities.c.
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Entity]:
     """Return the entities of a layer by position, which is the order of the build."""
     first, after = (collection_rows.first_position(each) for each in (layer, layer + 1))
-    statement = _SELECTED.where(
-        visible(entities, generation), entities.c.position >= first, entities.c.position < after
-    )
-    return _entities(connection.execute(statement.order_by(entities.c.position)).all())
+    return _entities(fetch(connection, _IN_LAYER, generation=generation, first=first, after=after))
 
 
 def with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> list[Entity]:

@@ -19,6 +19,7 @@ from .visibility import visible
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
 _SELECTED = select_unparsed(*relations.c)
 _RELATIONS = _SELECTED.where(visible(relations))
+_IN_LAYER = _RELATIONS.where(relations.c.layer == bindparam("number")).order_by(relations.c.position)
 _JOINING = _RELATIONS.where(
     among(relations.c.source_id, bindparam("ids")), among(relations.c.target_id, bindparam("ids"))
 ).order_by(*_STRONGEST)
@@ -40,8 +41,7 @@ def find_joining(connection: Connection, generation: int, ids: Sequence[str]) ->
 
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Relation]:
     """Return the relations of a layer by position, which is the order of the build."""
-    statement = _of(generation, relations.c.layer == layer)
-    return _relations(connection.execute(statement.order_by(relations.c.position)).all())
+    return _relations(fetch(connection, _IN_LAYER, generation=generation, number=layer))
 
 
 def search_facts(
