@@ -22,7 +22,7 @@ from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import cluster_means
 from .relations import LayerStep, sort_by_id
-from .texts.naming import ClusterPhrases, NameRegister, PhraseTable, choose_name, rank_phrases
+from .texts.naming import CODE, ClusterPhrases, NameRegister, PhraseTable, choose_name, rank_phrases
 from .texts.options import TextOptions
 from .texts.quoting import Quote, end_sentence, is_whole, join_quotes, quotes_of
 from .texts.sentences import is_speech, score_sentence, stands_alone
@@ -123,7 +123,14 @@ def aggregate(
                 members=len(group.members),
             )
             continue
-        name = choose_name(terms, found, [member.name for member in group.members], names, options.texts)
+        name = choose_name(
+            terms,
+            found,
+            [member.name for member in group.members],
+            names,
+            options.texts,
+            _find_identifiers(group.members),
+        )
         names.add(name)
         chosen = _central_sentences(group, _phrase_weights(terms, found, options.phrases), options)
         description, evidence = join_quotes(_summary(chosen, options))
@@ -139,6 +146,14 @@ def aggregate(
             findings=tuple(candidate.finding for candidate in chosen),
             evidence=evidence,
         )
+
+
+def _find_identifiers(members: Sequence[Entity]) -> frozenset[str]:
+    """Return the keys of the names that are identifiers, unless half the members are such."""
+    codes = frozenset(
+        name_key(member.name) for member in members if member.type == CODE and " " not in member.name
+    )
+    return codes if 2 * len(codes) < len(members) else frozenset()
 
 
 def _id(members: Sequence[Entity]) -> str:

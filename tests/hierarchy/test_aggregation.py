@@ -246,6 +246,24 @@ def test_members_without_any_text_or_vector_still_make_an_aggregate() -> None:
     assert one.description == ""
 
 
+def test_a_name_takes_identifiers_last_unless_most_members_are_such() -> None:
+    def name_of(types: dict[str, str]) -> str:
+        entities = tuple(
+            Entity(id=name, name=name, type=type_, mentions=90 if name == "CUDA" else 3 - (name == "driver"))
+            for name, type_ in types.items()
+        )
+        relations = tuple(relation(entities[0], each, "") for each in entities[1:])
+        graph, labels = Graph(entities, relations), np.zeros(len(entities), dtype=np.intp)
+        step = LayerStep(graph, labels, graph, labels)
+        vectors = np.ones((len(entities), 2), dtype=np.float32)
+        (one,) = aggregate(step, vectors, find_phrases(graph), {*types}, kind="root")
+        return one.name
+
+    types = {"CUDA": "concept", "--gpu": "code", "driver": "concept"}
+    assert name_of(types) == "CUDA and driver"
+    assert name_of({"CUDA": "concept", "--gpu": "code", "--no-gpu": "code"}) == "CUDA and --gpu"
+
+
 def test_the_turns_of_a_chat_are_summed_up_with_their_speakers() -> None:
     said = {
         "Fennec": "[21:13] Fennec: Secure Boot needs a signed module, so generate a key",

@@ -29,7 +29,7 @@ from .options import DEFAULT, TextOptions
 
 _AROUND = ',;:!?"“”‘«»'
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
-_CODE = "code"
+CODE = "code"
 """The type of identifiers that were found without a model."""
 _POSSESSIVE = re.compile(r"(?<=s)['’]$|['’]s$")
 
@@ -197,7 +197,7 @@ def _spellings(
 
 
 def _importance(entity: Entity, degree: int, options: TextOptions) -> float:
-    plain = 1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree)
+    plain = 1.0 + options.mentions * math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree)
     return plain * _attestation(entity, degree, options)
 
 
@@ -205,7 +205,7 @@ _OPTION = re.compile(r"-|.*[_/=]|.*\.\w+$|[a-z]+$")
 
 
 def _attestation(entity: Entity, degree: int, options: TextOptions) -> float:
-    if entity.type == _CODE and _OPTION.match(entity.name):
+    if entity.type == CODE and _OPTION.match(entity.name):
         return options.code
     if entity.mentions > 1 or degree >= options.topic:
         return 1.0
@@ -248,18 +248,22 @@ def choose_name(
     fallback: Sequence[str],
     names: NameRegister,
     options: TextOptions = DEFAULT,
+    identifiers: AnyCollection[str] = (),
 ) -> str:
     """Return a unique name of two to six phrases, few if possible, that is no near duplicate of a sibling's.
 
-    ``fallback`` are the names of the central members, for when there are too few phrases.
+    ``fallback`` are the names of the central members, for when there are too few phrases; ``identifiers`` are the keys
+    of names that give way to others.
     """
     barred: frozenset[str] = frozenset()
     plain = ""
     usual = options.phrases
+    common = _has_common(terms, found, options)
+    others = sorted(fallback, key=lambda name: name_key(name) in identifiers)
     # Three attempts to do without the words shared with a sibling.
     for most in (usual, usual, usual, *range(usual, 2 * usual + 1)):
-        phrases = _select_phrases(terms, found, most, barred, options)
-        phrases += _select_unused(fallback, phrases)[: max(0, 2 - len(phrases))]
+        phrases = _select_phrases(terms, found, most, barred, identifiers, options)
+        phrases += _select_unused(others, phrases, barred, common=common)[: max(0, 2 - len(phrases))]
         name = join_names(phrases)
         if not name or names.has(name):
             continue
@@ -271,11 +275,21 @@ def choose_name(
     return plain or _add_number(phrases, fallback, names)
 
 
-def _select_unused(names: Sequence[str], phrases: Sequence[str]) -> list[str]:
-    """Return the ``names`` that are not among the phrases, first those that repeat no word of one."""
-    used = {word for phrase in phrases for word in _content(phrase)}
-    others = [name for name in names if name not in phrases]
-    return sorted(others, key=lambda name: not used.isdisjoint(_content(name)))
+def _select_unused(
+    names: Sequence[str], phrases: Sequence[str], barred: frozenset[str], *, common: bool
+) -> list[str]:
+    """Return the ``names`` that are not among the phrases, last those with ``barred`` words or with words of a phrase.
+
+    Where many names have words in ``common``, one may repeat these and add to them, but for a title (*Using A with B*).
+    """
+    used = {_stem(token.key) for phrase in phrases for token in _tokens(phrase)} - STOPWORDS
+
+    def repeats(name: str) -> bool:
+        own = {_stem(token.key) for token in _tokens(name)}
+        adds = common and not own <= used and STOPWORDS.isdisjoint(own)
+        return not barred.isdisjoint(_content(name)) or not (adds or used.isdisjoint(own))
+
+    return sorted((name for name in names if name not in phrases), key=repeats)
 
 
 def _add_number(phrases: Sequence[str], fallback: Sequence[str], names: NameRegister) -> str:
@@ -371,37 +385,96 @@ def _means_nothing(key: str) -> bool:
 
 
 def _select_phrases(
-    terms: PhraseTable, found: ClusterPhrases, most: int, barred: frozenset[str], options: TextOptions
+    terms: PhraseTable,
+    found: ClusterPhrases,
+    most: int,
+    barred: frozenset[str],
+    identifiers: AnyCollection[str],
+    options: TextOptions,
 ) -> list[str]:
-    """Return the best phrases that share no word, each as long as it stays common; none consists of ``barred`` words."""
+    """Return the best phrases that share no word, each as long as it stays common; none consists of ``barred`` words.
+
+    After a word that many names have in common, one that contains it may follow: *index and package index*.
+    """
     chosen: list[int] = []
     used: set[str] = set()
     length = 0
-    for place in range(min(50, len(found.columns))):
-        faint = most == options.phrases and found.scores[place] < options.faint * found.scores[0]
-        if len(chosen) == most or (chosen and faint):
+    common = _has_common(terms, found, options)
+    for place in _order_places(terms, found, options):
+        minor = len(chosen) > 1 or terms.keys[found.columns[place]] in identifiers
+        least = options.third if minor else options.faint
+        if len(chosen) == most:
             break
-        longest = _longest_form(terms, found, place, options.part_of)
-        # A word that many names have in common names them as it is: a family by its surname.
-        if found.shares[place] < 0.4:  # noqa: PLR2004
-            longest = _whole_name(terms, found, longest)
-        parts = set(terms.keys[longest].split())
-        if parts & used or parts <= barred:
+        if chosen and most == options.phrases and found.scores[place] < least * found.scores[0]:
+            continue
+        for column in _find_forms(terms, found, place, options):
+            parts = set(map(_stem, terms.keys[column].split()))
+            kind = common and len(chosen) == 1 and _is_kind(terms, chosen[0], column)
+            if (kind or not parts & used) and not set(terms.keys[column].split()) <= barred:
+                break
+        else:
             continue
         if chosen and length + len(parts) > most * options.phrase_words:
             continue
-        chosen.append(longest)
+        chosen.append(column)
         used |= parts
         length += len(parts)
     return [terms.surfaces[column] for column in chosen]
 
 
+def _order_places(terms: PhraseTable, found: ClusterPhrases, options: TextOptions) -> list[int]:
+    """Return the places of the best 50 phrases, first a whole name that many names contain, if it is not much worse."""
+    places = list(range(min(50, len(found.columns))))
+    for place in places:
+        common = found.shares[place] >= options.common and terms.worths[found.columns[place]] == 1.0
+        if common and found.scores[place] >= options.third * found.scores[0]:
+            return [place, *(other for other in places if other != place)]
+    return places
+
+
+def _has_common(terms: PhraseTable, found: ClusterPhrases, options: TextOptions) -> bool:
+    """Return whether the first phrase of the name is one that many names contain."""
+    return any(found.shares[place] >= options.common for place in _order_places(terms, found, options)[:1])
+
+
+def _find_forms(
+    terms: PhraseTable, found: ClusterPhrases, place: int, options: TextOptions
+) -> tuple[int, ...]:
+    """Return a phrase as long as it stays common, then as it is, unless it is one word that is no whole name."""
+    longest = _longest_form(terms, found, place, options.part_of)
+    # A word that many names have in common names them as it is: a family by its surname.
+    if found.shares[place] < options.common:
+        longest = _whole_name(terms, found, longest)
+    own = int(found.columns[place])
+    lone = terms.worths[own] < 1.0 and " " not in terms.keys[own]
+    return (longest,) if lone or own == longest else (longest, own)
+
+
+def _is_kind(terms: PhraseTable, column: int, other: int, most_words: int = 3) -> bool:
+    """Return whether a short whole name contains another one of a single word."""
+    longer = terms.keys[other].split()
+    whole = terms.worths[column] == terms.worths[other] == 1.0
+    short = 1 < len(longer) <= most_words and STOPWORDS.isdisjoint(longer)
+    return whole and short and terms.keys[column] in longer
+
+
+def _stem(word: str, shortest: int = 6) -> str:
+    """Return a word without the ending of its verb: *caching* and *cache* say the same in a name."""
+    bare = word.removesuffix("ing") if len(word) >= shortest else word
+    return bare.removesuffix("e")
+
+
 def _longest_form(terms: PhraseTable, found: ClusterPhrases, place: int, part_of: float) -> int:
     best = int(found.columns[place])
     needed = part_of * found.counts[place]
+    whole = terms.worths[best] == 1.0
+    if whole and " " in terms.keys[best]:
+        return best
     key = f" {terms.keys[best]} "
     for other, count in zip(found.columns[:200].tolist(), found.counts[:200].tolist(), strict=True):
         longer = f" {terms.keys[other]} "
+        if whole and not STOPWORDS.isdisjoint(longer.split()):
+            continue
         if count >= needed and key in longer and len(longer) > len(f" {terms.keys[best]} "):
             best = other
     return best

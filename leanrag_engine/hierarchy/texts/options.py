@@ -27,10 +27,16 @@ class TextOptions:
     """The same of an entity whose name begins with a small letter."""
     topic: int = 8
     """Relations from which on an entity counts in full although one chunk mentions it: the heading above the others."""
+    mentions: float = 1.5
+    """What an entity gains per logarithm of its mentions; it starts from 1, and its relations count 0.5 per logarithm."""
     broad: float = 3.0
     """Most that the number of members with a phrase counts, as log₂(1 + members): no more from seven on."""
     faint: float = 0.3
     """Share of the best phrase's score below which a phrase says little about the cluster."""
+    third: float = 0.5
+    """The same for a phrase beside two others, and for one that many names have in common, which comes first."""
+    common: float = 0.4
+    """Share of a cluster's names from which on a phrase is what they have in common."""
     hub: float = 2.0
     """What the name of the entity with most relations within the cluster gains; one without relations gains nothing."""
     alike: float = 0.5

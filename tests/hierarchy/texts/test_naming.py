@@ -98,6 +98,48 @@ def test_a_phrase_of_a_single_member_does_not_lead() -> None:
     assert first.startswith("river")
 
 
+LOCKS = ("lock", "lock file")
+
+
+def name_first(*clusters: tuple[str, ...], mentions: dict[str, int]) -> str:
+    """Return the name of the first cluster; the names of members are in use."""
+    members = [name for cluster in clusters for name in cluster]
+    entities = tuple(Entity(id=name, name=name, mentions=mentions.get(name, 1)) for name in members)
+    terms = find_phrases(Graph(entities, ()))
+    labels = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
+    found = rank_phrases(terms, labels, np.zeros(len(labels)), len(clusters))[0]
+    return choose_name(terms, found, clusters[0], NameRegister({name_key(name) for name in members}))
+
+
+def test_after_a_word_that_many_members_share_comes_its_best_kind_and_not_a_stray_member() -> None:
+    indexes = ("index", "package index", "default index", "private index", "albatross")
+    assert name_first(indexes, LOCKS, mentions={"index": 9, "package index": 4}) == "index and package index"
+
+
+def test_a_phrase_that_many_names_contain_leads_although_siblings_contain_it_too() -> None:
+    kinds = ("dependency graph", "dependency tree", "dependency source", "Dependabot")
+    others = ("dependency", "direct dependency", "lock", "file")
+    name = name_first(others, kinds, mentions={"dependency": 3} | dict.fromkeys(kinds[:3], 3))
+    assert name.startswith("dependency")
+
+
+def test_a_third_phrase_must_be_half_as_good_as_the_best() -> None:
+    parts = ("CUDA", "GPU", "pre-built wheels", "driver")
+    assert name_first(parts, LOCKS, mentions={"CUDA": 9, "GPU": 9}) == "CUDA and GPU"
+
+
+def test_a_whole_name_does_not_become_a_title_that_contains_it() -> None:
+    name = name_first(
+        ("Renovate", "Using uv with Renovate", "uv.lock"), LOCKS, mentions={"Using uv with Renovate": 3}
+    )
+    assert name == "Renovate and uv.lock"
+
+
+def test_a_word_and_its_verbal_form_are_not_both_in_a_name() -> None:
+    (name, _) = names_of(("cache", "caching", "cache header", "HTTP header"), LOCKS)
+    assert name == "cache and header"
+
+
 def test_brackets_are_never_left_open() -> None:
     for name in names_of(("Casino (1995 film)", "Casino (band)"), ("Heat (1995 film)", "f(x[i])")):
         assert name.count("(") == name.count(")")
@@ -160,12 +202,15 @@ def test_the_name_of_what_most_members_are_related_to_leads() -> None:
     assert choose_name(terms, found, names, NameRegister(set())).startswith("Antonio Vivaldi")
 
 
-def test_what_is_mentioned_often_gives_way_to_what_most_members_are_related_to() -> None:
-    often = Entity(id="Venice", name="Venice", mentions=6)
+@pytest.mark.parametrize(("mentions", "first"), [(6, "antonio vivaldi"), (8, "venice")])
+def test_what_most_members_are_related_to_leads_unless_another_is_mentioned_four_times_as_often(
+    mentions: int, first: str
+) -> None:
+    often = Entity(id="Venice", name="Venice", mentions=mentions)
     others = (Entity(id=name, name=name, mentions=2) for name in ("Antonio Vivaldi", "Orlando", "Vienna"))
     terms = find_phrases(Graph((often, *others), ()))
     (found,) = rank_phrases(terms, np.zeros(4, dtype=np.intp), np.array([0.3, 1.0, 0.2, 0.2]), 1)
-    assert terms.keys[int(found.columns[0])] == "antonio vivaldi"
+    assert terms.keys[int(found.columns[0])] == first
 
 
 def test_an_entity_that_stands_for_others_counts_as_often_and_one_of_scale_0_not_at_all() -> None:
