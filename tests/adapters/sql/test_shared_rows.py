@@ -8,6 +8,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,7 +54,7 @@ def test_after_any_changes_the_rows_by_position_are_the_items_in_their_order(
     layers = [[Entity(f"e{id_}", f"Text {text}") for id_, text in each] for each in versions]
     rows = dict(place_rows(1, layers[0]).added)
     for before, after in pairwise(layers):
-        changes = compare_rows(1, before, {each.id: place for place, each in rows.items()}, after)
+        changes = compare_rows(1, before, np.array(sorted(rows), dtype=np.int64), after)
         if changes is None:
             changes = place_rows(1, after)
             rows = {}
@@ -70,10 +71,10 @@ def test_one_item_more_or_less_is_one_row() -> None:
     rows = {each.id: place for place, each in place_rows(0, before).added}
     more = Entity("more", "")
     for after in ([more, *before], [*before, more], [*before[:500], more, *before[500:]]):
-        changes = compare_rows(0, before, rows, after)
+        changes = compare_rows(0, before, np.array([*rows.values()]), after)
         assert changes is not None
         assert (changes.ended, [each for _, each in changes.added]) == ([], [more])
-    changes = compare_rows(0, before, rows, [*before[:7], *before[8:]])
+    changes = compare_rows(0, before, np.array([*rows.values()]), [*before[:7], *before[8:]])
     assert changes is not None
     assert (changes.ended, changes.added) == ([rows["e7"]], [])
 
@@ -81,8 +82,8 @@ def test_one_item_more_or_less_is_one_row() -> None:
 def test_without_free_positions_all_rows_are_written_anew() -> None:
     items = [Entity("first", ""), Entity("last", "")]
     for number in range(GAP):
-        rows = {each.id: place for place, each in place_rows(0, items[:1]).added}
-        rows["last"] = rows["first"] + GAP - number
+        first = place_rows(0, items[:1]).added[0][0]
+        rows = np.array([first, first + GAP - number])
         if compare_rows(0, items, rows, [items[0], Entity("between", ""), items[1]]) is None:
             assert number == GAP - 1
             return

@@ -7,7 +7,7 @@ time positions are left free, so that rows of later generations can stand betwee
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -50,33 +50,45 @@ def place_rows(layer: int, items: Sequence[T]) -> RowChanges[T]:
 
 
 def compare_rows(
-    layer: int, before: Sequence[T], positions: Mapping[str, int], after: Sequence[T]
+    layer: int, before: Sequence[T], positions: NDArray[np.int64], after: Sequence[T]
 ) -> RowChanges[T] | None:
-    """Return what turns the rows ``before`` of a layer, which have these positions by id, into those ``after`` in their
-    order; None if the free positions do not suffice. O(n log n)."""
-    old = {each.id: each for each in before}
-    places = np.array(
-        [
-            positions[each.id] if (known := old.get(each.id)) is each or known == each else -1
-            for each in after
-        ],
-        dtype=np.int64,
-    )
+    """Return what turns the rows ``before`` of a layer, which have these positions in their order, into those ``after`` in
+    theirs; None if the free positions do not suffice. O(n log n)."""
+    ranks = _find_equal(before, after)
+    places = np.where(ranks >= 0, np.append(positions, -1)[ranks], -1)
     kept = _find_rising(places)
-    held = np.array([positions[each.id] for each in before], dtype=np.int64)
-    ended: list[int] = np.setdiff1d(held, places[kept]).tolist()
+    ended: list[int] = np.setdiff1d(positions, places[kept]).tolist()
     added: list[tuple[int, T]] = []
     # Between each two rows that stay, and before the first and after the last of them.
-    ranks = np.concatenate(([-1], kept, [len(after)]))
+    stays = np.concatenate(([-1], kept, [len(after)]))
     bounds = np.concatenate(([first_position(layer)], places[kept], [first_position(layer + 1)]))
-    for gap in np.flatnonzero(np.diff(ranks) > 1).tolist():
-        (left, right), (low, high) = ranks[gap : gap + 2].tolist(), bounds[gap : gap + 2].tolist()
+    for gap in np.flatnonzero(np.diff(stays) > 1).tolist():
+        (left, right), (low, high) = stays[gap : gap + 2].tolist(), bounds[gap : gap + 2].tolist()
         vacant = ended[bisect_left(ended, low) : bisect_left(ended, high)]
         found = _choose_positions(low, high, vacant, right - left - 1, last=right == len(after))
         if found is None:
             return None
         added += zip(found, after[left + 1 : right], strict=True)
     return RowChanges(ended, added)
+
+
+def _find_equal(before: Sequence[T], after: Sequence[T]) -> NDArray[np.intp]:
+    """Return for each row of ``after`` the rank of the row of ``before`` that it is equal to, −1 if there is none."""
+    found = np.full(len(after), -1, dtype=np.intp)
+    ranks: dict[str, int] = {}
+    following = 0
+    for place, each in enumerate(after):
+        # Most rows are the same object and follow each other: looking up ids takes longer.
+        if following < len(before) and before[following] is each:
+            rank = following
+        else:
+            ranks = ranks or {one.id: rank for rank, one in enumerate(before)}
+            rank = ranks.get(each.id, -1)
+            if rank < 0 or before[rank] != each:
+                continue
+        found[place] = rank
+        following = rank + 1
+    return found
 
 
 def _find_rising(places: NDArray[np.int64]) -> NDArray[np.intp]:

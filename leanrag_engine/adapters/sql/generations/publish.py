@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice, pairwise, zip_longest
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
 
 from leanrag_engine.adapters.sql import collections as collection_rows
@@ -51,16 +53,18 @@ BATCH = 10_000
 """Rows per insert: a build of a million relations must not be in memory a second time as rows. A batch takes a tenth of
 a second, and between two batches a publish can be cancelled."""
 
-_POSITIONS = [select(each.c.id, each.c.position).where(visible(each)) for each in (entities, relations)]
+_POSITIONS = [
+    select(each.c.position).where(visible(each)).order_by(each.c.position) for each in (entities, relations)
+]
 
 
 @dataclass(frozen=True, slots=True)
 class SharedRows:
-    """The published layers that an update starts from, and the positions of their rows by id."""
+    """The published layers that an update starts from, and the positions of their rows in order, of all layers."""
 
     published: PublishedLayers
-    entities: Mapping[str, int]
-    relations: Mapping[str, int]
+    entities: NDArray[np.int64]
+    relations: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +173,8 @@ def _find_changes(
     for number, (old, new) in enumerate(
         zip_longest(shared.published.hierarchy.layers, hierarchy.layers, fillvalue=nothing)
     ):
-        nodes = compare_rows(number, old.entities, shared.entities, new.entities)
-        edges = compare_rows(number, old.relations, shared.relations, new.relations)
+        nodes = compare_rows(number, old.entities, _of_layer(shared.entities, number), new.entities)
+        edges = compare_rows(number, old.relations, _of_layer(shared.relations, number), new.relations)
         if nodes is None or edges is None:
             return None
         entities_.extend(nodes)
@@ -179,6 +183,13 @@ def _find_changes(
     # Beyond half of the rows, writing all of them costs about as much, by reasoning, and leaves no rows to
     # pass by.
     return None if changed > 0.5 * len(shared.entities) else (entities_, relations_)
+
+
+def _of_layer(positions: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+    first, after = np.searchsorted(
+        positions, [collection_rows.first_position(number), collection_rows.first_position(number + 1)]
+    )
+    return positions[first:after]
 
 
 def _find_facts(
@@ -190,20 +201,22 @@ def _find_facts(
     if base is None:
         return [(positions[id_], text) for id_, text in after.facts()], []
     old = base.published.hierarchy.layers[0]
+    held = list(zip(old.relations, _of_layer(base.relations, 0).tolist(), strict=True))
     # Most descriptions are only in relations that stay, between entities that keep their names.
     names = {each.id: each.name for each in old.entities}
     renamed = {each.id for each in after.entities if names.get(each.id, each.name) != each.name}
     ended = {*joined.ended}
     touched = {each.description for _, each in joined.added if not each.layer}
-    touched |= {each.description for each in old.relations if base.relations[each.id] in ended}
+    touched |= {each.description for each, position in held if position in ended}
     if renamed:
         touched |= {
             each.description
             for each in chain(old.relations, after.relations)
             if each.source_id in renamed or each.target_id in renamed
         }
-    before = {base.relations[id_]: text for id_, text in old.facts(touched)}
-    now = {positions.get(id_) or base.relations[id_]: text for id_, text in after.facts(touched)}
+    places = {each.id: position for each, position in held if each.description in touched}
+    before = {places[id_]: text for id_, text in old.facts(touched)}
+    now = {positions.get(id_) or places[id_]: text for id_, text in after.facts(touched)}
     added = [(position, text) for position, text in now.items() if before.get(position) != text]
     return added, [position for position, text in before.items() if now.get(position) != text]
 
@@ -263,10 +276,10 @@ def publish(
     return published
 
 
-def find_positions(connection: Connection, generation: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the positions of the entities and of the relations of a generation, by id."""
-    first, second = (dict(fetch(connection, each, generation=generation)) for each in _POSITIONS)
-    return first, second
+def find_positions(connection: Connection, generation: int) -> list[NDArray[np.int64]]:
+    """Return the positions of the entities and of the relations of a generation, in ascending order."""
+    found = (fetch(connection, each, generation=generation) for each in _POSITIONS)
+    return [np.array(rows, dtype=np.int64).reshape(-1) for rows in found]
 
 
 def _choose_edition(connection: Connection, collection: int, base: int | None) -> int:
