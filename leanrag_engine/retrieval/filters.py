@@ -121,15 +121,12 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
 
 
 def nearest_documents(name: str, documents: Sequence[Document], limit: int) -> list[Document]:
-    """Return the documents in whose path ``name`` is a folder or the end, then those of the most similar id, title or
-    file name."""
+    """Return the documents in whose path ``name`` is a folder or the end; if it is in none, those of the most similar id,
+    title or file name."""
     within = [each for each in documents if _is_part_of_path(name, each.source or each.id)]
-    if len(within) >= limit:
-        return within[:limit]
-    similar = sort_by_similarity(
+    return within[:limit] or sort_by_similarity(
         name, documents, lambda each: (each.id, each.title, PurePath(each.source or each.id).name), limit
     )
-    return [*within, *(each for each in similar if each not in within)][:limit]
 
 
 def _is_part_of_path(name: str, path: str) -> bool:

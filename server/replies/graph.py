@@ -181,7 +181,8 @@ class RelationCard(Card):
     def to_line(self) -> str:
         ends = f"{self.source} ({self.source_ref}) — {self.target} ({self.target_ref})"
         facts = f"{self.kind}, layer {self.layer}, strength {self.strength}, support {self.support}"
-        return f"{ends} [{facts}, {self.method}]: {self.description}"
+        said = f": {self.description}" if self.description else ""
+        return f"{ends} [{facts}, {self.method}]{said}"
 
 
 def describe_relation(relation: Relation) -> str:

@@ -247,6 +247,7 @@ def summary_lines(job: Job, settings: Settings) -> list[str]:
     lines = [f"Documents: {count_outcomes(job)}."] if job.documents else []
     if job.status.value != "done":
         return [*lines, say_early_end(job)]
+    lines = lines or ["Documents: none found."]
     if job.dry_run or not isinstance(job.result, IngestResult):
         return [*lines, "Dry run: nothing was changed."]
     types = Counter(type_of(each.id) for each in job.documents if each.status in ("added", "replaced"))

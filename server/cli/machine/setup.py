@@ -106,6 +106,7 @@ def index_folder(folder: Path, settings: Settings) -> SetupResult:
         )
         print_failures(job)
         leave_unless_done(job.status.value)
+        refuse_empty(folder, job)
         found.append(await describe(engine, settings, job, time.monotonic() - started))
 
     run(settings, work)
@@ -127,6 +128,17 @@ def print_failures(job: Job) -> None:
         typer.echo(f"- and {len(failed) - most} more: leanrag sync shows all", err=True)
     if reply.status != "done":
         typer.echo(f"Error: indexing {reply.status}. {reply.message}".rstrip(), err=True)
+
+
+def refuse_empty(folder: Path, job: Job) -> None:
+    """Raise :class:`InvalidInput` if the folder gave no document; print what was left out."""
+    from ...replies.work.jobs import IngestReply  # noqa: PLC0415 - heavy
+
+    if job.documents:
+        return
+    for left_out in IngestReply.from_engine(job).skipped:
+        typer.echo(left_out.to_line(), err=True)
+    raise InvalidInput(f"{folder} holds no document.", "Give the folder that holds your documents.")
 
 
 async def describe(engine: LeanRAG, settings: Settings, job: Job, seconds: float) -> SetupResult:

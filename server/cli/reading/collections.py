@@ -114,7 +114,7 @@ def delete_collection(
     async def describe(engine: LeanRAG) -> None:
         from ...replies.state.collections import CollectionCard  # noqa: PLC0415 - heavy
 
-        status = await engine.status(name)
+        status = await engine.status(name, strict=True)
         typer.echo(CollectionCard.from_engine(status.collection).to_line(), err=True)
 
     async def work(engine: LeanRAG) -> None:

@@ -43,6 +43,10 @@ def list_documents(
         reply = DocumentsReply.from_engine(name, documents, built)
         if json:
             typer.echo(reply.model_dump_json())
+        elif contains and not documents:
+            typer.echo(
+                f"No path or title of a document contains {contains!r}. `leanrag ls` lists all documents."
+            )
         else:
             print_rows(reply.to_markdown())
 

@@ -169,6 +169,8 @@ def test_a_sync_lists_what_it_would_do_then_does_it_and_groups_what_it_leaves_ou
     assert "left out   4.png" in leanrag("sync", str(notes), "--details", *data).stdout
     reply = json.loads(leanrag("sync", str(notes), "--json", *data).stdout)
     assert (reply["counts"], reply["skipped"][0]["count"]) == ({"unchanged": 1}, 5)
+    (tmp_path / "empty").mkdir()
+    assert "Documents: none found." in leanrag("sync", str(tmp_path / "empty"), *data).stdout
     gone = leanrag("sync", str(tmp_path / "gone"), *data)
     assert gone.returncode == 1
     assert str(tmp_path / "gone") in gone.stdout

@@ -54,7 +54,8 @@ def test_forget_suggests_the_documents_whose_path_ends_so_or_lies_in_the_folder(
     ran = leanrag("forget", given, "--json", *data)
     assert ran.exit_code == 1
     (unknown,) = json.loads(ran.stdout)["documents"]
-    assert unknown["did_you_mean"][0].endswith(f"{meant['number']})")
+    (suggested,) = unknown["did_you_mean"]
+    assert suggested.endswith(f"{meant['number']})")
 
 
 def test_a_forecast_needs_no_key_and_speaks_in_sentences(

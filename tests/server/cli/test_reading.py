@@ -51,6 +51,7 @@ def test_ls_says_of_each_document_whether_the_build_knows_it(data: Path) -> None
     assert lines[1].split()[:2] == ["d2", "pending"]
     assert "1 of them pending: run `leanrag build`" in lines[2]
     assert "gardens.md" not in leanrag(data, "ls", "LATE")
+    assert "No path or title of a document contains 'mate'." in leanrag(data, "ls", "mate")
 
 
 def test_show_gives_a_passage_whole_with_its_place_and_neighbours(data: Path) -> None:
@@ -101,6 +102,18 @@ def test_show_of_something_unknown_names_the_nearest_entities_and_documents(data
     ran = CliRunner().invoke(app, ["show", "gardns.md", "--data-dir", str(data)])
     assert ran.exit_code == 1
     assert "gardens.md" in ran.stderr
+
+
+def test_a_relation_without_a_sentence_ends_with_its_figures(tmp_path: Path) -> None:
+    (tmp_path / "rooms.csv").write_text(
+        "room,area,responsible\nAtrium,120,Duarte Pires\nCanteen,84,Duarte Pires\n"
+    )
+    CliRunner().invoke(app, ["ingest", str(tmp_path / "rooms.csv"), "--data-dir", str(tmp_path / "data")])
+    relations = [
+        line for line in leanrag(tmp_path / "data", "show", "Duarte Pires").splitlines() if " — " in line
+    ]
+    assert relations
+    assert all(line.endswith("]") for line in relations)
 
 
 def test_tree_draws_the_root_and_as_much_below_it_as_asked(data: Path) -> None:
@@ -176,9 +189,10 @@ def test_at_a_terminal_rows_are_cut_at_its_width(monkeypatch: pytest.MonkeyPatch
     assert shown == ["short\nlong long long long lon…"]
 
 
-@pytest.mark.parametrize("command", [["show", "d1"], ["ls"], ["tree"]])
+@pytest.mark.parametrize("command", [["show", "d1"], ["ls"], ["tree"], ["collections", "delete"]])
 def test_a_collection_that_does_not_exist_is_named_with_those_that_do(data: Path, command: list[str]) -> None:
-    ran = CliRunner().invoke(app, [*command, "--collection", "teas", "--data-dir", str(data)])
+    named = ["teas"] if command[0] == "collections" else ["--collection", "teas"]
+    ran = CliRunner().invoke(app, [*command, *named, "--data-dir", str(data)])
     assert ran.exit_code == 1
     assert "There is no collection 'teas'. Choose one of these." in ran.stderr
     assert ran.stderr.count("- default") == 1

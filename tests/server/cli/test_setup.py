@@ -90,6 +90,22 @@ def test_a_folder_is_indexed_the_clients_get_the_server_and_its_questions_find_t
     ]
 
 
+@pytest.mark.parametrize(
+    ("file", "said"), [("", ""), ("logo.png", "- left out: 1 not supported yet: .png files")]
+)
+def test_a_folder_without_documents_is_refused_and_no_client_gets_the_server(
+    home: Path, file: str, said: str
+) -> None:
+    (home / "empty").mkdir()
+    if file:
+        (home / "empty" / file).write_bytes(b"\x89PNG")
+    ran = leanrag("setup", "empty", "--yes", "--data-dir", "data")
+    assert ran.exit_code == 1
+    assert f"{home / 'empty'} holds no document." in ran.stderr
+    assert said in ran.stderr
+    assert [*(home / ".cursor").iterdir()] == []
+
+
 def test_without_a_terminal_and_without_yes_no_client_is_changed(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
