@@ -659,6 +659,13 @@ class Graph:
         ends = [(place[relation.source_id], place[relation.target_id]) for relation in self.relations]
         return np.array(ends, dtype=np.intp).reshape(-1, 2)
 
+    def replace_entities(self, entities: tuple[Entity, ...]) -> Graph:
+        """Return the graph with other ``entities``, which have the ids of its own in their order."""
+        made = Graph(entities, self.relations)
+        if "ends" in self.__dict__:
+            made.__dict__["ends"] = self.ends
+        return made
+
     def facts(self, among: Container[str] | None = None) -> list[tuple[str, str]]:
         """Return each distinct description of a relation once, of those ``among`` the given ones if there are any: the id
         of the first relation with it, and the text for search, to which the names of that relation's ends are added if

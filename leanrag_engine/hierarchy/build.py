@@ -204,7 +204,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     drafted = draft.graph.entities
     written = await write_summaries(step, draft.counts, context.sources, context.progress, summaries)
     entities = apply_summaries(drafted, written, context.taken)
-    upper = Graph(tuple(entities), draft.graph.relations)
+    upper = draft.graph.replace_entities(tuple(entities))
     carried = CarriedSentences()
     if context.previous is not None:
         carried = await in_thread(carry_sentences, step, draft.counts, summaries.origins, context.previous)
@@ -219,7 +219,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
         carried,
     )
     placed = _assign_parents(lower.entities, clusters, entities)
-    stack.graphs[-1] = Graph(placed, lower.relations)
+    stack.graphs[-1] = lower.replace_entities(placed)
     stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences, carried)))
     stack.thresholds.append(draft.threshold)
     stack.resolutions.append(clusters.resolution)

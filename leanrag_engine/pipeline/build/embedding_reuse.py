@@ -117,8 +117,9 @@ class ReusingEmbedder:
         for shelf in self.shelves:
             ids = {place: shelf.ids[keys[place]] for place in left if keys[place] in shelf.ids}
             held = [place for place, id_ in ids.items() if id_ in shelf.rows]
-            if held and shelf.vectors is not None:
-                rows[held] = shelf.vectors[[shelf.rows[ids[place]] for place in held]]
+            if shelf.vectors is not None:
+                for places in _portions(held, 5_000):  # a copy of all would not stay in the processor's cache
+                    rows[places] = shelf.vectors[[shelf.rows[ids[place]] for place in places]]
             found = set(held)
             # Between two checks whether the work should stop, 5,000 rows take a fraction of a second.
             for places in _portions([place for place in ids if place not in found], 5_000):
