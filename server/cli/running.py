@@ -54,18 +54,21 @@ def run_long(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]], kep
         raise typer.Exit(INTERRUPTED) from None
 
 
+def find_width() -> int:
+    """Return how many columns the terminal has, 0 if the output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
 def print_report(text: str, *, json: bool = False) -> None:
     """Print lines of prose, at a terminal long ones broken between words, or JSON as it is."""
-    if sys.stdout.isatty() and not json:
-        width = shutil.get_terminal_size().columns
+    if (width := find_width()) and not json:
         text = "\n".join(wrap_line(line, width) for line in text.splitlines())
     typer.echo(text)
 
 
 def print_rows(text: str) -> None:
     """Print one row a line, at a terminal cut at its width."""
-    if sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns
+    if width := find_width():
         text = "\n".join(
             line if len(line) <= width else f"{line[: width - 1]}…" for line in text.splitlines()
         )

@@ -103,6 +103,8 @@ def find_extras(settings: Settings) -> Iterator[Check]:
         ("postgres", "psycopg", bool(settings.database_url)),
         ("dask", "distributed", bool(settings.dask)),
         ("telemetry", "opentelemetry.sdk", settings.telemetry),
+        ("slides", "pptx", False),
+        ("parquet", "pyarrow", False),
         ("plot", "matplotlib", False),
     ):
         if find_spec(module):
@@ -116,7 +118,12 @@ def find_extras(settings: Settings) -> Iterator[Check]:
             mend = f"Install the extra `{extra}`, or {way}."
             yield report(f"extra {extra}", "broken", f"the {name} needs it", mend)
         else:
-            yield report(f"extra {extra}", "ok", "not installed, not needed")
+            use = {
+                "slides": ", only .pptx files need it",
+                "parquet": ", only Parquet files need it",
+                "plot": ", only `leanrag eval … --plot` needs it",
+            }.get(extra, ", not needed")
+            yield report(f"extra {extra}", "ok", f"not installed{use}")
 
 
 # --- models and services -------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import CollectionOption, DataDir, Json
-from ..running import print_rows, read_settings, run
+from ..running import find_width, print_rows, read_settings, run
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -48,6 +48,6 @@ def list_documents(
                 f"No path or title of a document contains {contains!r}. `leanrag ls` lists all documents."
             )
         else:
-            print_rows(reply.to_markdown())
+            print_rows(reply.to_markdown(find_width()))
 
     run(read_settings(data_dir, collection, read_only=True), work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -116,14 +117,15 @@ class ListedDocument(DocumentCard):
     path: str
     pending: bool
 
-    def to_row(self) -> list[str]:
+    def to_row(self, folder: str) -> list[str]:
+        """Return the cells of its line, the path relative to ``folder`` if it lies beneath."""
         state = "pending" if self.pending else "indexed"
         return [
             self.number,
             state,
             self.date,
             count_things(self.chunks, "chunk"),
-            self.path or self.id,
+            self.path.removeprefix(f"{folder}{os.sep}" if folder else "") or self.id,
             self.title,
         ]
 
@@ -145,20 +147,37 @@ class DocumentsReply(ReplyModel):
             ],
         )
 
-    def to_markdown(self) -> str:
+    def to_markdown(self, width: int = 0) -> str:
+        """Return one line for each document, and their number.
+
+        If a line is longer than ``width`` (0: no limit), paths are shortened by the folder that all share, which is named last.
+        """
         if not self.documents:
             return "No document."
-        rows = [each.to_row() for each in self.documents]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width)
-            for row in rows
-        ]
+        lines, beneath = self._to_lines(""), ""
+        if width and max(map(len, lines)) > width and (folder := self._find_folder()):
+            lines, beneath = self._to_lines(folder), f"\nPaths are beneath {folder}."
         pending = sum(each.pending for each in self.documents)
         note = f", {pending} of them pending: run `leanrag build`" if pending else ""
         return "\n".join(
-            [*map(str.rstrip, lines), f"{count_things(len(rows), 'document')} in {self.collection}{note}."]
+            [*lines, f"{count_things(len(self.documents), 'document')} in {self.collection}{note}.{beneath}"]
         )
+
+    def _to_lines(self, folder: str) -> list[str]:
+        rows = [each.to_row(folder) for each in self.documents]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width).rstrip()
+            for row in rows
+        ]
+
+    def _find_folder(self) -> str:
+        """Return the folder in which all files lie, "" if there is none but the root."""
+        parents = {os.path.dirname(each.path) for each in self.documents if each.path}  # noqa: PTH120 - not this machine's
+        try:
+            return os.path.commonpath(parents).rstrip(os.sep) if parents else ""
+        except ValueError:  # on several drives
+            return ""
 
 
 class CollectionsReply(ReplyModel):

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,13 @@ def test_a_file_of_settings_that_cannot_be_read_is_named_with_what_to_do(
     assert ran.exit_code == 1
     assert problem in ran.stderr
     assert str(file) in ran.stderr
+
+
+def test_each_extra_for_users_is_named(tmp_path: Path) -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
+    _, found = examine(tmp_path / "data")
+    extras = {f"extra {each}" for each in project["project"]["optional-dependencies"]} - {"extra dev"}
+    assert extras == {each for each in found if each.startswith("extra ")}
 
 
 def test_an_embedder_of_an_extra_that_is_not_installed_is_broken(tmp_path: Path, monkeypatch: Any) -> None:

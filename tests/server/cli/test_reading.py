@@ -189,6 +189,19 @@ def test_at_a_terminal_rows_are_cut_at_its_width(monkeypatch: pytest.MonkeyPatch
     assert shown == ["short\nlong long long long lon…"]
 
 
+def test_at_a_narrow_terminal_ls_shows_paths_beneath_the_folder_that_all_share(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = leanrag(data, "ls")
+    monkeypatch.setattr("leanrag_mcp.cli.reading.ls.find_width", lambda: 300)
+    assert leanrag(data, "ls") == whole
+    monkeypatch.setattr("leanrag_mcp.cli.reading.ls.find_width", lambda: 70)
+    first, second, *_, last = leanrag(data, "ls").splitlines()
+    assert "  tea/gardens.md  Tea" in first
+    assert "  late.txt        late" in second
+    assert last == f"Paths are beneath {data.parent.resolve()}."
+
+
 @pytest.mark.parametrize("command", [["show", "d1"], ["ls"], ["tree"], ["collections", "delete"]])
 def test_a_collection_that_does_not_exist_is_named_with_those_that_do(data: Path, command: list[str]) -> None:
     named = ["teas"] if command[0] == "collections" else ["--collection", "teas"]
