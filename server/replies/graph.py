@@ -140,7 +140,7 @@ def format_neighbour(each: Neighbour) -> str:
     """Format an entity with the relation that leads to it and the passages that state it."""
     said = shorten_line(describe_relation(each.relation), LIMITS.glimpse)
     cited = "".join(f" [{citation}]" for citation in each.citations)
-    return f"- {each.hops}: {each.entity.name} ({each.entity.id}), from {each.via.name}: {said}{cited}"
+    return f"- {each.hops}: {each.entity.name} ({each.entity.id}), from {each.via.name}{said and f': {said}'}{cited}"
 
 
 # --- relations -----------------------------------------------------------------------------

@@ -114,6 +114,16 @@ def test_a_relation_without_a_sentence_ends_with_its_figures(tmp_path: Path) -> 
     ]
     assert relations
     assert all(line.endswith("]") for line in relations)
+    around = leanrag(tmp_path / "data", "show", "Duarte Pires", "--hops", "1")
+    assert re.search(r"^- 1: .*, from Duarte Pires \[d1:c1\]$", around, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", [["status"], ["ingest", "-"]])
+def test_a_data_folder_that_is_a_file_is_refused_as_one(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "a.txt").write_text("Assam tea grows in India.")
+    ran = CliRunner().invoke(app, [*command, "--data-dir", str(tmp_path / "a.txt")], input="Tea")
+    assert ran.exit_code == 1
+    assert f"{tmp_path / 'a.txt'} is a file, not a folder. Choose another data folder." in ran.stderr
 
 
 def test_tree_draws_the_root_and_as_much_below_it_as_asked(data: Path) -> None:

@@ -65,6 +65,8 @@ def open_engine(folder: Path, *, read_only: bool) -> Engine:
     to open read-only.
     """
     path = folder / FILE
+    if folder.is_file():
+        raise StoreUnusable(f"{folder} is a file, not a folder.", "Choose another data folder.")
     if read_only:
         if not path.exists():
             raise NotReady(f"The data folder {folder} contains no store yet.", "Ingest documents first.")
