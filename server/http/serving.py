@@ -68,22 +68,27 @@ def serve_at(
 def serve_app(app: ASGIApp, bound: socket.socket, http: HttpSettings, log_level: LogLevel) -> None:
     """Serve ``app`` at a bound socket until the process receives a signal to stop."""
     calls = Calls(app)
-    serving = Serving(
-        uvicorn.Config(
-            calls,
-            http=limit_connection(http.http_head_seconds),
-            h11_max_incomplete_event_size=HEAD_BYTES,
-            access_log=log_level == "info",
-            log_config=log_config(),
-            log_level=log_level,
-            server_header=False,
-            ws="none",
-        ),
-        calls,
-    )
+    serving = Serving(configure_web_server(calls, http, log_level), calls)
     # uvicorn shuts down cleanly on Ctrl-C and then raises the signal again.
     with suppress(KeyboardInterrupt):
         anyio.run(serving.serve, [bound])
+
+
+def configure_web_server(app: ASGIApp, http: HttpSettings, log_level: LogLevel) -> uvicorn.Config:
+    """Return uvicorn's settings: limits of connections, and what is logged."""
+    return uvicorn.Config(
+        app,
+        http=limit_connection(http.http_head_seconds),
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        # Longer than clients keep an idle connection, 5 s in httpx and 15 s in aiohttp: a request that is sent while
+        # the server closes its connection is lost.
+        timeout_keep_alive=30,
+        access_log=log_level == "info",
+        log_config=log_config(),
+        log_level=log_level,
+        server_header=False,
+        ws="none",
+    )
 
 
 def log_config() -> dict[str, object]:

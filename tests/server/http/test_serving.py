@@ -26,9 +26,12 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
+from starlette.applications import Starlette
 from typer.testing import CliRunner
 
 from leanrag_mcp.cli.main import app
+from leanrag_mcp.http.serving import configure_web_server
+from leanrag_mcp.http.settings import HttpSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -639,6 +642,13 @@ async def test_a_connection_that_never_completes_its_headers_is_closed(tmp_path:
         async with httpx2.AsyncClient(timeout=60) as http:
             for _ in range(2):
                 assert (await http.get(f"{served.root}/health")).status_code == 200
+
+
+def test_an_idle_connection_is_closed_by_the_client_of_the_sdk_before_the_server_closes_it() -> None:
+    server = configure_web_server(Starlette(), HttpSettings(), "warning")
+    kept = httpx2.Limits().keepalive_expiry
+    assert kept is not None
+    assert server.timeout_keep_alive > kept
 
 
 async def test_headers_without_end_are_refused_and_not_kept(tmp_path: Path) -> None:
