@@ -394,12 +394,15 @@ def _select_phrases(
 ) -> list[str]:
     """Return the best phrases that share no word, each as long as it stays common; none consists of ``barred`` words.
 
-    After a word that many names have in common, one that contains it may follow: *index and package index*.
+    They may share words that many names contain (*South Dakota and North Dakota*). After such a word alone, one phrase
+    that contains it may follow: *index and package index*.
     """
     chosen: list[int] = []
+    taken: list[set[str]] = []
     used: set[str] = set()
     length = 0
     common = _has_common(terms, found, options)
+    free = _find_common_words(terms, found, options)
     for place in _order_places(terms, found, options):
         minor = len(chosen) > 1 or terms.keys[found.columns[place]] in identifiers
         least = options.third if minor else options.faint
@@ -410,13 +413,15 @@ def _select_phrases(
         for column in _find_forms(terms, found, place, options):
             parts = set(map(_stem, terms.keys[column].split()))
             kind = common and len(chosen) == 1 and _is_kind(terms, chosen[0], column)
-            if (kind or not parts & used) and not set(terms.keys[column].split()) <= barred:
+            other = not parts & (used - free) and not any(parts <= each or each <= parts for each in taken)
+            if (kind or other) and not set(terms.keys[column].split()) <= barred:
                 break
         else:
             continue
         if chosen and length + len(parts) > most * options.phrase_words:
             continue
         chosen.append(column)
+        taken.append(parts)
         used |= parts
         length += len(parts)
     return [terms.surfaces[column] for column in chosen]
@@ -435,6 +440,12 @@ def _order_places(terms: PhraseTable, found: ClusterPhrases, options: TextOption
 def _has_common(terms: PhraseTable, found: ClusterPhrases, options: TextOptions) -> bool:
     """Return whether the first phrase of the name is one that many names contain."""
     return any(found.shares[place] >= options.common for place in _order_places(terms, found, options)[:1])
+
+
+def _find_common_words(terms: PhraseTable, found: ClusterPhrases, options: TextOptions) -> set[str]:
+    """Return the words that many names contain, which two phrases of a name may share."""
+    often = found.columns[found.shares >= options.common].tolist()
+    return {_stem(terms.keys[column]) for column in often if " " not in terms.keys[column]}
 
 
 def _find_forms(

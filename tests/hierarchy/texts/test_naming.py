@@ -123,6 +123,13 @@ def test_a_phrase_that_many_names_contain_leads_although_siblings_contain_it_too
     assert name.startswith("dependency")
 
 
+def test_phrases_may_share_a_word_that_many_names_contain() -> None:
+    states, others = ("South Dakota", "North Dakota", "Kaintuck Territory"), ("Dakota Sioux", "Dakota War")
+    often = {"South Dakota": 30, "North Dakota": 20} | dict.fromkeys(others, 9)
+    name = name_first(states, (*others, "Dakota people"), mentions=often)
+    assert name == "South Dakota and North Dakota"
+
+
 def test_a_third_phrase_must_be_half_as_good_as_the_best() -> None:
     parts = ("CUDA", "GPU", "pre-built wheels", "driver")
     assert name_first(parts, LOCKS, mentions={"CUDA": 9, "GPU": 9}) == "CUDA and GPU"
