@@ -15,6 +15,7 @@ Measured with chromadb 1.5.9, with the consequences here:
   each write of ours is synchronised at once, single rows too (``Index.upsert``).
 - The distance is ``ip`` on normalised rows, which equals their cosine and is also defined for zero rows.
 - A process that is killed while it writes may leave its space broken (3 of 28 trials): see ``marks``.
+- A process that reads a space while another one writes it may crash, as the files are changed in place: see ``locks``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import numpy as np
 from leanrag_engine.core.errors import LeanRAGError, StoreUnusable
 from leanrag_engine.core.model import Vectors
 
-from . import marks
+from . import locks, marks
 from .index import CONFIGURATION, Index, Space
 
 T = TypeVar("T")
@@ -107,8 +108,13 @@ class ChromaFolder:
     def is_broken(self, space: str) -> bool:
         return marks.is_broken(self.folder, space)
 
-    def writing(self, space: str) -> AbstractContextManager[None]:
-        return marks.writing(self.folder, space)
+    def reading(self, space: str) -> AbstractContextManager[None]:
+        return locks.hold_shared(self.folder, space)
+
+    @contextmanager
+    def writing(self, space: str) -> Iterator[None]:
+        with locks.hold_exclusive(self.folder, space), marks.writing(self.folder, space):
+            yield
 
     def upsert(self, space: Space, ids: Sequence[str], rows: Vectors) -> None:
         self.calls.upsert(space.id, ids, rows.tolist(), None, None, None, *PLACE)

@@ -60,8 +60,12 @@ class ChromaClient(Protocol):
         """Return whether the space must not be read, because the process that wrote it was killed."""
         ...
 
+    def reading(self, space: str) -> AbstractContextManager[None]:
+        """Enclose what reads the index of the space: no process writes to it meanwhile."""
+        ...
+
     def writing(self, space: str) -> AbstractContextManager[None]:
-        """Enclose what writes to the space."""
+        """Enclose what writes to the space: no other process reads or writes it meanwhile."""
         ...
 
     def upsert(self, space: Space, ids: Sequence[str], rows: Vectors) -> None: ...
@@ -101,22 +105,25 @@ class Index:
 
     def search(self, space: str, query: Vectors, limit: int) -> list[Hit]:
         """Return the ``limit`` best hits for ``query``, a ``(1, d)`` array, best first, ties by id."""
-        # To ask Chroma for a space takes a tenth of a search.
-        place = self._whole(space, query.shape[1], self.client.recall(space))
-        if place is None:
-            return []
-        # More hits than needed, so that ids decide between equal scores at the cut, not the order of the index.
-        found = self.client.find_nearest(place, query, limit + 32)
+        with self.client.reading(space):
+            # To ask Chroma for a space takes a tenth of a search.
+            place = self._whole(space, query.shape[1], self.client.recall(space))
+            if place is None:
+                return []
+            # More hits than needed, so that ids decide between equal scores at the cut, not the order of the index.
+            found = self.client.find_nearest(place, query, limit + 32)
         hits = [Hit(id_, 1.0 - distance) for id_, distance in found]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
     def fetch(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
-        place = self._whole(space)
-        return dict(zip(*self.client.fetch(place, ids), strict=True)) if place else {}
+        with self.client.reading(space):
+            place = self._whole(space)
+            return dict(zip(*self.client.fetch(place, ids), strict=True)) if place else {}
 
     def delete(self, space: str, ids: Sequence[str]) -> None:
-        place = self._whole(space)
-        held = self.client.list_ids(place, ids) if place else ()
+        with self.client.reading(space):
+            place = self._whole(space)
+            held = self.client.list_ids(place, ids) if place else ()
         if place is None or not held:
             return
         with self.client.writing(space):
@@ -125,12 +132,14 @@ class Index:
             self.client.delete(place, held)
 
     def count(self, space: str) -> int:
-        place = self._whole(space)
-        return self.client.count(place) if place else 0
+        with self.client.reading(space):
+            place = self._whole(space)
+            return self.client.count(place) if place else 0
 
     def ids(self, space: str) -> list[str]:
-        place = self._whole(space)
-        return self.client.list_ids(place) if place else []
+        with self.client.reading(space):
+            place = self._whole(space)
+            return self.client.list_ids(place) if place else []
 
     def spaces(self) -> list[str]:
         return sorted(self.client.list_names())

@@ -148,6 +148,10 @@ class ChromaServer:
         del space
         return False  # the server writes its files, not the process that was killed
 
+    def reading(self, space: str) -> AbstractContextManager[None]:
+        del space
+        return nullcontext()
+
     def writing(self, space: str) -> AbstractContextManager[None]:
         del space
         return nullcontext()

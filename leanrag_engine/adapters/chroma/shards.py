@@ -77,6 +77,9 @@ class ShardedClient:
     def is_broken(self, space: str) -> bool:
         return self._client.is_broken(space)
 
+    def reading(self, space: str) -> AbstractContextManager[None]:
+        return self._client.reading(space)
+
     def writing(self, space: str) -> AbstractContextManager[None]:
         return self._client.writing(space)
 
