@@ -110,6 +110,11 @@ class PairCounts:
     supports: Counts
     weights: Counts
 
+    def rows(self) -> Iterator[tuple[int, int, int, int, int, list[int]]]:
+        """Return source, target, strength, support, weight and the places of the relations of each pair."""
+        counted = (self.sources, self.targets, self.strengths, self.supports, self.weights)
+        return zip(*(each.tolist() for each in counted), self.pairs.groups(), strict=True)
+
 
 def count_pairs(step: LayerStep) -> PairCounts:
     """Count the pairs of clusters with λ > 0, in the order of their ends (paper eq. 5). O(m log m)."""
@@ -152,18 +157,9 @@ def inter_cluster_relations(
     texts = _RelationTexts(step)
     ids = [entity.id for entity in upper]
     layer = upper[0].layer if upper else 0
-    rows = zip(
-        counts.sources.tolist(),
-        counts.targets.tolist(),
-        counts.strengths.tolist(),
-        counts.supports.tolist(),
-        counts.weights.tolist(),
-        counts.pairs.groups(),
-        strict=True,
-    )
     same = {(each.source_id, each.target_id): each for each in unchanged.values() if each.stale is None}
     found = []
-    for pair, (source, target, strength, support, weight, numbers) in enumerate(rows):
+    for pair, (source, target, strength, support, weight, numbers) in enumerate(counts.rows()):
         if pair % 1000 == 0:
             note(pair)
         near, far = ids[source], ids[target]

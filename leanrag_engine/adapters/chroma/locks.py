@@ -96,7 +96,7 @@ else:
                         f"Another process has held the vector index for more than {seconds:.0f} s.",
                         "If that process was suspended, let it go on or end it.",
                     ) from None
-                time.sleep(pause)
+                time.sleep(pause)  # the system's own wait cannot be given a time limit
                 pause = min(2 * pause, 0.003)
             else:
                 return
