@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cached_property
 from itertools import chain, product
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
@@ -643,69 +642,6 @@ class Relation:
     stale: Staleness | None = None
     statements: str = ""
     types: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Graph:
-    """One layer: entities, and relations whose ends are among them."""
-
-    entities: tuple[Entity, ...]
-    relations: tuple[Relation, ...]
-
-    @cached_property
-    def ends(self) -> NDArray[np.intp]:
-        """The places in ``entities`` of each relation's source and target, (m, 2). Each step of a build asks for them."""
-        place = {entity.id: number for number, entity in enumerate(self.entities)}
-        ends = [(place[relation.source_id], place[relation.target_id]) for relation in self.relations]
-        return np.array(ends, dtype=np.intp).reshape(-1, 2)
-
-    def replace_entities(self, entities: tuple[Entity, ...]) -> Graph:
-        """Return the graph with other ``entities``, which have the ids of its own in their order."""
-        made = Graph(entities, self.relations)
-        if "ends" in self.__dict__:
-            made.__dict__["ends"] = self.ends
-        return made
-
-    def facts(self, among: Container[str] | None = None) -> list[tuple[str, str]]:
-        """Return each distinct description of a relation once, of those ``among`` the given ones if there are any: the id
-        of the first relation with it, and the text for search, to which the names of that relation's ends are added if
-        the description lacks them."""
-        names = {entity.id: entity.name for entity in self.entities}
-        first: dict[str, Relation] = {}
-        for relation in self.relations:
-            if relation.description and (among is None or relation.description in among):
-                first.setdefault(relation.description, relation)
-        return [(each.id, _fact_text(each, names)) for each in first.values()]
-
-
-def _fact_text(relation: Relation, names: Mapping[str, str]) -> str:
-    text = relation.description.casefold()
-    ends = dict.fromkeys(names[end] for end in (relation.source_id, relation.target_id))
-    missing = [name for name in ends if name.casefold() not in text]
-    return f"{', '.join(missing)}: {relation.description}" if missing else relation.description
-
-
-@dataclass(frozen=True, slots=True)
-class Hierarchy:
-    """G0 … Gk. The last layer is the root alone; every other entity has a ``parent_id`` one layer up."""
-
-    layers: tuple[Graph, ...]
-
-    @property
-    def root(self) -> Entity:
-        return self.layers[-1].entities[0]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(len(layer.entities) for layer in self.layers)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PublishedLayers:
-    """The number of a published generation, and its layers."""
-
-    generation: int
-    hierarchy: Hierarchy
 
 
 # --- the health of a hierarchy -------------------------------------------------------------

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import CheckedObject, JsonSchema
 
+from .graphs.graph import Hierarchy, PublishedLayers
 from .history import HistoryEntry, Publication
 from .jobs import Job, JobState, JobStatus
 from .model import (
@@ -33,11 +34,9 @@ from .model import (
     ExtractionSchema,
     ExtractState,
     Generation,
-    Hierarchy,
     Hit,
     LoadedDocument,
     PassageText,
-    PublishedLayers,
     ReadDocument,
     Relation,
     Spent,
@@ -555,6 +554,16 @@ class GenerationStore(Protocol):
 
     async def layer(self, generation: int, layer: int) -> list[Entity]:
         """Return all entities of one layer, in the order in which they were built."""
+        ...
+
+    async def open_layers(
+        self, generation: Generation, columns: Mapping[str, NDArray[Any]]
+    ) -> Hierarchy | None:
+        """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers` gave; None if they
+        are of another version.
+
+        Rows are read when they are asked for, and the thread that asks waits.
+        """
         ...
 
     async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:

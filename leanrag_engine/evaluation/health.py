@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
+from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import (
     Chunk,
     Entity,
     Generation,
-    Graph,
     HierarchyHealth,
     Relation,
     Vectors,

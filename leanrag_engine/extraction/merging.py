@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import (
     Attribute,
     Correction,
@@ -27,7 +28,6 @@ from leanrag_engine.core.model import (
     ExtractedEntity,
     ExtractedRelation,
     ExtractState,
-    Graph,
     Method,
     Relation,
     content_id,

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import InvalidInput, NotReady
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, HierarchyHealth, Relation, Vectors
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Entity, HierarchyHealth, Relation, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.vectors import unit_rows

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import (
     Distribution,
     Entity,
-    Graph,
-    Hierarchy,
     HierarchyHealth,
     LayerHealth,
     Method,

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.layers import find_misfit
-from leanrag_engine.core.model import Graph, Hierarchy
 
 from .health import parent_places
 

@@ -14,7 +14,14 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, content_id
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import (
+    Entity,
+    Evidence,
+    Method,
+    Relation,
+    content_id,
+)
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import find_turn

@@ -22,6 +22,7 @@ from leanrag_engine.core.errors import (
     StoreUnreachable,
     StoreUnusable,
 )
+from leanrag_engine.core.graphs.graph import Hierarchy
 from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult
 from leanrag_engine.core.model import (
@@ -30,7 +31,6 @@ from leanrag_engine.core.model import (
     Document,
     Extract,
     Generation,
-    Hierarchy,
 )
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.citation import format_document

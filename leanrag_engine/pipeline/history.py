@@ -14,13 +14,14 @@ from leanrag_engine.core.errors import (
     InvalidInput,
     NotFound,
 )
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import (
     ChangedDocument,
     CollectionChanges,
     GraphChanges,
     HistoryEntry,
 )
-from leanrag_engine.core.model import Collection, Generation, Graph, Hierarchy
+from leanrag_engine.core.model import Collection, Generation
 from leanrag_engine.hierarchy.changes.comparing import add_up, compare
 
 from .index import Stores, drop_unused_spaces

@@ -24,6 +24,7 @@ from leanrag_engine.core.errors import (
     StoreUnreachable,
     StoreUnusable,
 )
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import READ_GENERATIONS
 from leanrag_engine.core.jobs import ReindexResult
 from leanrag_engine.core.model import (
@@ -31,8 +32,6 @@ from leanrag_engine.core.model import (
     Collection,
     Entity,
     Generation,
-    Graph,
-    Hierarchy,
     Vectors,
 )
 from leanrag_engine.core.ports import (
@@ -161,6 +160,13 @@ async def read_indexed_texts(
         windows = texts_of_windows(await stores.documents.all_chunks(generation.collection))
     texts = texts_by_kind(windows, read.layers)
     return {space: texts[kind] for kind, space in generation.record.spaces.by_kind().items()}
+
+
+async def open_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:
+    """Return all layers of a generation, whose rows are read when they are asked for if its columns were kept."""
+    columns = await stores.adjacencies.find_columns(generation)
+    found = await stores.generations.open_layers(generation, columns) if columns else None
+    return found or await read_hierarchy(stores, generation)
 
 
 async def read_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:

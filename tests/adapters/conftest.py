@@ -18,6 +18,7 @@ from leanrag_tests_forks import Fork
 from leanrag_engine.adapters.chroma.server import ChromaServer
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sql import SqlDatabase
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -25,8 +26,6 @@ from leanrag_engine.core.model import (
     Entity,
     Extract,
     ExtractedEntity,
-    Graph,
-    Hierarchy,
     LoadedDocument,
     Method,
     Relation,

@@ -11,7 +11,8 @@ import pytest
 
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sql.dialect.sqlite import opening
-from leanrag_engine.core.model import Generation, Hierarchy
+from leanrag_engine.core.graphs.graph import Hierarchy
+from leanrag_engine.core.model import Generation
 
 pytestmark = pytest.mark.anyio
 
@@ -89,7 +90,8 @@ STOPS_IN_THE_MIDDLE = """
 from leanrag_engine.adapters.sql.dialect.sqlite import opening
 from leanrag_engine.adapters.sql.generations import publish as publishing
 from leanrag_engine.core.history import Publication
-from leanrag_engine.core.model import BuildRecord, Entity, Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import BuildRecord, Entity
 
 # A cache of ten pages: SQLite must write to its log before the commit, as it does in a large build.
 opening._PRAGMAS = (*opening._PRAGMAS, "PRAGMA cache_size=10")

@@ -9,6 +9,7 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import (
     Correction,
     CorrectionEffects,
@@ -17,7 +18,6 @@ from leanrag_engine.core.model import (
     ExtractedEntity,
     ExtractedRelation,
     ExtractState,
-    Graph,
     Method,
 )
 from leanrag_engine.extraction.mentions import MentionIndex

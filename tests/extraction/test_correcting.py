@@ -7,6 +7,7 @@ from itertools import pairwise
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import (
     Correction,
     CorrectionEffects,
@@ -14,7 +15,6 @@ from leanrag_engine.core.model import (
     Extract,
     ExtractedEntity,
     ExtractedRelation,
-    Graph,
     Method,
 )
 from leanrag_engine.extraction.merging import merge

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.core.errors import Cancelled
+from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import (
     Chunk,
     Entity,
@@ -16,7 +17,6 @@ from leanrag_engine.core.model import (
     Extract,
     ExtractedEntity,
     ExtractedRelation,
-    Graph,
     Method,
     Relation,
     Staleness,

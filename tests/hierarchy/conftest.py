@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from leanrag_engine.core.model import Entity, Graph, Relation, Vectors, content_id
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Entity, Relation, Vectors, content_id
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.core.vectors import unit_rows
 

@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.core.errors import Cancelled, InvalidInput, NotReady
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation, Vectors
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Relation, Vectors
 from leanrag_engine.core.ports import Embedder, Progress
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.build import HierarchyOptions, build
@@ -219,7 +220,8 @@ import anyio, hashlib
 from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 from leanrag_engine.hierarchy.build import HierarchyOptions, build
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
-from leanrag_engine.core.model import Entity, Graph, Relation, content_id
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Entity, Relation, content_id
 words = "harbour river mill tower bridge market garden chapel library orchard lantern anchor".split()
 entities = tuple(
     Entity(id=content_id("e", str(n)), name=f"{words[n % 12]} {words[n * 5 % 11]} {n}",

@@ -10,7 +10,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from leanrag_engine.core.model import Entity, Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Entity
 from leanrag_engine.core.ports import Embedder
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes

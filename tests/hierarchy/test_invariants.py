@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from leanrag_engine.core.errors import LeanRAGError
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.hierarchy.invariants import check_hierarchy
 
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrag_engine.core.model import Graph, Method
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Method
 from leanrag_engine.core.ports import Embedder
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.relations import fit_threshold

@@ -14,7 +14,8 @@ import pytest
 
 from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
-from leanrag_engine.core.model import DocumentSource, Hierarchy
+from leanrag_engine.core.graphs.graph import Hierarchy
+from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import load
 from leanrag_engine.extraction.heuristic.extract import extract

@@ -17,13 +17,12 @@ import pytest
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
     Entity,
-    Graph,
-    Hierarchy,
     LoadedDocument,
     Relation,
     VectorSpaces,

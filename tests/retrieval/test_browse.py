@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.retrieval.browse import entities as browse
 from leanrag_engine.retrieval.browse import passages
 from leanrag_engine.retrieval.index import IndexSnapshot

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
-from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Method, VectorSpaces
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Evidence, Method, VectorSpaces
 from leanrag_engine.retrieval.context.explanation import name_group
 from leanrag_engine.retrieval.filters import EVERYTHING
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot

@@ -8,10 +8,14 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from anyio import to_thread
+from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import Busy
+from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
+from leanrag_engine.core.graphs.stored import open_layers
 from leanrag_engine.core.history import HistoryEntry, Publication
 from leanrag_engine.core.jobs import Job, JobState, JobStatus
 from leanrag_engine.core.model import (
@@ -26,11 +30,9 @@ from leanrag_engine.core.model import (
     ExtractionSchema,
     ExtractState,
     Generation,
-    Hierarchy,
     Hit,
     LoadedDocument,
     PassageText,
-    PublishedLayers,
     ReadDocument,
     Relation,
     Spent,
@@ -292,6 +294,20 @@ class SqlGenerationStore:
 
     async def layer(self, generation: int, layer: int) -> list[Entity]:
         return await self._transactions.read(entities.in_layer, generation, layer)
+
+    async def open_layers(
+        self, generation: Generation, columns: Mapping[str, NDArray[Any]]
+    ) -> Hierarchy | None:
+        number = generation.number
+        nodes, edges = await self._transactions.read(publishing.find_positions, number)
+
+        def read_entities(places: Sequence[int]) -> list[Entity]:
+            return self._transactions.read_now(entities.at_positions, number, nodes[places].tolist())
+
+        def read_relations(places: Sequence[int]) -> list[Relation]:
+            return self._transactions.read_now(relations.at_positions, number, edges[places].tolist())
+
+        return open_layers(columns, generation.layers, read_entities, read_relations)
 
     async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
         return await self._transactions.read(entities.with_ids, generation, ids)

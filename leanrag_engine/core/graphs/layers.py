@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Relation
 
 
 def find_misfit(hierarchy: Hierarchy) -> str | None:

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.model import Entity, Graph, Vectors
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Entity, Vectors
 from leanrag_engine.core.ports import Embedder, ProgressReport
 from leanrag_engine.core.vectors import unit_rows
 from leanrag_engine.engine import LeanRAG

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from leanrag_engine.core.model import Chunk, Document, Entity, Graph, Relation
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Chunk, Document, Entity, Relation
 from leanrag_engine.core.ports import DocumentStore, GenerationStore
 
 __all__ = ["ExportedGraph", "read_graph"]

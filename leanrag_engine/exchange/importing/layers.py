@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, Method, content_id
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Method, content_id
 from leanrag_engine.core.text.language.names import name_key
 
 from .graph import ForeignCluster

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
+from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import (
     Entity,
     Evidence,
-    Graph,
     JsonObject,
     JsonSchema,
     Method,

@@ -15,8 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.restriction import cut_sentence, cut_summary
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation, Staleness
+from leanrag_engine.core.model import Entity, Relation, Staleness
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 
 from .comparing import text_of

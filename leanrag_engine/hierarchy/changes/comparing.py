@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import EntityChanges, GraphChanges, NamedChanges
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation
+from leanrag_engine.core.model import Entity, Relation
 
 NAMED = 50
 """Names listed for each way of changing: enough to see what a change was about, and an entry of the history stays small."""

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.restriction import (
     cut_sentence,
     find_lost_words,
@@ -21,7 +22,14 @@ from leanrag_engine.core.graphs.restriction import (
     reduce_summary,
     text_of_summary,
 )
-from leanrag_engine.core.model import Chunk, Entity, Extract, Graph, Hierarchy, Method, Relation, Staleness
+from leanrag_engine.core.model import (
+    Chunk,
+    Entity,
+    Extract,
+    Method,
+    Relation,
+    Staleness,
+)
 
 from .supporting import cite_again
 

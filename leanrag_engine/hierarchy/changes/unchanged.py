@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Entity, Graph, Relation
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Entity, Relation
 
 from .removal import HIDDEN
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 
-from leanrag_engine.core.model import Graph
+from leanrag_engine.core.graphs.graph import Graph
 
 Labels = NDArray[np.intp]
 Weights = NDArray[np.float64]

@@ -14,7 +14,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from leanrag_engine.core.model import Graph, Vectors
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Vectors
 
 from .balancing import ClusterSizes, Coordinates, Labels, renumber
 from .communities import find_communities

@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Entity, Graph
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Entity
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.core.text.scripts import has_cjk

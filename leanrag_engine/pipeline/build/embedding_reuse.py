@@ -14,7 +14,8 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
-from leanrag_engine.core.model import Generation, Hierarchy, SharedText, Vectors
+from leanrag_engine.core.graphs.graph import Hierarchy
+from leanrag_engine.core.model import Generation, SharedText, Vectors
 from leanrag_engine.core.ports import (
     Embedder,
     Progress,

@@ -18,6 +18,7 @@ import anyio.to_thread
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import Busy, NotReady, first_error
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import AskedMode, BuildRequest, Forecast, StepRange
 from leanrag_engine.core.model import (
@@ -29,8 +30,6 @@ from leanrag_engine.core.model import (
     Extract,
     ExtractionSchema,
     Generation,
-    Graph,
-    Hierarchy,
     Method,
     SchemaEffects,
 )
@@ -60,7 +59,7 @@ from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.forecast import StepForecast
 from leanrag_engine.pipeline.index import (
     Stores,
-    read_hierarchy,
+    open_hierarchy,
     rows_of_layers,
     texts_of_windows,
 )
@@ -246,7 +245,7 @@ async def fit(
     kept = await keep_embedder(stores, embedders, collection, mode)
     embedder, state = (kept.embedder, kept.state) if kept else await embedders.fit(texts, before)
     latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
-    previous = await read_hierarchy(stores, collection.generation) if collection.generation else None
+    previous = await open_hierarchy(stores, collection.generation) if collection.generation else None
     reusing = await reuse_vectors(stores, collection.generation, previous, windows, embedder)
     return FittedChunks(chunks, windows, reusing, state, latin, previous, kept.unknown if kept else 0.0)
 

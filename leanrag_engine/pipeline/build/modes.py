@@ -7,15 +7,9 @@ from dataclasses import dataclass
 from typing import get_args
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.jobs import AskedMode
-from leanrag_engine.core.model import (
-    BuildHistory,
-    Chunk,
-    Collection,
-    Generation,
-    Graph,
-    Hierarchy,
-)
+from leanrag_engine.core.model import BuildHistory, Chunk, Collection, Generation
 from leanrag_engine.core.ports import Embedder, EmbedderSource
 from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyOptions
 from leanrag_engine.hierarchy.changes.carrying import PreviousBuild

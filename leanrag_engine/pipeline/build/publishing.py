@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -12,8 +13,6 @@ from leanrag_engine.core.model import (
     Collection,
     EmbeddingCounts,
     Generation,
-    Hierarchy,
-    PublishedLayers,
 )
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.extraction.mentions import MentionIndex
@@ -75,6 +74,7 @@ async def publish_build(
     )
     known = build.mentions.keys_by_name() if build.mentions else {}
     await stores.adjacencies.keep(generation, layers, build.chunks, known)
+    await stores.adjacencies.keep_columns(generation, layers)
     if "entities" in build.rows:
         await stores.adjacencies.keep_vectors(generation, build.rows["entities"].vectors)
     if build.mentions is not None:

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Chunk, Entity, Graph, Hit
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Chunk, Entity, Hit
 from leanrag_engine.core.text.language.names import name_key
 
 Ids = NDArray[np.bytes_]

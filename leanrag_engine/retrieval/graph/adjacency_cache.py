@@ -1,7 +1,7 @@
 """Where a generation's adjacency comes from: this process's memory, a file, or else the graph store.
 
 Beside it stands what the next update starts from: the vectors of the published generation's base entities (a vector store
-takes ten times as long to give them all), and the index of the mentions that G0 was merged from.
+takes ten times as long to give them all), the index of the mentions that G0 was merged from, and the columns of all layers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.model import Chunk, Generation, Graph, Vectors, content_id
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.stored import pack_layers
+from leanrag_engine.core.model import Chunk, Generation, Vectors, content_id
 from leanrag_engine.core.ports import ArrayStore, DocumentStore, GenerationStore
 from leanrag_engine.core.runtime.threads import run_blocking
 
@@ -69,6 +71,14 @@ class AdjacencyCache:
         wanted = (generation.layers[0].entities, generation.dimension)
         return found if found is not None and found.shape == wanted else None
 
+    async def keep_columns(self, generation: Generation, layers: Sequence[Graph]) -> None:
+        """Keep the columns of all layers."""
+        await self._arrays.save(_columns_key(generation), await run_blocking(pack_layers, layers))
+
+    async def find_columns(self, generation: Generation) -> dict[str, NDArray[Any]] | None:
+        """Return what was kept; None if nothing was."""
+        return await self._arrays.load(_columns_key(generation))
+
     async def keep_mentions(self, generation: Generation, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep the index of the mentions that G0 was merged from."""
         await self._arrays.save(_mentions_key(generation), arrays)
@@ -78,10 +88,11 @@ class AdjacencyCache:
         return await self._arrays.load(_mentions_key(generation))
 
     async def sweep(self, collection: str, generations: Sequence[Generation]) -> None:
-        """Drop the arrays of the collection's generations but ``generations``, newest first; vectors and mentions stay of
-        the newest alone."""
+        """Drop the arrays of the collection's generations but ``generations``, newest first; vectors, mentions and columns
+        stay of the newest alone."""
         newest = generations[:1]
-        kept = {*map(key_of, generations), *map(_vectors_key, newest), *map(_mentions_key, newest)}
+        of_newest = (_vectors_key, _mentions_key, _columns_key)
+        kept = {*map(key_of, generations), *(key(each) for each in newest for key in of_newest)}
         await self._arrays.drop_all_but(prefix_of(collection), kept)
 
     def _hold(self, generation: Generation, adjacency: Adjacency) -> None:
@@ -121,6 +132,10 @@ def key_of(generation: Generation) -> str:
 
 def _mentions_key(generation: Generation) -> str:
     return f"{key_of(generation)}-mentions"
+
+
+def _columns_key(generation: Generation) -> str:
+    return f"{key_of(generation)}-columns"
 
 
 def _vectors_key(generation: Generation) -> str:

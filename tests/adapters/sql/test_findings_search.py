@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from leanrag_engine.adapters.sql import SqlDatabase
-from leanrag_engine.core.model import Entity, Finding, Generation, Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Finding, Generation
 
 pytestmark = pytest.mark.anyio
 

@@ -13,6 +13,7 @@ import pytest
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.documents import RecentChunks
 from leanrag_engine.core.errors import InvalidInput, NotFound
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import (
     BuildRequest,
@@ -47,8 +48,6 @@ from leanrag_engine.core.model import (
     ExtractedRelation,
     Finding,
     Generation,
-    Graph,
-    Hierarchy,
     HierarchyHealth,
     LayerCount,
     LayerHealth,

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.adapters.sql import SqlDatabase
-from leanrag_engine.core.model import Entity, Generation, Graph, Hierarchy, window_id
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Generation, window_id
 from leanrag_engine.core.text.language.names import name_key
 
 pytestmark = pytest.mark.anyio

@@ -17,8 +17,9 @@ from sqlalchemy.engine import make_url
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.schema.tables import REVISION, metadata
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, StoreUnusable
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import Publication
-from leanrag_engine.core.model import BuildRecord, Entity, Generation, Graph, Hierarchy
+from leanrag_engine.core.model import BuildRecord, Entity, Generation
 from leanrag_engine.core.ports import LockHolder
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, func, inspect, select, table
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.generations import publish as publishing
 from leanrag_engine.core.errors import Cancelled
-from leanrag_engine.core.model import Generation, Hierarchy
+from leanrag_engine.core.graphs.graph import Hierarchy
+from leanrag_engine.core.model import Generation
 from leanrag_engine.core.ports import Progress
 
 pytestmark = pytest.mark.anyio

@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.errors import NotFound
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -18,8 +19,6 @@ from leanrag_engine.core.model import (
     Extract,
     ExtractedEntity,
     Generation,
-    Graph,
-    Hierarchy,
     Method,
     Spent,
 )

@@ -17,15 +17,9 @@ from sqlalchemy import Connection, func, select, table
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.generations.difference import GAP, compare_rows, place_rows
 from leanrag_engine.core.errors import StoreUnusable
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy, PublishedLayers
 from leanrag_engine.core.history import Publication
-from leanrag_engine.core.model import (
-    BuildRecord,
-    Entity,
-    Generation,
-    Graph,
-    Hierarchy,
-    PublishedLayers,
-)
+from leanrag_engine.core.model import BuildRecord, Entity, Generation
 
 pytestmark = pytest.mark.anyio
 

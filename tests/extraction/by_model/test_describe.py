@@ -13,13 +13,13 @@ import pytest
 
 from leanrag_engine.adapters.chat.model import LiteLLMChatModel
 from leanrag_engine.core.errors import ReplyUnusable
+from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import (
     Entity,
     Evidence,
     Extract,
     ExtractedEntity,
     ExtractedRelation,
-    Graph,
     Method,
 )
 from leanrag_engine.core.text.language.words import word_count

@@ -17,7 +17,8 @@ import pytest
 
 from leanrag_engine.adapters.chat.model import LiteLLMChatModel
 from leanrag_engine.core.errors import Cancelled, CapReached, InvalidInput, LeanRAGError, ModelUnavailable
-from leanrag_engine.core.model import Graph, Hierarchy, Method, content_id
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.model import Method, content_id
 from leanrag_engine.core.ports import ChatRequest, Embedder, FinishReason, Progress, Reply
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build

@@ -9,14 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import (
     Chunk,
     Entity,
     Evidence,
     Extract,
     ExtractedEntity,
-    Graph,
-    Hierarchy,
     Method,
     Relation,
 )

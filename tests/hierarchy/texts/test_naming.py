@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leanrag_engine.core.model import Entity, Graph, Relation
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.texts.naming import (
     NameRegister,

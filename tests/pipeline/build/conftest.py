@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 import numpy as np
 import pytest
 
-from leanrag_engine.core.model import Generation, Hierarchy
+from leanrag_engine.core.graphs.graph import Hierarchy
+from leanrag_engine.core.model import Generation
 from leanrag_engine.pipeline.index import Stores, read_hierarchy, read_indexed_texts, restore_embedder
 
 

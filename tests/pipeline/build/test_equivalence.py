@@ -22,14 +22,13 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.jobs import AskedMode, BuildRequest, BuildResult, Job, JobStatus
 from leanrag_engine.core.model import (
     Chunk,
     DocumentSource,
     Entity,
     Generation,
-    Graph,
-    Hierarchy,
     Method,
     Relation,
     Staleness,

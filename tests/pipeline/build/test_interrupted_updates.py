@@ -23,8 +23,9 @@ import pytest
 from leanrag_tests_jobs import finish
 
 from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.graphs.graph import Hierarchy
 from leanrag_engine.core.jobs import BuildRequest, BuildResult
-from leanrag_engine.core.model import DocumentSource, Generation, Hierarchy
+from leanrag_engine.core.model import DocumentSource, Generation
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.index import Stores, read_hierarchy
 from leanrag_engine.retrieval.request import Filters, Query

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from leanrag_tests_jobs import build, finish, ingest, open_engine, published
 
+from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.jobs import AskedMode
-from leanrag_engine.core.model import DocumentSource, Entity, Graph, Method
+from leanrag_engine.core.model import DocumentSource, Entity, Method
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.index import read_hierarchy
 

@@ -33,7 +33,8 @@ import leanrag_engine
 from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.model import Chunk, DocumentSource, Extract, Graph, LoadedDocument
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Chunk, DocumentSource, Extract, LoadedDocument
 from leanrag_engine.core.ports import Embedder, Progress
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load

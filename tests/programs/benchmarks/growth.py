@@ -25,8 +25,9 @@ import numpy as np
 from models import ended
 from sklearn.metrics import adjusted_rand_score
 
+from leanrag_engine.core.graphs.graph import Hierarchy
 from leanrag_engine.core.jobs import AskedMode, BuildRequest, BuildResult
-from leanrag_engine.core.model import DocumentSource, Generation, Hierarchy
+from leanrag_engine.core.model import DocumentSource, Generation
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import QuestionSet, read_set
 from leanrag_engine.evaluation.retrieval.run import ask_all, figures_of, strategy

@@ -14,7 +14,8 @@ import time
 import numpy as np
 from synthetic import GROUP, corpus
 
-from leanrag_engine.core.model import Entity, Graph
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Entity
 from leanrag_engine.extraction.merging import merge
 from leanrag_engine.hierarchy.relations import LayerStep, count_pairs, inter_cluster_relations
 

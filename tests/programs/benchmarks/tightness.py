@@ -24,7 +24,8 @@ from sklearn.mixture import GaussianMixture
 
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import load_settings
-from leanrag_engine.core.model import Chunk, Entity, Graph, Relation, Vectors
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Chunk, Entity, Relation, Vectors
 from leanrag_engine.extraction.merging import merge
 from leanrag_engine.extraction.openie import extracts_from, read_openie
 from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from leanrag_engine.adapters.files.arrays import ArrayFiles
-from leanrag_engine.core.model import Chunk, Entity, Graph, Hit, Relation
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Chunk, Entity, Hit, Relation
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
 
 BASE = Graph(

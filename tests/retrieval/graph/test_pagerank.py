@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrag_engine.core.model import Chunk, Entity, Graph, Relation
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.retrieval.graph import pagerank as module
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
 from leanrag_engine.retrieval.graph.pagerank import WalkRules, pagerank

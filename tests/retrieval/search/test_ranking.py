@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrag_engine.core.model import Chunk, Entity, Graph, Hit, Relation, Seed
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.model import (
+    Chunk,
+    Entity,
+    Hit,
+    Relation,
+    Seed,
+)
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 from leanrag_engine.retrieval.search.matching import QueryWords

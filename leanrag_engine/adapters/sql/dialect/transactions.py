@@ -44,6 +44,11 @@ class Transactions:
 
         return await to_thread.run_sync(transaction)
 
+    def read_now(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run ``work`` in a transaction of its own on this thread, which waits."""
+        with self._begin_reading() as connection:
+            return work(connection, *args, **kwargs)
+
     @contextmanager
     def _begin_reading(self) -> Iterator[Connection]:
         with self._database.map_errors(), self._database.reader.begin() as connection:

@@ -52,6 +52,7 @@ _WITH_IDS = _ENTITIES.where(among(entities.c.id, bindparam("ids")))
 _IN_LAYER = _ENTITIES.where(
     entities.c.position >= bindparam("first"), entities.c.position < bindparam("after")
 ).order_by(entities.c.position)
+_AT = _ENTITIES.where(among(entities.c.position, bindparam("positions"))).order_by(entities.c.position)
 _IDS = _ENTITIES.where(among(entities.c.position, bindparam("positions"))).with_only_columns(
     entities.c.position, entities.c.id
 )
@@ -63,6 +64,11 @@ def in_layer(connection: Connection, generation: int, layer: int) -> list[Entity
     """Return the entities of a layer by position, which is the order of the build."""
     first, after = (collection_rows.first_position(each) for each in (layer, layer + 1))
     return _entities(fetch(connection, _IN_LAYER, generation=generation, first=first, after=after))
+
+
+def at_positions(connection: Connection, generation: int, positions: Sequence[int]) -> list[Entity]:
+    """Return the entities at these positions in ascending order."""
+    return _entities(fetch(connection, _AT, generation=generation, positions=list_value(positions)))
 
 
 def with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> list[Entity]:

@@ -29,17 +29,10 @@ from leanrag_engine.adapters.sql.schema.tables import (
     relations,
 )
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.layers import find_misfit
 from leanrag_engine.core.history import READ_GENERATIONS, Publication
-from leanrag_engine.core.model import (
-    BuildRecord,
-    Entity,
-    Generation,
-    Graph,
-    Hierarchy,
-    PublishedLayers,
-    Relation,
-)
+from leanrag_engine.core.model import BuildRecord, Entity, Generation, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.words import search_text
 

@@ -23,6 +23,7 @@ _IN_LAYER = _RELATIONS.where(relations.c.layer == bindparam("number")).order_by(
 _JOINING = _RELATIONS.where(
     among(relations.c.source_id, bindparam("ids")), among(relations.c.target_id, bindparam("ids"))
 ).order_by(*_STRONGEST)
+_AT = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).order_by(relations.c.position)
 _IDS = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).with_only_columns(
     relations.c.position, relations.c.id
 )
@@ -42,6 +43,11 @@ def find_joining(connection: Connection, generation: int, ids: Sequence[str]) ->
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Relation]:
     """Return the relations of a layer by position, which is the order of the build."""
     return _relations(fetch(connection, _IN_LAYER, generation=generation, number=layer))
+
+
+def at_positions(connection: Connection, generation: int, positions: Sequence[int]) -> list[Relation]:
+    """Return the relations at these positions in ascending order."""
+    return _relations(fetch(connection, _AT, generation=generation, positions=list_value(positions)))
 
 
 def search_facts(

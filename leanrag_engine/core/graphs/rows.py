@@ -1,0 +1,171 @@
+"""The rows of a layer of which most are those of the published build: these are read only where they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Places = NDArray[np.intp]
+
+
+class Identified(Protocol):
+    """An entity or a relation."""
+
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=Identified)
+
+_PORTION = 20_000
+"""Rows that are read at a time where all of them are wanted."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRows(Generic[T]):
+    """The rows of a layer of the published build: ``columns`` of equal length by name, and how to ``read`` the rows at some places.
+
+    ``ids`` is one of the columns. Rows that were read are kept.
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    read: Callable[[Sequence[int]], Sequence[T]]
+    _read_rows: dict[int, T] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.columns["ids"])
+
+    @cached_property
+    def _places(self) -> dict[bytes, int]:
+        return {id_: place for place, id_ in enumerate(self.columns["ids"].tolist())}
+
+    def find(self, id_: str) -> int:
+        """Return the place of the row with this id, −1 if there is none."""
+        return self._places.get(id_.encode("ascii", "replace"), -1)
+
+    def select(self, places: Sequence[int]) -> list[T]:
+        """Return the rows at these places."""
+        held = self._read_rows
+        missing = sorted({place for place in places if place not in held})
+        if missing:
+            held.update(zip(missing, self.read(missing), strict=True))
+        return [held[place] for place in places]
+
+
+class Rows(Sequence[T]):
+    """A sequence of rows: those of ``stored`` at ``places``, and the ``own`` ones, by their numbers, where the place is −1."""
+
+    def __init__(self, stored: StoredRows[T], places: Places, own: Mapping[int, T]) -> None:
+        self.stored = stored
+        self.places = places
+        self.own = own
+
+    @classmethod
+    def of_stored(cls, stored: StoredRows[T]) -> Rows[T]:
+        """Return all stored rows in their order."""
+        return cls(stored, np.arange(len(stored)), {})
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        numbers = range(len(self))[index]
+        return self.select([numbers])[0] if isinstance(numbers, int) else self.select(numbers)
+
+    def __iter__(self) -> Iterator[T]:
+        for start in range(0, len(self), _PORTION):
+            yield from self.select(range(start, min(start + _PORTION, len(self))))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def select(self, numbers: Sequence[int]) -> list[T]:
+        """Return the rows of these numbers; those that were not read yet are read together."""
+        places = self.places[np.asarray(numbers, dtype=np.intp)].tolist()
+        held = iter(self.stored.select([place for place in places if place >= 0]))
+        return [
+            self.own[number] if place < 0 else next(held)
+            for number, place in zip(numbers, places, strict=True)
+        ]
+
+    def replace(self, rows: Mapping[int, T]) -> Rows[T]:
+        """Return the sequence with other rows at some numbers."""
+        if not rows:
+            return self
+        places = self.places.copy()
+        places[[*rows]] = -1
+        return Rows(self.stored, places, {**self.own, **rows})
+
+    def column(self, name: str, make: Callable[[Sequence[T]], NDArray[Any]]) -> NDArray[Any]:
+        """Return a stored column for the rows, which ``make`` computes for the own ones."""
+        held = self.stored.columns[name]
+        numbers = np.flatnonzero(self.places < 0)
+        if not len(numbers):
+            return np.asarray(held[self.places])
+        made = make([self.own[number] for number in numbers.tolist()])
+        if not len(held):
+            return made
+        found = held[self.places].astype(np.result_type(held, made), copy=False)
+        found[numbers] = made
+        return np.asarray(found)
+
+
+def select_rows(rows: Sequence[T], numbers: Sequence[int]) -> list[T]:
+    """Return the rows of these numbers; stored ones are read together."""
+    return rows.select(numbers) if isinstance(rows, Rows) else [rows[number] for number in numbers]
+
+
+def replace_rows(rows: Sequence[T], changed: Mapping[int, T]) -> Sequence[T]:
+    """Return the sequence with other rows at some numbers."""
+    if isinstance(rows, Rows):
+        return rows.replace(changed)
+    found = list(rows)
+    for number, row in changed.items():
+        found[number] = row
+    return tuple(found)
+
+
+def find_same(before: Sequence[T], after: Sequence[T]) -> Places:
+    """Return for each row of ``after`` the number of the row of ``before`` that it is itself, −1 if it is none of them.
+
+    A row that is equal without being the same may get −1.
+    """
+    if isinstance(before, Rows) and isinstance(after, Rows) and before.stored is after.stored:
+        numbers = np.full(len(before.stored) + 1, -1, dtype=np.intp)
+        held = np.flatnonzero(before.places >= 0)
+        numbers[before.places[held]] = held
+        numbers[-1] = -1
+        return np.asarray(numbers[after.places])
+    return _find_identical(before, after)
+
+
+def _find_identical(before: Sequence[T], after: Sequence[T]) -> Places:
+    found = np.full(len(after), -1, dtype=np.intp)
+    ranks: dict[int, int] = {}
+    following = 0
+    old = list(before)
+    for number, row in enumerate(after):
+        # Most rows follow each other: looking them up takes longer.
+        if following < len(old) and old[following] is row:
+            rank = following
+        else:
+            ranks = ranks or {id(each): rank for rank, each in enumerate(old)}
+            rank = ranks.get(id(row), -1)
+            if rank < 0:
+                continue
+        found[number] = rank
+        following = rank + 1
+    return found
