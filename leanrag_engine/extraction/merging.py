@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.rows import compose_rows, find_same, select_rows
 from leanrag_engine.core.model import (
     Attribute,
     Correction,
@@ -137,11 +138,13 @@ class MergedGraph:
 
     def mark_described(self, graph: Graph) -> MergedGraph:
         """Return this with ``graph``, which has other descriptions: these are not merged from statements alone."""
+        if graph is self.graph:
+            return self
         long, pair_long = self.index.long.copy(), self.index.pair_long.copy()
-        entities = zip(self.graph.entities, graph.entities, strict=True)
-        relations = zip(self.graph.relations, graph.relations, strict=True)
-        long[self.index.select_kept_keys()[[old is not new for old, new in entities]]] = True
-        pair_long[np.flatnonzero(self.index.pair_kept)[[old is not new for old, new in relations]]] = True
+        entities = find_same(self.graph.entities, graph.entities) < 0
+        relations = find_same(self.graph.relations, graph.relations) < 0
+        long[self.index.select_kept_keys()[entities]] = True
+        pair_long[np.flatnonzero(self.index.pair_kept)[relations]] = True
         return MergedGraph(graph, replace(self.index, long=long, pair_long=pair_long))
 
 
@@ -691,9 +694,8 @@ class _Merge:
 
     def _build(self, kept: Flags, pairs: _Pairs) -> MergedGraph:
         """Return the graph of these entities and pairs, and the index of the next merge."""
-        first = find_first(self._meanings, len(kept))
         order = np.flatnonzero(kept)
-        order = order[np.argsort(first[order])]
+        order = order[np.argsort(find_first(self._meanings, len(kept))[order])]
         places = np.full(len(kept), -1, dtype=np.intp)
         if self._before is not None:
             places[self._before.select_kept_keys()] = np.arange(len(self._previous.entities))
@@ -707,42 +709,52 @@ class _Merge:
             self._overlong(each)
 
         titles = self._corrected.titles
-        entities: list[Entity] = []
-        for key in _report_each(order.tolist(), self._report, "entities"):
-            draft = self._drafts.pop(key, None)
-            if draft is None:
-                entities.append(self._previous.entities[places[key]])
-                continue
-            made = draft.build(ids[key], note, old.texts, titles.get(self._keys[key], ""))
-            entities.append(_keep_equal(old.entity(key, ids[key]), made))
-            long[key] = ids[key] in found_long
-        relations: list[Relation] = []
-        rows = np.flatnonzero(pairs.kept).tolist()
-        for row in _report_each(rows, self._report, "relations"):
-            place = int(pairs.known[row])
-            if place >= 0:
-                relations.append(self._previous.relations[place])
-                continue
+        drafted = np.zeros(len(kept), dtype=bool)
+        drafted[[*self._drafts]] = True
+        held = np.where(drafted[order], -1, places[order])
+        entities: dict[int, Entity] = {}
+        for number in _report_each(np.flatnonzero(held < 0).tolist(), self._report, "entities"):
+            key = int(order[number])
+            id_ = ids(key)
+            made = self._drafts.pop(key).build(id_, note, old.texts, titles.get(self._keys[key], ""))
+            before = old.entity(key, id_)
+            if before is not None and _differs_in_parents_alone(before, made):
+                made = before
+                held[number] = places[key]
+            if held[number] < 0:
+                entities[number] = made
+            long[key] = id_ in found_long
+        rows = np.flatnonzero(pairs.kept)
+        known = pairs.known[rows]
+        relations: dict[int, Relation] = {}
+        for number in _report_each(np.flatnonzero(known < 0).tolist(), self._report, "relations"):
+            row = rows[number]
             source, target = pairs.ends[row].tolist()
             stated = self._pairs.pop((source, target))
-            before = old.relation((source, target), (ids[source], ids[target]))
-            relations.append(stated.build(ids[source], ids[target], note, old.texts, before))
-            pairs.long[row] = relations[-1].id in found_long
-        return MergedGraph(
-            Graph(tuple(entities), tuple(relations)), self._make_index(kept, long, pairs, lost=salted)
+            place, relation = old.relation((source, target), (ids(source), ids(target)))
+            made_relation = stated.build(ids(source), ids(target), note, old.texts, relation)
+            if made_relation is relation:
+                known[number] = place
+            if known[number] < 0:
+                relations[number] = made_relation
+            pairs.long[row] = made_relation.id in found_long
+        graph = Graph(
+            compose_rows(self._previous.entities, held, entities),
+            compose_rows(self._previous.relations, known, relations),
         )
+        return MergedGraph(graph, self._make_index(kept, long, pairs, lost=salted))
 
-    def _find_ids(self, keys: Sequence[int], places: NDArray[np.intp]) -> tuple[dict[int, str], bool]:
-        """Return the ids of entities by key, and whether one of them depends on another entity."""
+    def _find_ids(self, keys: Sequence[int], places: NDArray[np.intp]) -> tuple[Callable[[int], str], bool]:
+        """Return what gives the ids of entities by key, and whether one of them depends on another entity."""
         if self._before is None:
             ids = _ids({self._keys[key]: key for key in keys})
-            return ids, any(id_ != content_id("e", self._keys[key]) for key, id_ in ids.items())
-        held = self._previous.entities
-        ids = {
-            key: held[place].id if place >= 0 else content_id("e", self._keys[key])
-            for key, place in zip(keys, places[keys].tolist(), strict=True)
-        }
-        return ids, False
+            return ids.__getitem__, any(id_ != content_id("e", self._keys[key]) for key, id_ in ids.items())
+        held = self._previous.nodes.ids
+
+        def find_id(key: int) -> str:
+            return str(held[places[key]], "utf-8") if places[key] >= 0 else content_id("e", self._keys[key])
+
+        return find_id, False
 
     def _make_index(self, kept: Flags, long: Flags, pairs: _Pairs, *, lost: bool) -> MentionIndex:
         """Return the index of this merge; if it is ``lost``, one that matches no extract."""
@@ -806,21 +818,22 @@ def _is_noise(entity: _EntityDraft) -> bool:
     )
 
 
-def _keep_equal(old: Entity | None, made: Entity) -> Entity:
-    """Return the entity of the previous G0 if it differs in its parents at most."""
-    if old is None:
-        return made
+def _differs_in_parents_alone(old: Entity, made: Entity) -> bool:
+    """Return whether the entity of the previous G0 differs in its parents at most."""
     alone = replace(old, parent_id=None, second_parent_id=None, responsibility=1.0, second_responsibility=0.0)
-    return old if alone == made else made
+    return alone == made
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PreviousItems:
-    """What the previous G0 has of the entities and pairs that are merged anew, and merged descriptions to use again."""
+    """What the previous G0 has of the entities and pairs that are merged anew, and merged descriptions to use again.
+
+    Relations have their places in it, −1 if these are not known.
+    """
 
     texts: _MergedTexts
     entities: Mapping[int, Entity]
-    pairs: Mapping[tuple[int, int], Relation]
+    pairs: Mapping[tuple[int, int], tuple[int, Relation]]
     entities_by_id: Mapping[str, Entity]
     relations_by_ends: Mapping[tuple[str, str], Relation]
 
@@ -830,7 +843,7 @@ class _PreviousItems:
         graph: Graph,
         index: MentionIndex | None,
         entities: Iterable[int],
-        pairs: Container[tuple[int, int]],
+        pairs: Iterable[tuple[int, int]],
         places: NDArray[np.intp],
     ) -> _PreviousItems:
         """With the ``index``, by the keys whose ``places`` in the graph are given; without it, by ids."""
@@ -838,19 +851,28 @@ class _PreviousItems:
             by_id = {each.id: each for each in graph.entities}
             by_ends = {(each.source_id, each.target_id): each for each in graph.relations}
             return cls(_index_merged_texts(chain(graph.entities, graph.relations)), {}, {}, by_id, by_ends)
-        held = {key: graph.entities[places[key]] for key in entities if places[key] >= 0}
-        stated = {
-            (first, second): graph.relations[place]
-            for place, (first, second) in enumerate(index.pair_ends[index.pair_kept].tolist())
-            if (first, second) in pairs
-        }
-        return cls(_index_merged_texts(chain(held.values(), stated.values())), held, stated, {}, {})
+        keys = [key for key in entities if places[key] >= 0]
+        held = dict(zip(keys, select_rows(graph.entities, places[keys].tolist()), strict=True))
+        ends = index.pair_ends[index.pair_kept].astype(np.int64)
+        wanted = np.array([*pairs], dtype=np.int64).reshape(-1, 2)
+        total = len(places)
+        found = np.flatnonzero(np.isin(ends @ (total, 1), wanted @ (total, 1))).tolist()
+        stated = dict(
+            zip(
+                map(tuple, ends[found].tolist()),
+                zip(found, select_rows(graph.relations, found), strict=True),
+                strict=True,
+            )
+        )
+        texts = _index_merged_texts(chain(held.values(), (each for _, each in stated.values())))
+        return cls(texts, held, stated, {}, {})
 
     def entity(self, key: int, id_: str) -> Entity | None:
         return self.entities.get(key) or self.entities_by_id.get(id_)
 
-    def relation(self, pair: tuple[int, int], ends: tuple[str, str]) -> Relation | None:
-        return self.pairs.get(pair) or self.relations_by_ends.get(ends)
+    def relation(self, pair: tuple[int, int], ends: tuple[str, str]) -> tuple[int, Relation | None]:
+        """Return a relation with its place."""
+        return self.pairs.get(pair) or (-1, self.relations_by_ends.get(ends))
 
 
 # --- descriptions --------------------------------------------------------------------------

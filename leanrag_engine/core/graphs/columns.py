@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.model import METHODS, Entity, Relation, SharedText
 from leanrag_engine.core.text.language.names import name_key
 
-from .rows import Rows
+from .rows import LayerRows
 
 Ids = NDArray[np.bytes_]
 Numbers = NDArray[np.int64]
@@ -47,13 +47,13 @@ def digest_embedded(text: str) -> int:
 
 
 def make_ids(ids: Iterable[str]) -> Ids:
-    """Return ids, which are ASCII, as an array."""
-    return np.array([id_.encode("ascii") for id_ in ids], dtype=np.bytes_)
+    """Return ids as an array, in UTF-8."""
+    return np.array([id_.encode() for id_ in ids], dtype=np.bytes_)
 
 
 def decode_ids(ids: Ids) -> list[str]:
     """Return the ids of an array."""
-    return b"\n".join(ids.tolist()).decode("ascii").split("\n") if len(ids) else []
+    return b"\n".join(ids.tolist()).decode().split("\n") if len(ids) else []
 
 
 OPENING = 80
@@ -67,7 +67,7 @@ class Columns(Generic[T]):
         self._rows: Sequence[T] = rows
 
     def _find(self, name: str, make: Callable[[Sequence[T]], NDArray[Any]]) -> NDArray[Any]:
-        return self._rows.column(name, make) if isinstance(self._rows, Rows) else make(self._rows)
+        return self._rows.column(name, make) if isinstance(self._rows, LayerRows) else make(self._rows)
 
     @cached_property
     def ids(self) -> Ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Relation
 
-from .columns import EntityColumns, RelationColumns
-from .rows import Rows
+from .columns import Digests, EntityColumns, RelationColumns, digest_text
+from .rows import LayerRows, select_rows
 
 
 @dataclass(frozen=True)
 class Graph:
     """One layer: entities, and relations whose ends are among them.
 
-    Those of an earlier build may be :class:`Rows`, which are read when they are asked for; what is to be known of all of
+    Those of an earlier build may be :class:`LayerRows`, which are read when they are asked for; what is to be known of all of
     them is in :attr:`nodes`, :attr:`edges` and :attr:`ends`.
     """
 
@@ -38,13 +38,13 @@ class Graph:
 
     @cached_property
     def places(self) -> Mapping[bytes, int]:
-        """The place of each entity by its id, in ASCII."""
+        """The place of each entity by its id, in UTF-8."""
         return {id_: place for place, id_ in enumerate(self.nodes.ids.tolist())}
 
     @cached_property
     def ends(self) -> NDArray[np.intp]:
         """The places in ``entities`` of each relation's source and target, (m, 2)."""
-        if isinstance(self.relations, Rows) and isinstance(self.entities, Rows):
+        if isinstance(self.relations, LayerRows) and isinstance(self.entities, LayerRows):
             return self._find_stored_ends(self.entities, self.relations)
         return self._find_ends(self.relations)
 
@@ -53,7 +53,9 @@ class Graph:
         ends = [(places[each.source_id.encode()], places[each.target_id.encode()]) for each in relations]
         return np.array(ends, dtype=np.intp).reshape(-1, 2)
 
-    def _find_stored_ends(self, entities: Rows[Entity], relations: Rows[Relation]) -> NDArray[np.intp]:
+    def _find_stored_ends(
+        self, entities: LayerRows[Entity], relations: LayerRows[Relation]
+    ) -> NDArray[np.intp]:
         """Return the ends of relations of which most are stored, with their ends as places among the stored entities."""
         moved = np.full(len(entities.stored) + 1, -1, dtype=np.intp)
         held = entities.places >= 0
@@ -78,22 +80,35 @@ class Graph:
         )
         return made
 
-    def facts(self, among: Container[str] | None = None) -> list[tuple[str, str]]:
-        """Return each distinct description of a relation once, of those ``among`` the given ones if there are any: the id
-        of the first relation with it, and the text for search, to which the names of that relation's ends are added if
-        the description lacks them."""
-        names = {entity.id: entity.name for entity in self.entities}
-        first: dict[str, Relation] = {}
-        for relation in self.relations:
-            if relation.description and (among is None or relation.description in among):
-                first.setdefault(relation.description, relation)
-        return [(each.id, make_fact_text(each, names)) for each in first.values()]
+    def find_facts(self, among: Digests | None = None) -> NDArray[np.intp]:
+        """Return the places of the relations that are the first with their description, of those ``among`` the given ones if
+        there are any."""
+        said = self.edges.descriptions
+        wanted = (
+            said != digest_text("") if among is None else np.isin(said, among) & (said != digest_text(""))
+        )
+        places = np.flatnonzero(wanted)
+        return np.sort(places[np.unique(said[places], return_index=True)[1]])
+
+    def facts(self, places: NDArray[np.intp] | None = None) -> list[tuple[str, str]]:
+        """Return the id of each relation at ``places``, by default of all that :meth:`find_facts` gives, and its description as
+        a text for search, to which the names of its ends are added if it lacks them."""
+        chosen = self.find_facts() if places is None else places
+        ends = self.ends[chosen]
+        met = np.unique(ends)
+        entities = select_rows(self.entities, met.tolist())
+        names = dict(zip(met.tolist(), (each.name for each in entities), strict=True))
+        return [
+            (relation.id, _fact_text(relation, [names[near], names[far]]))
+            for relation, (near, far) in zip(
+                select_rows(self.relations, chosen.tolist()), ends.tolist(), strict=True
+            )
+        ]
 
 
-def make_fact_text(relation: Relation, names: Mapping[str, str]) -> str:
-    """Return the text by which the description of a relation is found; ``names`` are those of its ends by id."""
+def _fact_text(relation: Relation, names: Sequence[str]) -> str:
     text = relation.description.casefold()
-    ends = dict.fromkeys(names[end] for end in (relation.source_id, relation.target_id))
+    ends = dict.fromkeys(names)
     missing = [name for name in ends if name.casefold() not in text]
     return f"{', '.join(missing)}: {relation.description}" if missing else relation.description
 

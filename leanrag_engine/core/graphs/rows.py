@@ -23,14 +23,14 @@ class Identified(Protocol):
 T = TypeVar("T", bound=Identified)
 
 _PORTION = 20_000
-"""Rows that are read at a time where all of them are wanted."""
+"""LayerRows that are read at a time where all of them are wanted."""
 
 
 @dataclass(frozen=True, eq=False)
 class StoredRows(Generic[T]):
     """The rows of a layer of the published build: ``columns`` of equal length by name, and how to ``read`` the rows at some places.
 
-    ``ids`` is one of the columns. Rows that were read are kept.
+    ``ids`` is one of the columns. LayerRows that were read are kept.
     """
 
     columns: Mapping[str, NDArray[Any]]
@@ -46,7 +46,7 @@ class StoredRows(Generic[T]):
 
     def find(self, id_: str) -> int:
         """Return the place of the row with this id, −1 if there is none."""
-        return self._places.get(id_.encode("ascii", "replace"), -1)
+        return self._places.get(id_.encode(), -1)
 
     def select(self, places: Sequence[int]) -> list[T]:
         """Return the rows at these places."""
@@ -57,7 +57,7 @@ class StoredRows(Generic[T]):
         return [held[place] for place in places]
 
 
-class Rows(Sequence[T]):
+class LayerRows(Sequence[T]):
     """A sequence of rows: those of ``stored`` at ``places``, and the ``own`` ones, by their numbers, where the place is −1."""
 
     def __init__(self, stored: StoredRows[T], places: Places, own: Mapping[int, T]) -> None:
@@ -66,7 +66,7 @@ class Rows(Sequence[T]):
         self.own = own
 
     @classmethod
-    def of_stored(cls, stored: StoredRows[T]) -> Rows[T]:
+    def of_stored(cls, stored: StoredRows[T]) -> LayerRows[T]:
         """Return all stored rows in their order."""
         return cls(stored, np.arange(len(stored)), {})
 
@@ -101,13 +101,27 @@ class Rows(Sequence[T]):
             for number, place in zip(numbers, places, strict=True)
         ]
 
-    def replace(self, rows: Mapping[int, T]) -> Rows[T]:
+    def find(self, ids: Sequence[str]) -> list[int]:
+        """Return the numbers of the rows with these ids, −1 where there is none."""
+        own = {row.id: number for number, row in self.own.items()}
+        numbers = self.numbers
+        return [own.get(id_, -1) if id_ in own else int(numbers[self.stored.find(id_)]) for id_ in ids]
+
+    @cached_property
+    def numbers(self) -> Places:
+        """The number of each stored row, −1 if it is not among these; that of place −1 is −1."""
+        numbers = np.full(len(self.stored) + 1, -1, dtype=np.intp)
+        held = np.flatnonzero(self.places >= 0)
+        numbers[self.places[held]] = held
+        return numbers
+
+    def replace(self, rows: Mapping[int, T]) -> LayerRows[T]:
         """Return the sequence with other rows at some numbers."""
         if not rows:
             return self
         places = self.places.copy()
         places[[*rows]] = -1
-        return Rows(self.stored, places, {**self.own, **rows})
+        return LayerRows(self.stored, places, {**self.own, **rows})
 
     def column(self, name: str, make: Callable[[Sequence[T]], NDArray[Any]]) -> NDArray[Any]:
         """Return a stored column for the rows, which ``make`` computes for the own ones."""
@@ -125,12 +139,12 @@ class Rows(Sequence[T]):
 
 def select_rows(rows: Sequence[T], numbers: Sequence[int]) -> list[T]:
     """Return the rows of these numbers; stored ones are read together."""
-    return rows.select(numbers) if isinstance(rows, Rows) else [rows[number] for number in numbers]
+    return rows.select(numbers) if isinstance(rows, LayerRows) else [rows[number] for number in numbers]
 
 
 def replace_rows(rows: Sequence[T], changed: Mapping[int, T]) -> Sequence[T]:
     """Return the sequence with other rows at some numbers."""
-    if isinstance(rows, Rows):
+    if isinstance(rows, LayerRows):
         return rows.replace(changed)
     found = list(rows)
     for number, row in changed.items():
@@ -138,17 +152,64 @@ def replace_rows(rows: Sequence[T], changed: Mapping[int, T]) -> Sequence[T]:
     return tuple(found)
 
 
+def compose_rows(held: Sequence[T], places: Places, own: Mapping[int, T]) -> Sequence[T]:
+    """Return the rows of ``held`` at ``places``, and where the place is −1 the ``own`` ones, by their numbers."""
+    if not isinstance(held, LayerRows):
+        return tuple(
+            [own[number] if place < 0 else held[place] for number, place in enumerate(places.tolist())]
+        )
+    stored = np.append(held.places, -1)[places]
+    others = np.flatnonzero((stored < 0) & (places >= 0)).tolist()
+    return LayerRows(held.stored, stored, {**{each: held.own[int(places[each])] for each in others}, **own})
+
+
+def find_rows(rows: Sequence[T], ids: Sequence[str]) -> list[int]:
+    """Return the numbers of the rows with these ids, −1 where there is none."""
+    if isinstance(rows, LayerRows):
+        return rows.find(ids)
+    numbers = {row.id: number for number, row in enumerate(rows)} if ids else {}
+    return [numbers.get(id_, -1) for id_ in ids]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowMatches(Generic[T]):
+    """What differs between two sequences of rows: ``origins`` (n,) are for each row now the number that the row with its id had
+    before, −1 for a new one; ``differing`` are the rows that are not the same, by number, each with the one before, and ``gone``
+    the numbers before of rows that are no longer there."""
+
+    origins: Places
+    differing: Mapping[int, tuple[T | None, T]]
+    gone: Places
+
+
+def match_rows(before: Sequence[T], after: Sequence[T]) -> RowMatches[T]:
+    """Return what differs. Of stored rows only those that are not the same are read."""
+    origins = find_same(before, after)
+    rest = np.flatnonzero(origins < 0).tolist()
+    now = select_rows(after, rest)
+    found = find_rows(before, [row.id for row in now])
+    origins[rest] = found
+    then = iter(select_rows(before, [number for number in found if number >= 0]))
+    differing = {
+        number: (next(then) if origin >= 0 else None, row)
+        for number, origin, row in zip(rest, found, now, strict=True)
+    }
+    left = np.ones(len(before), dtype=bool)
+    left[origins[origins >= 0]] = False
+    return RowMatches(origins, differing, np.flatnonzero(left))
+
+
 def find_same(before: Sequence[T], after: Sequence[T]) -> Places:
     """Return for each row of ``after`` the number of the row of ``before`` that it is itself, −1 if it is none of them.
 
     A row that is equal without being the same may get −1.
     """
-    if isinstance(before, Rows) and isinstance(after, Rows) and before.stored is after.stored:
-        numbers = np.full(len(before.stored) + 1, -1, dtype=np.intp)
-        held = np.flatnonzero(before.places >= 0)
-        numbers[before.places[held]] = held
-        numbers[-1] = -1
-        return np.asarray(numbers[after.places])
+    if isinstance(before, LayerRows) and isinstance(after, LayerRows) and before.stored is after.stored:
+        found = np.asarray(before.numbers[after.places])
+        held = {id(row): number for number, row in before.own.items()}
+        for number, row in after.own.items():
+            found[number] = held.get(id(row), -1)
+        return found
     return _find_identical(before, after)
 
 

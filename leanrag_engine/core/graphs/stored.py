@@ -14,7 +14,7 @@ from leanrag_engine.core.model import Entity, LayerCount, Relation
 
 from .columns import EntityColumns, RelationColumns
 from .graph import Graph, Hierarchy
-from .rows import Rows, StoredRows
+from .rows import LayerRows, StoredRows
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -61,7 +61,7 @@ def open_layers(
     edges = _divide(relations, [each.relations for each in sizes], read_relations)
     return Hierarchy(
         tuple(
-            Graph(Rows.of_stored(own), Rows.of_stored(joined))
+            Graph(LayerRows.of_stored(own), LayerRows.of_stored(joined))
             for own, joined in zip(nodes, edges, strict=True)
         )
     )

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
 from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.rows import find_rows, replace_rows, select_rows
 from leanrag_engine.core.model import (
     Entity,
     Evidence,
@@ -142,13 +143,17 @@ def apply_descriptions(
     if not descriptions:
         return graph
 
-    def update(item: E) -> E:
-        new = descriptions.get(item.id)
-        if new is None:
-            return item
-        return replace(item, description=new.text, evidence=new.evidence, method=method, statements="")
+    def update(items: Sequence[E]) -> Sequence[E]:
+        numbers = [number for number in find_rows(items, [*descriptions]) if number >= 0]
+        changed = {}
+        for number, item in zip(numbers, select_rows(items, numbers), strict=True):
+            new = descriptions[item.id]
+            changed[number] = replace(
+                item, description=new.text, evidence=new.evidence, method=method, statements=""
+            )
+        return replace_rows(items, changed)
 
-    return Graph(tuple(map(update, graph.entities)), tuple(map(update, graph.relations)))
+    return Graph(update(graph.entities), update(graph.relations))
 
 
 # --- answers -------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import Busy, NotReady, first_error
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.rows import find_rows, select_rows
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import AskedMode, BuildRequest, Forecast, StepRange
 from leanrag_engine.core.model import (
@@ -411,7 +412,8 @@ async def descriptions_by_agents(
     gone = [id_ for id_, each in texts.items() if not known.issuperset(each.chunk_ids)]
     if gone:
         await stores.replies.drop_texts(collection, "description", gone)
-    mentions = {each.id: frozenset(each.chunk_ids) for each in base.entities if each.id in texts}
+    numbers = [number for number in find_rows(base.entities, [*texts]) if number >= 0]
+    mentions = {each.id: frozenset(each.chunk_ids) for each in select_rows(base.entities, numbers)}
     return {
         id_: Description(each.text["description"], tuple(Evidence(*part) for part in each.text["evidence"]))
         for id_, each in texts.items()

@@ -9,26 +9,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.adapters.sql.collections import first_position
+from leanrag_engine.core.graphs.rows import T, match_rows
 
 GAP = 1 << 10
 """Distance of the positions of neighbours that are written at the same time. A choice by cost: a full-text index stores
 distances, in two bytes up to this one."""
-
-
-class Identified(Protocol):
-    """An entity or a relation."""
-
-    @property
-    def id(self) -> str: ...
-
-
-T = TypeVar("T", bound=Identified)
 
 
 @dataclass(slots=True)
@@ -57,7 +48,9 @@ def compare_rows(
     ranks = _find_equal(before, after)
     places = np.where(ranks >= 0, np.append(positions, -1)[ranks], -1)
     kept = _find_rising(places)
-    ended: list[int] = np.setdiff1d(positions, places[kept]).tolist()
+    left = np.ones(len(positions), dtype=bool)
+    left[ranks[kept]] = False
+    ended: list[int] = positions[left].tolist()
     added: list[tuple[int, T]] = []
     # Between each two rows that stay, and before the first and after the last of them.
     stays = np.concatenate(([-1], kept, [len(after)]))
@@ -74,21 +67,11 @@ def compare_rows(
 
 def _find_equal(before: Sequence[T], after: Sequence[T]) -> NDArray[np.intp]:
     """Return for each row of ``after`` the rank of the row of ``before`` that it is equal to, −1 if there is none."""
-    found = np.full(len(after), -1, dtype=np.intp)
-    ranks: dict[str, int] = {}
-    following = 0
-    for place, each in enumerate(after):
-        # Most rows are the same object and follow each other: looking up ids takes longer.
-        if following < len(before) and before[following] is each:
-            rank = following
-        else:
-            ranks = ranks or {one.id: rank for rank, one in enumerate(before)}
-            rank = ranks.get(each.id, -1)
-            if rank < 0 or before[rank] != each:
-                continue
-        found[place] = rank
-        following = rank + 1
-    return found
+    matches = match_rows(before, after)
+    for place, (then, now) in matches.differing.items():
+        if then != now:
+            matches.origins[place] = -1
+    return matches.origins
 
 
 def _find_rising(places: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import chain, islice, pairwise, zip_longest
+from itertools import islice, pairwise, zip_longest
 from typing import TypeVar
 
 import numpy as np
@@ -29,8 +29,10 @@ from leanrag_engine.adapters.sql.schema.tables import (
     relations,
 )
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
+from leanrag_engine.core.graphs.columns import Digests, digest_texts
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.layers import find_misfit
+from leanrag_engine.core.graphs.rows import find_rows, match_rows
 from leanrag_engine.core.history import READ_GENERATIONS, Publication
 from leanrag_engine.core.model import BuildRecord, Entity, Generation, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
@@ -194,24 +196,38 @@ def _find_facts(
     if base is None:
         return [(positions[id_], text) for id_, text in after.facts()], []
     old = base.published.hierarchy.layers[0]
-    held = list(zip(old.relations, _of_layer(base.relations, 0).tolist(), strict=True))
+    held = _of_layer(base.relations, 0)
     # Most descriptions are only in relations that stay, between entities that keep their names.
-    names = {each.id: each.name for each in old.entities}
-    renamed = {each.id for each in after.entities if names.get(each.id, each.name) != each.name}
-    ended = {*joined.ended}
-    touched = {each.description for _, each in joined.added if not each.layer}
-    touched |= {each.description for each, position in held if position in ended}
-    if renamed:
-        touched |= {
-            each.description
-            for each in chain(old.relations, after.relations)
-            if each.source_id in renamed or each.target_id in renamed
-        }
-    places = {each.id: position for each, position in held if each.description in touched}
-    before = {places[id_]: text for id_, text in old.facts(touched)}
-    now = {positions.get(id_) or places[id_]: text for id_, text in after.facts(touched)}
+    touched = np.concatenate(
+        (
+            digest_texts(each.description for _, each in joined.added if not each.layer),
+            old.edges.descriptions[np.isin(held, joined.ended)],
+            *_find_renamed_facts(old, after),
+        )
+    )
+    facts = old.find_facts(touched)
+    texts = (text for _, text in old.facts(facts))
+    before = dict(zip(held[facts].tolist(), texts, strict=True))
+    found = after.facts(after.find_facts(touched))
+    unmoved = find_rows(old.relations, [id_ for id_, _ in found])
+    now = {
+        positions.get(id_) or int(held[place]): text
+        for (id_, text), place in zip(found, unmoved, strict=True)
+    }
     added = [(position, text) for position, text in now.items() if before.get(position) != text]
     return added, [position for position, text in before.items() if now.get(position) != text]
+
+
+def _find_renamed_facts(old: Graph, after: Graph) -> list[Digests]:
+    """Return the digests of the descriptions of all relations, before and after, of entities that got another name."""
+    matches = match_rows(old.entities, after.entities)
+    renamed = [place for place, (then, now) in matches.differing.items() if then and then.name != now.name]
+    if not renamed:
+        return []
+    return [
+        graph.edges.descriptions[np.isin(graph.ends, places).any(axis=1)]
+        for graph, places in ((old, matches.origins[renamed]), (after, np.array(renamed)))
+    ]
 
 
 @dataclass(slots=True)
