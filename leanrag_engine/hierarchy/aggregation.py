@@ -13,6 +13,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.columns import decode_ids
+from leanrag_engine.core.graphs.rows import read_rows, select_rows
 from leanrag_engine.core.model import Entity, Finding, Method, Relation, Vectors, content_id
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind
@@ -22,7 +24,7 @@ from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import cluster_means
 from .relations import LayerStep, sort_by_id
-from .texts.naming import CODE, ClusterPhrases, NameRegister, PhraseTable, choose_name, rank_phrases
+from .texts.naming import CODE, ClusterPhrases, NameKeys, NameRegister, PhraseTable, choose_name, rank_phrases
 from .texts.options import TextOptions
 from .texts.quoting import Quote, end_sentence, is_whole, join_quotes, quotes_of
 from .texts.sentences import is_speech, score_sentence, stands_alone
@@ -58,17 +60,20 @@ class SummaryOptions:
 DEFAULT = SummaryOptions()
 
 Weights = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class _ClusterMembers:
-    """One cluster: its members, the most central first, with how central each is; the relations among
-    them, the best attested first; and the number of base entities beneath."""
+    """One cluster: its id, the number of members and of base entities beneath. Of one that gets a text also its members, the most
+    central first, with how central each is, and the relations among them, the best attested first."""
 
+    id: str
+    size: int
+    beneath: int
     members: Sequence[Entity]
     centrality: Sequence[float]
     relations: Sequence[Relation]
-    beneath: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,33 +99,39 @@ def aggregate(
     step: LayerStep,
     vectors: Vectors,
     terms: PhraseTable,
-    taken: set[str],
+    taken: NameKeys,
     *,
     kind: str,
     kept: Mapping[int, Entity] = MappingProxyType({}),
+    unchanged: Flags | None = None,
     options: SummaryOptions = DEFAULT,
 ) -> Iterator[Entity]:
     """Yield one aggregated entity for each cluster 0, 1, … of ``step.labels``.
 
     ``vectors`` (n, d) are those of ``step.lower.entities``. No name is like another one or like any in
     ``taken`` (name keys), to which the new ones are added. Each sentence names the chunk that says it. The clusters of
-    ``kept`` have the texts of these entities.
+    ``kept`` have the texts of these entities; ``unchanged`` ones, whose names are taken, are left out.
     """
-    groups = _groups(step, vectors, kept)
-    taken |= {name_key(entity.name) for entity in kept.values()}
+    count = int(step.labels.max()) + 1
+    left_out = np.zeros(count, dtype=bool) if unchanged is None else unchanged
+    groups = _groups(step, vectors, np.flatnonzero(~left_out).tolist(), kept)
+    for entity in kept.values():
+        taken.add(name_key(entity.name))
     names = NameRegister(taken, options.texts)
-    ranked = rank_phrases(terms, step.base_labels, _hubs(step), len(groups), options.texts)
-    for number, (group, found) in enumerate(zip(groups, ranked, strict=True)):
+    ranked = rank_phrases(terms, step.base_labels, _hubs(step), count, options.texts)
+    layer = step.lower.entities[0].layer + 1
+    for number, group in groups.items():
+        found = ranked[number]
         if number in kept:
             yield replace(
                 kept[number],
-                id=_id(group.members),
+                id=group.id,
                 type=kind,
-                layer=group.members[0].layer + 1,
+                layer=layer,
                 parent_id=None,
                 second_parent_id=None,
                 mentions=group.beneath,
-                members=len(group.members),
+                members=group.size,
             )
             continue
         name = choose_name(
@@ -135,14 +146,14 @@ def aggregate(
         chosen = _central_sentences(group, _phrase_weights(terms, found, options.phrases), options)
         description, evidence = join_quotes(_summary(chosen, options))
         yield Entity(
-            id=_id(group.members),
+            id=group.id,
             name=name,
             type=kind,
-            layer=group.members[0].layer + 1,
+            layer=layer,
             description=description,
             method=Method.HEURISTIC,
             mentions=group.beneath,
-            members=len(group.members),
+            members=group.size,
             findings=tuple(candidate.finding for candidate in chosen),
             evidence=evidence,
         )
@@ -156,17 +167,16 @@ def _find_identifiers(members: Sequence[Entity]) -> frozenset[str]:
     return codes if 2 * len(codes) < len(members) else frozenset()
 
 
-def _id(members: Sequence[Entity]) -> str:
-    return content_id("c", str(members[0].layer + 1), *sorted(member.id for member in members))
-
-
 # --- members -------------------------------------------------------------------------------
 
 
-def _groups(step: LayerStep, vectors: Vectors, kept: Collection[int]) -> list[_ClusterMembers]:
-    """Return all clusters. Those of ``kept``, which need no texts, lack order and relations."""
+def _groups(
+    step: LayerStep, vectors: Vectors, numbers: Sequence[int], kept: Collection[int]
+) -> dict[int, _ClusterMembers]:
+    """Return the clusters of these ``numbers``. Those of ``kept`` need no texts: nothing of their members is read."""
     count = int(step.labels.max()) + 1
-    due = np.ones(count, dtype=bool)
+    due = np.zeros(count, dtype=bool)
+    due[numbers] = True
     due[[*kept]] = False
     ends = step.lower.ends
     near, far = step.labels[ends[:, 0]], step.labels[ends[:, 1]]
@@ -175,19 +185,24 @@ def _groups(step: LayerStep, vectors: Vectors, kept: Collection[int]) -> list[_C
     order = np.lexsort((np.arange(len(central)), -central, step.labels))
     members = np.split(order, np.cumsum(np.bincount(step.labels, minlength=count))[:-1])
     inside = sort_by_id(step.lower, inside)
-    weights = np.array([step.lower.relations[number].weight for number in inside.tolist()], dtype=np.int64)
-    by_weight = inside[np.lexsort((-weights, near[inside]))]
+    by_weight = inside[np.lexsort((-step.lower.edges.weights[inside], near[inside]))]
     relations = np.split(by_weight, np.cumsum(np.bincount(near[inside], minlength=count))[:-1])
     beneath = np.bincount(step.base_labels, minlength=count)
-    return [
-        _ClusterMembers(
-            [step.lower.entities[row] for row in rows.tolist()],
+    read_rows(step.lower.entities, np.flatnonzero(due[step.labels]).tolist())
+    read_rows(step.lower.relations, inside.tolist())
+    ids, layer = step.lower.nodes.ids, str(step.lower.entities[0].layer + 1)
+    found = {}
+    for number in numbers:
+        rows = members[number]
+        found[number] = _ClusterMembers(
+            content_id("c", layer, *sorted(decode_ids(ids[rows]))),
+            len(rows),
+            int(beneath[number]),
+            select_rows(step.lower.entities, rows.tolist()) if due[number] else (),
             central[rows].tolist(),
-            [step.lower.relations[number] for number in numbers.tolist()],
-            int(total),
+            select_rows(step.lower.relations, relations[number].tolist()),
         )
-        for rows, numbers, total in zip(members, relations, beneath, strict=True)
-    ]
+    return found
 
 
 def _hubs(step: LayerStep) -> Weights:
@@ -205,7 +220,7 @@ def _centrality(
     labels, chosen = step.labels[rows], vectors[rows]
     means = cluster_means(chosen.astype(np.float64), labels, int(step.labels.max()) + 1)
     degrees = np.bincount(inner_ends.ravel(), minlength=len(vectors))[rows]
-    mentions = np.array([step.lower.entities[row].mentions for row in rows.tolist()], dtype=np.intp)
+    mentions = step.lower.nodes.mentions[rows]
     central = np.zeros(len(vectors))
     central[rows] = np.einsum("ij,ij->i", chosen, unit_rows(means)[labels])
     central[rows] += 0.5 * (_share_of_best(degrees, labels) + _share_of_best(mentions, labels))

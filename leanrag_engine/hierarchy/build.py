@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.model import Entity, HierarchyHealth, Relation, Vectors
+from leanrag_engine.core.graphs.rows import compose_rows, replace_rows, select_rows
+from leanrag_engine.core.model import Entity, HierarchyHealth, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
-from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.vectors import unit_rows
 
 from .aggregation import SummaryOptions, aggregate
@@ -25,6 +25,7 @@ from .changes.carrying import (
     CarriedSentences,
     CarriedSummaries,
     Lineage,
+    Origins,
     PreviousBuild,
     carry_sentences,
     carry_summaries,
@@ -38,7 +39,7 @@ from .clustering.placement import Memberships, place
 from .health import measure_hierarchy
 from .invariants import check_hierarchy
 from .relations import LayerStep, PairCounts, Threshold, count_pairs, fit_threshold, inter_cluster_relations
-from .texts.naming import PhraseTable, find_phrases
+from .texts.naming import PhraseTable, TakenNames, find_phrases
 
 Labels = NDArray[np.intp]
 
@@ -90,11 +91,11 @@ class BuiltHierarchy:
 
 @dataclass(frozen=True, slots=True)
 class _BuildContext:
-    """What all layers of one build share. ``taken`` are the name keys in use; it grows."""
+    """What all layers of one build share. ``taken`` are the names in use; it grows."""
 
     base: Graph
     options: HierarchyOptions
-    taken: set[str]
+    taken: TakenNames
     embedder: Embedder
     sources: TextSources
     progress: ProgressReport
@@ -151,7 +152,7 @@ async def build(
             "There are no entities to build a hierarchy on.", "Ingest documents that hold text, then build."
         )
     sizes = options.sizes()
-    taken = {name_keys.get(each.name) or name_key(each.name) for each in graph.entities}
+    taken = TakenNames(graph.nodes.find_name_keys(name_keys).tolist())
     context = _BuildContext(
         graph, options, taken, embedder, sources or TextSources(), progress, previous, mode
     )
@@ -188,7 +189,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     summaries = CarriedSummaries()
     if context.previous is not None:
         if origins is None:
-            origins = find_continued(stack.ancestors, context.base.entities, number, context.previous)
+            origins = find_continued(stack.ancestors, context.base, number, context.previous)
         summaries = await in_thread(carry_summaries, step, stack.lineage, origins, context.previous)
         stack.touched = await in_thread(_lift_touched, step, stack.touched, context.previous)
     if stack.phrases is None:
@@ -197,15 +198,15 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
             context.progress(Progress("name", done, len(context.base.entities)))
 
         note(0)
-        scales = _choose_examples(stack.ancestors, summaries.kept) if context.mode == "update" else None
+        scales = _choose_examples(stack.ancestors, summaries.has_text) if context.mode == "update" else None
         stack.phrases = await in_thread(
             partial(find_phrases, context.base, context.options.summaries.texts, scales, note=note)
         )
-    draft = await in_thread(_draft_layer, context, stack, step, summaries.kept)
-    drafted = draft.graph.entities
+    draft = await in_thread(_draft_layer, context, stack, step, summaries)
+    drafted = draft.graph
     written = await write_summaries(step, draft.counts, context.sources, context.progress, summaries)
-    entities = apply_summaries(drafted, written, context.taken)
-    upper = draft.graph.replace_entities(tuple(entities))
+    context.taken.add_all(np.delete(drafted.nodes.name_keys, [*written]))
+    upper = drafted.replace_entities(apply_summaries(drafted.entities, written, context.taken))
     carried = CarriedSentences()
     if context.previous is not None:
         carried = await in_thread(carry_sentences, step, draft.counts, summaries.origins, context.previous)
@@ -213,24 +214,25 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
         step,
         draft.counts,
         draft.threshold.value,
-        [(entity, written.get(cluster)) for cluster, entity in enumerate(drafted)],
+        drafted.entities,
+        written,
         upper,
         context.sources,
         context.progress,
         carried,
     )
-    placed = _assign_parents(lower.entities, clusters, entities)
-    stack.graphs[-1] = lower.replace_entities(placed)
+    stack.graphs[-1] = await in_thread(_assign_parents, lower, clusters, upper)
     stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences, carried)))
     stack.thresholds.append(draft.threshold)
     stack.resolutions.append(clusters.resolution)
-    stack.lineage = Lineage.of_clusters(entities, summaries.origins or [None] * len(entities))
-    stack.vectors.append(await _embed(entities, context.embedder, context.progress))
+    if context.previous is not None:
+        stack.lineage = await in_thread(Lineage.of_clusters, upper.entities, summaries.origins)
+    stack.vectors.append(await _embed(upper.entities, context.embedder, context.progress))
 
 
 def _cluster_layer(
     context: _BuildContext, stack: _LayerStack, sizes: ClusterSizes, pulse: Callable[[], None]
-) -> tuple[Clusters, list[Entity | None] | None]:
+) -> tuple[Clusters, Origins | None]:
     """Return the clusters of the highest layer; one cluster if the layer is small enough for a root.
 
     In an update also the previous clusters that they continue; None where the layer was clustered anew.
@@ -241,40 +243,31 @@ def _cluster_layer(
     options = context.options.clustering
     links = select_links(lower, context.base, stack.ancestors, options.method)
     above = previous.layer(len(stack.graphs)) if previous and context.mode == "update" else None
-    if above is not None and (len(above.entities) > 1 or len(points) <= sizes.cap):
+    if previous is not None and above is not None and (len(above.entities) > 1 or len(points) <= sizes.cap):
         if len(above.entities) == 1:
             return _one_cluster(points), None
-        before = _find_memberships(stack.lineage, above.entities)
+        before = _find_memberships(stack.lineage, lower.entities[0].layer, previous)
         if (before.homes >= 0).any():
             found = place(points, links, before, sizes, options, pulse=pulse)
-            origins = [above.entities[old] if old >= 0 else None for old in found.origins.tolist()]
-            return found.clusters, origins
+            return found.clusters, Origins(above.entities, found.origins)
     return partition(points, links, sizes, options, pulse=pulse), None
 
 
-def _find_memberships(lineage: Lineage, above: Sequence[Entity]) -> Memberships:
-    """Return the memberships of the previous build, whose next layer is ``above``, for the entities of the lineage."""
-    places = {each.id: place for place, each in enumerate(above)}
-    rows = [
-        (-1, -1, 0.0, 0.0)
-        if each is None
-        else (
-            places.get(each.parent_id or "", -1),
-            places.get(each.second_parent_id or "", -1),
-            each.responsibility,
-            each.second_responsibility,
-        )
-        for each in lineage.origins
-    ]
-    homes, seconds, own, runner_up = zip(*rows, strict=True)
-    return Memberships(
-        np.array(homes, dtype=np.intp),
-        np.array(seconds, dtype=np.intp),
-        np.array(own),
-        np.array(runner_up),
-        np.array(lineage.changed, dtype=bool),
-        np.array([each.members for each in above], dtype=np.intp),
+def _find_memberships(lineage: Lineage, layer: int, previous: PreviousBuild) -> Memberships:
+    """Return the memberships of the previous build for the entities of the lineage, which are of this layer."""
+    lower, above = previous.layer(layer), previous.layer(layer + 1)
+    assert lower is not None
+    assert above is not None
+    rows, nodes = lineage.origins, lower.nodes
+    # The last value is that of an entity without an origin.
+    homes, seconds = (
+        np.append(above.find_places(each), -1)[rows] for each in (nodes.parents, nodes.second_parents)
     )
+    own, runner_up = (
+        np.append(each, 0.0)[rows] for each in (nodes.responsibilities, nodes.second_responsibilities)
+    )
+    sizes = above.nodes.members.astype(np.intp)
+    return Memberships(homes, seconds, own, runner_up, lineage.changed, sizes)
 
 
 def _one_cluster(points: Vectors) -> Clusters:
@@ -328,14 +321,14 @@ def _lift_touched(step: LayerStep, beneath: Flags, previous: PreviousBuild) -> F
     return np.asarray(np.bincount(step.labels, weights=touched) > 0)
 
 
-def _choose_examples(ancestors: Labels, kept: Collection[int]) -> NDArray[np.float64]:
+def _choose_examples(ancestors: Labels, has_text: Flags) -> NDArray[np.float64]:
     """Return for how many base entities each stands where phrases are counted, (n,), 0 for none.
 
     Those beneath clusters that get new texts stand for themselves. For the others, which only tell what is common
     elsewhere, an even sample does.
     """
     scales = np.ones(len(ancestors))
-    rest = np.flatnonzero(np.isin(ancestors, [*kept]))
+    rest = np.flatnonzero(has_text[ancestors])
     # 2,000 entities stand for all: a choice by cost, as reading so many takes a fifth of a second.
     sample = rest[:: max(1, -(-len(rest) // 2_000))]
     scales[rest] = 0.0
@@ -344,76 +337,72 @@ def _choose_examples(ancestors: Labels, kept: Collection[int]) -> NDArray[np.flo
 
 
 def _draft_layer(
-    context: _BuildContext, stack: _LayerStack, step: LayerStep, kept: Mapping[int, Entity]
+    context: _BuildContext, stack: _LayerStack, step: LayerStep, summaries: CarriedSummaries
 ) -> _DraftLayer:
-    """Return the layer above ``step.lower``: aggregated entities and the relations between them. The clusters of
-    ``kept`` have the texts of these entities; relations between untouched clusters keep their texts."""
+    """Return the layer above ``step.lower``: aggregated entities and the relations between them. Those of ``summaries``
+    have the texts that are carried over; relations between untouched clusters keep theirs."""
     assert stack.phrases is not None
     total = int(step.labels.max()) + 1
-    layer = f"layer {step.lower.entities[0].layer + 1}"
-    kind = "cluster" if total > 1 else "root"
-    entities: list[Entity] = []
+    number = step.lower.entities[0].layer + 1
+    unchanged = summaries.unchanged if len(summaries.unchanged) else np.full(total, -1, dtype=np.intp)
+    held = summaries.origins.rows
+    taken = context.taken.copy()
+    taken.add_all(Graph(held, ()).nodes.name_keys[unchanged[unchanged >= 0]])
+    numbers = np.flatnonzero(unchanged < 0).tolist()
+    entities: dict[int, Entity] = {}
     for entity in aggregate(
         step,
         stack.vectors[-1],
         stack.phrases,
-        set(context.taken),
-        kind=kind,
-        kept=kept,
+        taken,
+        kind="cluster" if total > 1 else "root",
+        kept=summaries.kept,
+        unchanged=unchanged >= 0,
         options=context.options.summaries,
     ):
         if len(entities) % 50 == 0:
-            context.progress(Progress("aggregate", len(entities), total, layer))
-        entities.append(entity)
-    context.progress(Progress("relate", 0, 0, layer))
+            context.progress(Progress("aggregate", len(entities), len(numbers), f"layer {number}"))
+        entities[numbers[len(entities)]] = entity
+    upper = Graph(compose_rows(held, unchanged, entities), ())
+    context.progress(Progress("relate", 0, 0, f"layer {number}"))
     counts = count_pairs(step)
 
     def note(done: int) -> None:
-        context.progress(Progress("relate", done, len(counts.strengths), layer))
+        context.progress(Progress("relate", done, len(counts.strengths), f"layer {number}"))
 
     threshold = context.options.threshold(counts.strengths)
-    unchanged: dict[str, Relation] = {}
+    worded = None
     if context.previous is not None:
-        unchanged = find_unchanged(entities, stack.touched, context.previous.layer(entities[0].layer))
+        worded = find_unchanged(upper, stack.touched, context.previous.layer(number))
     relations = inter_cluster_relations(
-        step, entities, tau=threshold.value, counts=counts, unchanged=unchanged, note=note
+        step, upper.entities, tau=threshold.value, counts=counts, unchanged=worded, note=note
     )
-    return _DraftLayer(Graph(tuple(entities), relations), counts, threshold)
+    return _DraftLayer(replace(upper, relations=relations), counts, threshold)
 
 
-def _assign_parents(
-    entities: Sequence[Entity], clusters: Clusters, upper: Sequence[Entity], digits: int = 6
-) -> tuple[Entity, ...]:
-    """Return ``entities`` with parents and runners-up in ``upper``; responsibilities are rounded to ``digits``."""
-    ids = [entity.id for entity in upper]
-    rows = zip(
-        entities,
-        clusters.labels.tolist(),
-        clusters.second.tolist(),
-        np.round(clusters.responsibility, digits).tolist(),
-        np.round(clusters.second_responsibility, digits).tolist(),
-        strict=True,
+def _assign_parents(lower: Graph, clusters: Clusters, upper: Graph, digits: int = 6) -> Graph:
+    """Return ``lower`` with parents and runners-up in ``upper``; responsibilities are rounded to ``digits``. Rows that have
+    them already, as most do after an update, stay the same."""
+    ids = np.append(upper.nodes.ids, b"")
+    parents, seconds = ids[clusters.labels], ids[clusters.second]
+    own, runner_up = (
+        np.round(each, digits) for each in (clusters.responsibility, clusters.second_responsibility)
     )
-    return tuple(
-        _place(entity, ids[parent], ids[second] if second >= 0 else None, own, runner_up)
-        for entity, parent, second, own, runner_up in rows
+    nodes = lower.nodes
+    moved = np.flatnonzero(
+        (nodes.parents != parents)
+        | (nodes.second_parents != seconds)
+        | (nodes.responsibilities != own)
+        | (nodes.second_responsibilities != runner_up)
     )
-
-
-def _place(entity: Entity, parent: str, second: str | None, own: float, runner_up: float) -> Entity:
-    """Return the entity with these parents and responsibilities; the same one if it has them, as most do after an update."""
-    held = (
-        entity.parent_id,
-        entity.second_parent_id,
-        entity.responsibility,
-        entity.second_responsibility,
-    )
-    if held == (parent, second, own, runner_up):
-        return entity
-    return replace(
-        entity,
-        parent_id=parent,
-        second_parent_id=second,
-        responsibility=own,
-        second_responsibility=runner_up,
-    )
+    placed = {
+        row: replace(
+            entity,
+            parent_id=str(parents[row], "utf-8"),
+            second_parent_id=str(seconds[row], "utf-8") or None,
+            responsibility=float(own[row]),
+            second_responsibility=float(runner_up[row]),
+        )
+        for row, entity in zip(moved.tolist(), select_rows(lower.entities, moved.tolist()), strict=True)
+    }
+    return lower.replace_parents(replace_rows(lower.entities, placed))

@@ -6,16 +6,18 @@ One pass over the lower relations, O(m log m); comparing clusters pair by pair w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.columns import EntityColumns, decode_ids
 from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.rows import compose_rows, read_rows, select_rows
 from leanrag_engine.core.model import (
+    METHODS,
     Entity,
     Evidence,
     Method,
@@ -29,6 +31,8 @@ from leanrag_engine.core.text.language.turns import find_turn
 from .texts.naming import phrase_keys
 from .texts.quoting import Quote, end_sentence, join_quotes, quotes_of
 from .texts.sentences import stands_alone
+
+_METHODS = list(METHODS.values())
 
 CHARACTERS = 600
 """Bound on the text of one relation."""
@@ -82,7 +86,7 @@ def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
     Relations within one cluster belong to no pair. Relations of a pair with equal support and weight are in the order
     of their ids.
     """
-    supports, weights = _supports(graph), _weights(graph)
+    supports, weights = graph.edges.supports, graph.edges.weights
     joining = sort_by_id(graph, np.flatnonzero(parents[:, 0] != parents[:, 1]))
     first, second = parents.min(axis=1)[joining], parents.max(axis=1)[joining]
     order = np.lexsort((-weights[joining], -supports[joining], second, first))
@@ -95,8 +99,24 @@ def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
 
 def sort_by_id(graph: Graph, numbers: Labels) -> Labels:
     """Return the places ``numbers`` of relations, sorted by the relations' ids, which break ties regardless of their order."""
-    relations = graph.relations
-    return np.array(sorted(numbers.tolist(), key=lambda number: relations[number].id), dtype=np.intp)
+    return numbers[np.argsort(graph.edges.ids[numbers], kind="stable")]
+
+
+def find_pairs(wanted: Labels, known: Labels) -> Labels:
+    """Return for each unordered pair ``wanted`` (n, 2) its place among those ``known`` (m, 2), −1 if it is not there. A pair with
+    −1 is none."""
+    total = int(max(wanted.max(initial=0), known.max(initial=0))) + 1
+    there = _number_pairs(known, total)
+    order = np.argsort(there, kind="stable")
+    there, here = there[order], _number_pairs(wanted, total)
+    places = np.minimum(np.searchsorted(there, here), max(len(there) - 1, 0))
+    found = (here >= 0) & (np.append(there, -1)[places] == here)
+    return np.where(found, np.append(order, -1)[places], -1)
+
+
+def _number_pairs(pairs: Labels, total: int) -> Labels:
+    low, high = pairs.min(axis=1), pairs.max(axis=1)
+    return np.where(low >= 0, low * total + high, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +159,41 @@ def count_pairs(step: LayerStep) -> PairCounts:
         np.where(turned, pairs.second, pairs.first),
         np.where(turned, pairs.first, pairs.second),
         strengths,
-        pairs.totals(_supports(step.lower)),
-        pairs.totals(_weights(step.lower)),
+        pairs.totals(step.lower.edges.supports),
+        pairs.totals(step.lower.edges.weights),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnchangedRelations:
+    """The relations of the layer ``before`` of an earlier build with the numbers of the clusters that they join now, (m, 2), −1 for a
+    cluster beneath which something is different; ``usable`` (m,) are those that have their texts."""
+
+    before: Graph
+    ends: Labels
+    usable: NDArray[np.bool_]
+
+    def find(self, counts: PairCounts) -> Labels:
+        """Return the place of the relation of each pair, −1 if there is none."""
+        ends = np.where(self.usable[:, None], self.ends, -1)
+        return find_pairs(np.stack((counts.pairs.first, counts.pairs.second), axis=1), ends)
+
+    def is_equal(self, places: Labels, counts: PairCounts, tau: int) -> NDArray[np.bool_]:
+        """Return for which pairs the relation at its place is the one that would be made."""
+        edges = self.before.edges
+        made = np.where(counts.strengths > tau, *map(_METHODS.index, (Method.HEURISTIC, Method.JOINED)))
+        known = np.flatnonzero(places >= 0)
+        held = places[known]
+        equal = np.zeros(len(places), dtype=bool)
+        equal[known] = (
+            ~edges.stale[held]
+            & (self.ends[held, 0] == counts.sources[known])
+            & (edges.methods[held] == made[known])
+            & (edges.strengths[held] == counts.strengths[known])
+            & (edges.supports[held] == counts.supports[known])
+            & (edges.weights[held] == counts.weights[known])
+        )
+        return equal
 
 
 def inter_cluster_relations(
@@ -150,63 +202,61 @@ def inter_cluster_relations(
     *,
     tau: int,
     counts: PairCounts | None = None,
-    unchanged: Mapping[str, Relation] = MappingProxyType({}),
+    unchanged: UnchangedRelations | None = None,
     note: Callable[[int], None] = lambda _: None,
-) -> tuple[Relation, ...]:
+) -> Sequence[Relation]:
     """Return a relation for each pair of clusters with λ > 0, in the order of its ends in ``upper``.
 
     λ > ``tau``: one text on all the relations beneath; else their own texts, joined. The source is the
     cluster that most of them start from. ``counts`` are those of the step, if they are known already; ``unchanged`` are
-    relations of an earlier build by id, whose heuristic texts would be made again in the same words. ``note`` is called with
+    relations of an earlier build, whose heuristic texts would be made again in the same words. ``note`` is called with
     the number of pairs done so far.
     """
     counts = counts or count_pairs(step)
+    before = unchanged.before.relations if unchanged else ()
+    places = unchanged.find(counts) if unchanged else np.full(len(counts.strengths), -1, dtype=np.intp)
+    equal = places >= 0
+    if unchanged:
+        equal = unchanged.is_equal(places, counts, tau)
+    numbers = np.flatnonzero(~equal).tolist()
+    worded = [number for number in numbers if places[number] >= 0]
+    known = dict(zip(worded, select_rows(before, places[worded].tolist()), strict=True))
     texts = _RelationTexts(step)
-    ids = [entity.id for entity in upper]
-    layer = upper[0].layer if upper else 0
-    same = {(each.source_id, each.target_id): each for each in unchanged.values() if each.stale is None}
-    found = []
-    for pair, (source, target, strength, support, weight, numbers) in enumerate(counts.rows()):
-        if pair % 1000 == 0:
-            note(pair)
-        near, far = ids[source], ids[target]
+    anew = [number for number in numbers if number not in known]
+    texts.read(
+        step.base, [counts.beneath.relations_of(each) for each in anew if counts.strengths[each] > tau]
+    )
+    texts.read(
+        step.lower, [counts.pairs.relations_of(each) for each in anew if counts.strengths[each] <= tau]
+    )
+    ids, layer = decode_ids(EntityColumns(upper).ids), upper[0].layer if upper else 0
+    own: dict[int, Relation] = {}
+    for done, number in enumerate(numbers):
+        if done % 1000 == 0:
+            note(number)
+        strength = int(counts.strengths[number])
+        near, far = ids[counts.sources[number]], ids[counts.targets[number]]
         method = Method.HEURISTIC if strength > tau else Method.JOINED
-        before = same.get((near, far))
-        held = before and (before.method, before.strength, before.support, before.weight)
-        if before is not None and held == (method, strength, support, weight):
-            found.append(before)  # making its id takes longer than this
-            continue
-        id_ = content_id("r", str(layer), *((near, far) if near < far else (far, near)))
-        before = unchanged.get(id_)
-        if before is not None and before.method is method:
-            text = _CitedText(before.description, before.evidence)
+        held = known.get(number)
+        if held is not None and held.method is method:
+            text = _CitedText(held.description, held.evidence)
         elif strength > tau:
-            text = texts.summary(counts.beneath.relations_of(pair))
+            text = texts.summary(counts.beneath.relations_of(number))
         else:
-            text = texts.join(numbers)
-        found.append(
-            Relation(
-                id_,
-                near,
-                far,
-                layer=layer,
-                description=text.text,
-                method=method,
-                strength=strength,
-                weight=weight,
-                support=support,
-                evidence=text.evidence,
-            )
+            text = texts.join(counts.pairs.relations_of(number))
+        own[number] = Relation(
+            content_id("r", str(layer), *((near, far) if near < far else (far, near))),
+            near,
+            far,
+            layer=layer,
+            description=text.text,
+            method=method,
+            strength=strength,
+            weight=int(counts.weights[number]),
+            support=int(counts.supports[number]),
+            evidence=text.evidence,
         )
-    return tuple(found)
-
-
-def _supports(graph: Graph) -> Counts:
-    return np.array([relation.support for relation in graph.relations], dtype=np.int64)
-
-
-def _weights(graph: Graph) -> Counts:
-    return np.array([relation.weight for relation in graph.relations], dtype=np.int64)
+    return compose_rows(before, np.where(equal, places, -1), own)
 
 
 # --- thresholds ----------------------------------------------------------------------------
@@ -251,21 +301,26 @@ class _RelationTexts:
     """Makes the texts of the relations of one step."""
 
     def __init__(self, step: LayerStep) -> None:
-        self._lower = step.lower.relations
-        self._base = step.base.relations
-        self._names = {entity.id: entity.name for entity in step.lower.entities}
-        self._base_names = {entity.id: entity.name for entity in step.base.entities}
+        self._lower, self._base = step.lower, step.base
 
-    def summary(
-        self, base_numbers: Sequence[int], *, sentences: int = 2, tried: int = 24, longest: int = 280
-    ) -> _CitedText:
+    def read(self, graph: Graph, pairs: Iterable[Sequence[int]]) -> None:
+        """Read what lies beneath some pairs at once."""
+        places = [place for numbers in pairs for place in numbers[: self.tried]]
+        read_rows(graph.relations, places)
+        if not graph.entities[0].layer:
+            read_rows(graph.entities, np.unique(graph.ends[places]).tolist())
+
+    tried = 24
+    """Relations of a pair in which statements are looked for."""
+
+    def summary(self, base_numbers: Sequence[int], *, sentences: int = 2, longest: int = 280) -> _CitedText:
         """Return up to ``sentences`` statements of the best attested base relations that name both of their ends.
 
         Without any, the text is empty: that two clusters are related, and how strongly, is known without words.
         """
         found: dict[str, Quote] = {}
-        for number in base_numbers[:tried]:
-            for quote in self._statements(self._base[number], self._base_names):
+        for number in base_numbers[: self.tried]:
+            for quote in self._statements(self._base, number):
                 if len(quote.text) <= longest and len(found) < sentences:
                     found.setdefault(quote.text, quote)
             if len(found) == sentences:
@@ -280,18 +335,18 @@ class _RelationTexts:
         found: dict[str, Quote] = {}
         left = CHARACTERS + 1
         for number in numbers:
-            relation = self._lower[number]
-            for quote in self._statements(relation, self._names if not relation.layer else {}):
+            for quote in self._statements(self._lower, number):
                 if quote.text not in found and len(quote.text) < left:
                     found[quote.text] = quote
                     left -= len(quote.text) + 1
         return _CitedText(*join_quotes(list(found.values())))
 
-    def _statements(self, relation: Relation, names: Mapping[str, str]) -> Iterator[Quote]:
-        """Yield the sentences of a relation; of one that was found without a model, those that state something about
-        both ends, whose ``names`` are given."""
-        ends = [names[end] for end in (relation.source_id, relation.target_id)] if names else []
+    def _statements(self, graph: Graph, number: int) -> Iterator[Quote]:
+        """Yield the sentences of a relation; of one of layer 0 that was found without a model, those that state something about
+        both ends."""
+        relation = graph.relations[number]
         raw = relation.method is Method.HEURISTIC and not relation.layer
+        ends = [graph.entities[end].name for end in graph.ends[number].tolist()] if raw else []
         for quote in _sentences(relation):
             if not raw or (
                 is_statement(quote.text) and stands_alone(quote.text) and _names_all(quote.text, ends)

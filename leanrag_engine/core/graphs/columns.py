@@ -60,6 +60,9 @@ OPENING = 80
 """Characters: descriptions of which so many are equal begin with the same sentence."""
 
 
+_WRITTEN = np.array([method.written for method in METHODS.values()])
+
+
 class Columns(Generic[T]):
     """The columns of some rows, each made when it is asked for first."""
 
@@ -77,6 +80,11 @@ class Columns(Generic[T]):
     def methods(self) -> NDArray[np.uint8]:
         """The places of the methods in ``METHODS``."""
         return self._find("methods", _method_places)
+
+    @property
+    def written(self) -> Flags:
+        """Which rows a model or an agent wrote."""
+        return np.asarray(_WRITTEN[self.methods])
 
     @cached_property
     def stale(self) -> Flags:
@@ -98,6 +106,14 @@ class EntityColumns(Columns[Entity]):
         *("ids", "methods", "stale", "parents", "second_parents", "responsibilities"),
         *("second_responsibilities", "mentions", "members", "name_keys", "texts", "openings"),
     )
+
+    def replace_parents(self, rows: Sequence[Entity]) -> EntityColumns:
+        """Return the columns of rows that differ in their parents alone."""
+        made = EntityColumns(rows)
+        made.__dict__.update(
+            {name: self.__dict__[name] for name in _WITHOUT_PARENTS if name in self.__dict__}
+        )
+        return made
 
     @cached_property
     def parents(self) -> Ids:
@@ -158,6 +174,14 @@ class EntityColumns(Columns[Entity]):
     def openings(self) -> Digests:
         """The digests of the beginnings of the descriptions: with equal ones they begin with the same sentence."""
         return self._find("openings", lambda rows: digest_texts(each.description[:OPENING] for each in rows))
+
+
+_WITHOUT_PARENTS = frozenset(EntityColumns.names) - {
+    "parents",
+    "second_parents",
+    "responsibilities",
+    "second_responsibilities",
+}
 
 
 class RelationColumns(Columns[Relation]):

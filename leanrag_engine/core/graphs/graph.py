@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Relation
 
-from .columns import Digests, EntityColumns, RelationColumns, digest_text
+from .columns import Digests, EntityColumns, Ids, RelationColumns, digest_text
 from .rows import LayerRows, select_rows
 
 
@@ -48,6 +48,11 @@ class Graph:
             return self._find_stored_ends(self.entities, self.relations)
         return self._find_ends(self.relations)
 
+    def find_places(self, ids: Ids) -> NDArray[np.intp]:
+        """Return the places of the entities with these ids, −1 where there is none."""
+        places = self.places
+        return np.array([places.get(id_, -1) for id_ in ids.tolist()], dtype=np.intp)
+
     def _find_ends(self, relations: Sequence[Relation]) -> NDArray[np.intp]:
         places = self.places
         ends = [(places[each.source_id.encode()], places[each.target_id.encode()]) for each in relations]
@@ -65,7 +70,9 @@ class Graph:
             if before >= 0 and not held[place]:
                 moved[before] = place
         moved[-1] = -1
-        ends = moved[relations.stored.columns["ends"].reshape(-1, 2)[relations.places]].reshape(-1, 2)
+        ends = np.full((len(relations), 2), -1, dtype=np.intp)
+        stored = relations.places >= 0
+        ends[stored] = moved[relations.stored.columns["ends"][relations.places[stored]]]
         own = np.flatnonzero(relations.places < 0)
         ends[own] = self._find_ends(relations.select(own.tolist()))
         if len(ends) and ends.min() < 0:
@@ -78,6 +85,12 @@ class Graph:
         made.__dict__.update(
             {name: self.__dict__[name] for name in ("ends", "places", "edges") if name in self.__dict__}
         )
+        return made
+
+    def replace_parents(self, entities: Sequence[Entity]) -> Graph:
+        """Return the graph with ``entities`` that differ from its own in their parents alone."""
+        made = self.replace_entities(entities)
+        made.__dict__["nodes"] = self.nodes.replace_parents(entities)
         return made
 
     def find_facts(self, among: Digests | None = None) -> NDArray[np.intp]:

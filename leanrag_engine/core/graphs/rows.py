@@ -142,10 +142,16 @@ def select_rows(rows: Sequence[T], numbers: Sequence[int]) -> list[T]:
     return rows.select(numbers) if isinstance(rows, LayerRows) else [rows[number] for number in numbers]
 
 
+def read_rows(rows: Sequence[T], numbers: Sequence[int]) -> None:
+    """Read stored rows together that will be asked for one by one."""
+    if isinstance(rows, LayerRows):
+        rows.select(numbers)
+
+
 def replace_rows(rows: Sequence[T], changed: Mapping[int, T]) -> Sequence[T]:
     """Return the sequence with other rows at some numbers."""
-    if isinstance(rows, LayerRows):
-        return rows.replace(changed)
+    if isinstance(rows, LayerRows) or not changed:
+        return rows.replace(changed) if isinstance(rows, LayerRows) else rows
     found = list(rows)
     for number, row in changed.items():
         found[number] = row

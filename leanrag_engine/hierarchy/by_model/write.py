@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable, first_error
 from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.rows import read_rows, replace_rows, select_rows
 from leanrag_engine.core.model import (
     Entity,
     Evidence,
@@ -31,6 +32,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.changes.carrying import CarriedSentences, CarriedSummaries
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
+from leanrag_engine.hierarchy.texts.naming import NameKeys
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.prompts import Prompts
 
@@ -82,6 +84,8 @@ async def write_summaries(
 
     The model is not asked for a cluster whose text is ``carried`` over and not due.
     """
+    if sources.work is None and not sources.summaries:
+        return {}
     clusters = _list_clusters(step, counts)
     found = await anyio.to_thread.run_sync(_read_agent_summaries, clusters, sources, carried)
     if sources.work is None:
@@ -118,8 +122,10 @@ def _list_clusters(step: LayerStep, counts: PairCounts) -> list[Cluster]:
     inside = np.flatnonzero(near == far)
     members = _group_by_label(np.arange(len(step.labels)), step.labels, total)
     inner = _group_by_label(inside, near[inside], total)
+    entities, relations = list(step.lower.entities), step.lower.relations
+    read_rows(relations, inside.tolist())
     return [
-        ([step.lower.entities[row] for row in rows], [step.lower.relations[number] for number in numbers])
+        ([entities[row] for row in rows], select_rows(relations, numbers))
         for rows, numbers in zip(members, inner, strict=True)
     ]
 
@@ -192,29 +198,27 @@ def apply_summary(entity: Entity, written: WrittenSummary | None) -> Entity:
 
 
 def apply_summaries(
-    drafts: Sequence[Entity], written: Mapping[int, WrittenSummary], taken: set[str]
-) -> list[Entity]:
-    """Return a layer with the ``written`` texts and unique names. ``taken`` (name keys) gains the names.
+    drafts: Sequence[Entity], written: Mapping[int, WrittenSummary], taken: NameKeys
+) -> Sequence[Entity]:
+    """Return a layer with the ``written`` texts and unique names. ``taken`` has the names of the other ``drafts`` and gains these.
 
-    The names of ``drafts`` are unique already and stay. Of clusters with equal written names the first keeps its name; the
+    Of clusters with equal written names the first keeps its name; the
     others add their heuristic name in brackets.
     """
-    taken |= {name_key(entity.name) for number, entity in enumerate(drafts) if number not in written}
-    found = []
-    for number, entity in enumerate(drafts):
-        new = apply_summary(entity, written.get(number))
-        if number in written:
-            new = replace(new, name=_free_name(new.name, entity.name, taken))
-            taken.add(name_key(new.name))
-        found.append(new)
-    return found
+    found = {}
+    for number in sorted(written):
+        entity = drafts[number]
+        new = apply_summary(entity, written[number])
+        found[number] = replace(new, name=_free_name(new.name, entity.name, taken))
+        taken.add(name_key(found[number].name))
+    return replace_rows(drafts, found)
 
 
 def _qualify_name(name: str, term: str) -> str:
     return f"{name} ({term})"
 
 
-def _free_name(name: str, term: str, taken: set[str]) -> str:
+def _free_name(name: str, term: str, taken: NameKeys) -> str:
     longer = _qualify_name(name, term)
     for candidate in (name, longer, term):
         if name_key(candidate) not in taken:
@@ -274,7 +278,8 @@ async def write_sentences(
     step: LayerStep,
     counts: PairCounts,
     tau: int,
-    upper: Sequence[tuple[Entity, WrittenSummary | None]],
+    drafts: Sequence[Entity],
+    written: Mapping[int, WrittenSummary],
     published: Graph,
     sources: TextSources,
     progress: ProgressReport,
@@ -282,12 +287,13 @@ async def write_sentences(
 ) -> dict[int, WrittenSentence]:
     """Return the sentences of agents and of the model on pairs of clusters with λ > ``tau``, by the number of the pair.
 
-    ``upper`` are the drafts of the clusters and what was written of them; ``published`` has the clusters as they are
+    ``drafts`` are the clusters before anything was ``written`` of them; ``published`` has the clusters as they are
     published, and the relations of the pairs. The model is not asked for a sentence that is ``carried`` over and not due.
     """
     if sources.work is None and not sources.sentences:
         return {}
-    layer = f"layer {upper[0][0].layer}"
+    layer = f"layer {drafts[0].layer}"
+    upper = [(entity, written.get(cluster)) for cluster, entity in enumerate(drafts)]
     ends = _PairEnds(step, counts, upper)
     pairs = _pairs_above(counts, tau)
     by_agents = _read_agent_sentences(pairs, published, sources, carried)
@@ -319,7 +325,7 @@ def _read_agent_sentences(
     """Return what agents submitted since the previous build: for a relation as it is now, or as it was published then."""
     found: dict[int, str] = {}
     for pair in pairs if sources.sentences else ():
-        now, then = published.relations[pair].id, carried.origins.get(pair, "")
+        now, then = published.relations[pair].id, carried.find_origin(pair)
         sentence = sources.sentences.get(now) or sources.sentences.get(then)
         old = carried.kept.get(pair)
         # What the previous build used already is carried over with what has changed beneath it since.
@@ -340,13 +346,13 @@ def apply_sentences(
     relations: Sequence[Relation],
     sentences: Mapping[int, WrittenSentence],
     carried: CarriedSentences = NO_SENTENCES,
-) -> tuple[Relation, ...]:
+) -> Sequence[Relation]:
     """Return ``relations`` with the ``sentences`` by their numbers in place of the heuristic texts, else with those
     ``carried`` over."""
-    found = list(relations)
+    found = {}
     for number, old in carried.kept.items():
         found[number] = replace(
-            found[number],
+            relations[number],
             description=old.description,
             method=old.method,
             evidence=old.evidence,
@@ -356,7 +362,7 @@ def apply_sentences(
         old = relations[number]
         evidence = tuple(Evidence(0, len(sentence.text), id_) for id_ in sentence.chunk_ids)
         found[number] = replace(old, description=sentence.text, method=sentence.method, evidence=evidence)
-    return tuple(found)
+    return replace_rows(relations, found)
 
 
 # --- calls ---------------------------------------------------------------------------------

@@ -8,23 +8,26 @@ is left out. A heuristic text is carried over where nothing changed, as it would
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.restriction import cut_sentence, cut_summary
+from leanrag_engine.core.graphs.rows import LayerRows, RowMatches, find_same, match_rows, select_rows
 from leanrag_engine.core.model import Entity, Relation, Staleness
-from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
+from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, find_pairs
 
 from .comparing import text_of
 from .removal import HIDDEN, order_pair
 from .supporting import cite_again, find_unsaid_words
 
 Labels = NDArray[np.intp]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,14 @@ DEFAULT_CARRYING = CarryingOptions()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreviousBuild:
-    """The published hierarchy that a build starts from, and the ids of the chunks that exist now."""
+    """The published hierarchy that a build starts from, and the ids of the chunks that exist now.
+
+    ``whole``: all chunks that it was built from are among them.
+    """
 
     hierarchy: Hierarchy
     chunk_ids: Collection[str]
+    whole: bool = False
 
     def layer(self, number: int) -> Graph | None:
         """Return a layer; None above the root."""
@@ -61,89 +68,110 @@ class PreviousBuild:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lineage:
-    """For each entity of a layer the entity of the previous build that it continues (None for a new one), and whether
-    its text differs from that one's."""
+    """For each entity of a layer the place of the entity that it continues in the same layer of the previous build, −1 for a
+    new one, (n,), and whether its text differs from that one's, (n,)."""
 
-    origins: Sequence[Entity | None]
-    changed: Sequence[bool]
+    origins: Labels
+    changed: Flags
 
     @classmethod
     def of_base(cls, base: Graph, previous: PreviousBuild | None) -> Lineage:
         """Compare G0 with the previous one: an entity has changed if its text has, or a relation that it is an end of."""
         before = previous.hierarchy.layers[0] if previous else Graph((), ())
-        known = {each.id: each for each in before.entities}
-        origins = [known.get(each.id) for each in base.entities]
-        touched = _ends_of_changes(before.relations, base.relations)
-        return cls(
-            origins,
-            [
-                old is None or each.id in touched or text_of(old) != text_of(each)
-                for each, old in zip(base.entities, origins, strict=True)
-            ],
-        )
+        matches = match_rows(before.entities, base.entities)
+        changed = _find_changed_ends(before, base, matches)
+        for row, (then, now) in matches.differing.items():
+            changed[row] |= then is None or text_of(then) != text_of(now)
+        return cls(matches.origins, changed)
 
     @classmethod
-    def of_clusters(cls, entities: Sequence[Entity], origins: Sequence[Entity | None]) -> Lineage:
+    def of_clusters(cls, entities: Sequence[Entity], origins: Origins) -> Lineage:
         """Compare the clusters of a layer with those that they continue."""
-        return cls(
-            origins,
-            [
-                old is None or text_of(old) != text_of(each)
-                for each, old in zip(entities, origins, strict=True)
-            ],
-        )
+        same = find_same(origins.rows, entities)
+        changed = np.full(len(entities), fill_value=True)
+        changed[(same >= 0) & (same == origins.places)] = False
+        for row in np.flatnonzero(changed).tolist():
+            old = origins.find(row)
+            changed[row] = old is None or text_of(old) != text_of(entities[row])
+        return cls(origins.places, changed)
 
 
-def _ends_of_changes(before: Iterable[Relation], after: Iterable[Relation]) -> set[str]:
-    """Return the ends of base relations that are new, gone or worded differently."""
-    gone = {each.id: each for each in before}
-    touched: set[str] = set()
-    for each in after:
-        old = gone.pop(each.id, None)
-        if old is not each and (old is None or old.description != each.description):
-            touched |= {each.source_id, each.target_id}
-    return touched | {end for each in gone.values() for end in (each.source_id, each.target_id)}
+def _find_changed_ends(before: Graph, after: Graph, entities: RowMatches[Entity]) -> Flags:
+    """Return which entities, (n,), are ends of base relations that are new, gone or worded differently."""
+    relations = match_rows(before.relations, after.relations)
+    reworded = [
+        row
+        for row, (then, now) in relations.differing.items()
+        if then is None or then.description != now.description
+    ]
+    touched = np.zeros(len(after.entities), dtype=bool)
+    if reworded:
+        touched[after.ends[reworded]] = True
+    if len(relations.gone):
+        gone = np.zeros(len(before.entities) + 1, dtype=bool)
+        gone[before.ends[relations.gone]] = True
+        touched |= gone[entities.origins]
+    return touched
 
 
 # --- which cluster continues which ----------------------------------------------------------
 
 
-def find_continued(
-    ancestors: Labels, base: Sequence[Entity], layer: int, previous: PreviousBuild
-) -> list[Entity | None]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Origins:
+    """The clusters of the previous build, ``rows``, that the clusters of a layer continue: for each its place there, −1 for a new
+    one."""
+
+    rows: Sequence[Entity]
+    places: Labels
+
+    def find(self, number: int) -> Entity | None:
+        """Return the previous cluster that a cluster continues."""
+        place = int(self.places[number])
+        return self.rows[place] if place >= 0 else None
+
+    @classmethod
+    def of_nothing(cls, count: int) -> Origins:
+        """Return the origins of new clusters."""
+        return cls((), np.full(count, -1, dtype=np.intp))
+
+
+def find_continued(ancestors: Labels, base: Graph, layer: int, previous: PreviousBuild) -> Origins:
     """Return for each cluster of a rebuilt layer the previous cluster of that layer that it continues.
 
-    ``ancestors`` (n,) are the clusters above the ``base`` entities. Two clusters match if they share more base entities
+    ``ancestors`` (n,) are the clusters above the entities of ``base``. Two clusters match if they share more base entities
     than either shares with any other, and at least ``CarryingOptions.overlap`` of all that either has. The root continues the root.
     """
     count = int(ancestors.max()) + 1
     above = previous.layer(layer)
     if count == 1:
-        return [previous.hierarchy.root]
+        return Origins(previous.hierarchy.layers[-1].entities, np.zeros(1, dtype=np.intp))
+    found = Origins.of_nothing(count)
     if above is None:
-        return [None] * count
-    homes = _previous_ancestors(previous.hierarchy, layer)
-    olds = [homes.get(each.id, "") for each in base]
-    shared = Counter((int(new), old) for new, old in zip(ancestors.tolist(), olds, strict=True) if old)
-    now, before = np.bincount(ancestors, minlength=count), Counter(homes.values())
-    known = {each.id: each for each in above.entities}
-    found: list[Entity | None] = [None] * count
-    taken: set[str] = set()
-    for (new, old), both in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
-        if found[new] is not None or old in taken:
+        return found
+    homes = _lift_places(previous.hierarchy, layer)
+    olds = np.append(homes, -1)[previous.hierarchy.layers[0].find_places(base.nodes.ids)]
+    shared = Counter(
+        (new, old) for new, old in zip(ancestors.tolist(), olds.tolist(), strict=True) if old >= 0
+    )
+    ids = above.nodes.ids.tolist()
+    now, before = np.bincount(ancestors, minlength=count), np.bincount(homes, minlength=len(ids))
+    places = found.places
+    taken: set[int] = set()
+    for (new, old), both in sorted(shared.items(), key=lambda item: (-item[1], item[0][0], ids[item[0][1]])):
+        if places[new] >= 0 or old in taken:
             continue
-        if both >= DEFAULT_CARRYING.overlap * (int(now[new]) + before[old] - both):
-            found[new] = known[old]
+        if both >= DEFAULT_CARRYING.overlap * (int(now[new]) + int(before[old]) - both):
+            places[new] = old
             taken.add(old)
-    return found
+    return Origins(above.entities, places)
 
 
-def _previous_ancestors(hierarchy: Hierarchy, layer: int) -> dict[str, str]:
-    """Return the ancestor in ``layer`` of each base entity, by id."""
-    lifted = {each.id: each.id for each in hierarchy.layers[0].entities}
-    for lower in hierarchy.layers[:layer]:
-        parents = {each.id: each.parent_id or "" for each in lower.entities}
-        lifted = {base: parents[ancestor] for base, ancestor in lifted.items()}
+def _lift_places(hierarchy: Hierarchy, layer: int) -> Labels:
+    """Return the place in ``layer`` of the ancestor of each base entity."""
+    lifted = np.arange(len(hierarchy.layers[0].entities))
+    for lower, upper in pairwise(hierarchy.layers[: layer + 1]):
+        lifted = upper.find_places(lower.nodes.parents)[lifted]
     return lifted
 
 
@@ -155,37 +183,52 @@ class CarriedSummaries:
     """The summaries of a layer that are carried over, by cluster.
 
     ``origins`` are the previous clusters that the clusters continue, ``changes`` what changed beneath them since the
-    previous build. ``due``: clusters whose carried text should be written again.
+    previous build. ``kept`` have another row than then, ``unchanged`` are the places of the others' rows among the
+    origins, −1 for those that have none. ``due``: clusters whose carried text should be written again.
     """
 
-    origins: Sequence[Entity | None] = ()
+    origins: Origins = field(default_factory=lambda: Origins.of_nothing(0))
     changes: Mapping[int, Staleness] = field(default_factory=dict)
     kept: Mapping[int, Entity] = field(default_factory=dict)
+    unchanged: Labels = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     due: frozenset[int] = frozenset()
+
+    @property
+    def has_text(self) -> Flags:
+        """Which clusters have a text that is carried over."""
+        found = self.unchanged >= 0
+        found[[*self.kept]] = True
+        return np.asarray(found)
 
     def origin(self, number: int) -> Entity | None:
         """Return the previous cluster that a cluster continues."""
-        return self.origins[number] if number < len(self.origins) else None
+        return self.origins.find(number) if number < len(self.origins.places) else None
+
+    def find(self, number: int) -> Entity | None:
+        """Return the cluster that is carried over to a cluster."""
+        if number < len(self.unchanged) and self.unchanged[number] >= 0:
+            return self.origins.find(number)
+        return self.kept.get(number)
 
     def lacks_text(self, number: int) -> bool:
         """Return whether a cluster has no written text, or one that should be written again."""
-        return number in self.due or number not in self.kept or not self.kept[number].method.written
+        carried = self.find(number)
+        return number in self.due or carried is None or not carried.method.written
 
 
 def carry_summaries(
-    step: LayerStep, lineage: Lineage, origins: Sequence[Entity | None], previous: PreviousBuild
+    step: LayerStep, lineage: Lineage, origins: Origins, previous: PreviousBuild
 ) -> CarriedSummaries:
     """Return what is carried over to the clusters of ``step``, whose lower layer has the ``lineage``."""
-    members = _members_by_cluster(step.labels)
-    present = _ids_before(range(len(step.labels)), lineage)
-    before = _previous_members(previous, step.lower.entities[0].layer)
+    counts = _count_members(step, lineage, origins, previous)
+    same = _find_unchanged_rows(step, lineage, origins, counts, previous)
     changes: dict[int, Staleness] = {}
     kept: dict[int, Entity] = {}
     due: set[int] = set()
-    for number, origin in enumerate(origins):
-        if origin is None:
-            continue
-        changes[number] = _compare_members(members[number], lineage, before.get(origin.id, frozenset()))
+    examined = np.flatnonzero((origins.places >= 0) & ~same)
+    olds = select_rows(origins.rows, origins.places[examined].tolist())
+    for number, origin in zip(examined.tolist(), olds, strict=True):
+        changes[number] = counts.compare(number)
         if not origin.method.written:
             # A deletion leaves a note in place of a heuristic summary, which is made anew here.
             hidden = origin.description.startswith(HIDDEN)
@@ -197,40 +240,77 @@ def carry_summaries(
             continue
         kept[number] = replace(carried, stale=changes[number].since(origin.stale))
         stale = kept[number].stale
-        moved = len((before.get(origin.id, frozenset()) & present) - _ids_before(members[number], lineage))
-        if stale and stale.gained + moved >= DEFAULT_CARRYING.due * len(members[number]):
+        gained = stale.gained + int(counts.moved[number]) if stale else 0
+        if stale and gained >= DEFAULT_CARRYING.due * int(counts.sizes[number]):
             due.add(number)
-    return CarriedSummaries(origins, changes, kept, frozenset(due))
+    return CarriedSummaries(origins, changes, kept, np.where(same, origins.places, -1), frozenset(due))
 
 
-def _members_by_cluster(labels: Labels) -> dict[int, list[int]]:
-    members: dict[int, list[int]] = defaultdict(list)
-    for row, label in enumerate(labels.tolist()):
-        members[label].append(row)
-    return members
+@dataclass(frozen=True, slots=True, eq=False)
+class _MemberCounts:
+    """Of each cluster, (clusters,): how many members it has, how many of them its origin had, how many of these are ``changed``,
+    how many the origin had, and how many of those are in another cluster now."""
+
+    sizes: Labels
+    stayed: Labels
+    changed: Labels
+    before: Labels
+    moved: Labels
+
+    @property
+    def intact(self) -> Flags:
+        """Which clusters have the unchanged members of their origins."""
+        return np.asarray((self.sizes == self.stayed) & (self.before == self.stayed) & (self.changed == 0))
+
+    def compare(self, number: int) -> Staleness:
+        stayed = int(self.stayed[number])
+        return Staleness(
+            int(self.sizes[number]) - stayed, int(self.before[number]) - stayed, int(self.changed[number])
+        )
 
 
-def _previous_members(previous: PreviousBuild, layer: int) -> dict[str, frozenset[str]]:
-    """Return the ids of the members of each cluster above ``layer``."""
-    members: dict[str, set[str]] = defaultdict(set)
-    for each in (previous.layer(layer) or Graph((), ())).entities:
-        if each.parent_id is not None:
-            members[each.parent_id].add(each.id)
-    return {id_: frozenset(ids) for id_, ids in members.items()}
+def _count_members(
+    step: LayerStep, lineage: Lineage, origins: Origins, previous: PreviousBuild
+) -> _MemberCounts:
+    lower = previous.layer(step.lower.entities[0].layer) or Graph((), ())
+    above = Graph(origins.rows, ())
+    homes = np.append(above.find_places(lower.nodes.parents), -1)
+    count, total = len(origins.places), len(above.entities)
+    now = homes[lineage.origins]
+    stays = (now >= 0) & (now == origins.places[step.labels])
+    stayed = np.bincount(step.labels[stays], minlength=count)
+    before = np.append(np.bincount(homes[homes >= 0], minlength=total), 0)[origins.places]
+    present = np.append(np.bincount(now[now >= 0], minlength=total), 0)[origins.places]
+    return _MemberCounts(
+        np.bincount(step.labels, minlength=count),
+        stayed,
+        np.bincount(step.labels[stays & lineage.changed], minlength=count),
+        before,
+        present - stayed,
+    )
 
 
-def _compare_members(rows: Sequence[int], lineage: Lineage, before: frozenset[str]) -> Staleness:
-    stayed = {
-        origin.id: lineage.changed[row]
-        for row in rows
-        if (origin := lineage.origins[row]) is not None and origin.id in before
-    }
-    return Staleness(len(rows) - len(stayed), len(before) - len(stayed), sum(stayed.values()))
-
-
-def _ids_before(rows: Iterable[int], lineage: Lineage) -> set[str]:
-    """Return the ids that entities had in the previous build."""
-    return {origin.id for row in rows if (origin := lineage.origins[row]) is not None}
+def _find_unchanged_rows(
+    step: LayerStep, lineage: Lineage, origins: Origins, counts: _MemberCounts, previous: PreviousBuild
+) -> Flags:
+    """Return which clusters have the very row of their origin, as far as that is known without reading it."""
+    count = len(origins.places)
+    if not (previous.whole and isinstance(origins.rows, LayerRows)) or count == 1:
+        return np.zeros(count, dtype=bool)
+    lower = previous.layer(step.lower.entities[0].layer)
+    assert lower is not None  # an origin has members
+    old = np.append(lower.nodes.ids, b"")[lineage.origins]
+    renamed = np.bincount(step.labels, weights=old != step.lower.nodes.ids, minlength=count)
+    above = Graph(origins.rows, ()).nodes
+    beneath = np.bincount(step.base_labels, minlength=count)
+    places = origins.places
+    return np.asarray(
+        (places >= 0)
+        & counts.intact
+        & (renamed == 0)
+        & (above.mentions[places] == beneath)
+        & ~above.stale[places]
+    )
 
 
 def _is_supported(summary: Entity, chunk_ids: Collection[str]) -> bool:
@@ -244,11 +324,17 @@ def _is_supported(summary: Entity, chunk_ids: Collection[str]) -> bool:
 @dataclass(frozen=True, slots=True, eq=False)
 class CarriedSentences:
     """The written sentences of a layer's relations that are carried over, by the number of their pair, and those ``due``
-    to be written again. ``origins`` are the ids of the previous build's relations."""
+    to be written again. ``continued`` are the places of the previous build's relations in its layer ``above``, −1 for none."""
 
     kept: Mapping[int, Relation] = field(default_factory=dict)
     due: frozenset[int] = frozenset()
-    origins: Mapping[int, str] = field(default_factory=dict)
+    continued: Labels = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    above: Graph = field(default_factory=lambda: Graph((), ()))
+
+    def find_origin(self, pair: int) -> str:
+        """Return the id of the relation of the previous build that a pair's continues, "" if there is none."""
+        place = int(self.continued[pair]) if pair < len(self.continued) else -1
+        return str(self.above.edges.ids[place], "utf-8") if place >= 0 else ""
 
     def lacks_sentence(self, pair: int) -> bool:
         """Return whether a pair has no written sentence, or one that should be written again."""
@@ -256,10 +342,7 @@ class CarriedSentences:
 
 
 def carry_sentences(
-    step: LayerStep,
-    counts: PairCounts,
-    origins: Sequence[Entity | None],
-    previous: PreviousBuild,
+    step: LayerStep, counts: PairCounts, origins: Origins, previous: PreviousBuild
 ) -> CarriedSentences:
     """Return the written sentences of the previous build for the pairs whose clusters continue its clusters, and for those
     that hold most of what a sentence rests on where a cluster was divided.
@@ -267,24 +350,19 @@ def carry_sentences(
     A sentence whose cited chunks are gone stays where what lies beneath still says its words, and cites that.
     """
     layer = step.lower.entities[0].layer + 1
-    above = previous.layer(layer)
-    before = {order_pair(each.source_id, each.target_id): each for each in (above.relations if above else ())}
-    divided = _find_divided(step, counts, origins, layer, previous, before)
+    above = previous.layer(layer) or Graph((), ())
+    ends = origins.places[np.stack((counts.pairs.first, counts.pairs.second), axis=1)]
+    continued = find_pairs(ends, above.ends)
+    written = np.append(above.edges.written, False)[continued]
+    numbers = np.flatnonzero(written).tolist()
+    olds = dict(zip(numbers, select_rows(above.relations, continued[numbers].tolist()), strict=True))
+    divided = _find_divided(step, counts, origins, layer, previous)
+    olds |= {number: old for number, old in divided.items() if continued[number] < 0}
     texts = _TextsBeneath(step, counts, previous)
     kept: dict[int, Relation] = {}
     due: set[int] = set()
-    found: dict[int, str] = {}
-    pairs = zip(
-        counts.pairs.first.tolist(), counts.pairs.second.tolist(), counts.supports.tolist(), strict=True
-    )
-    for number, (first, second, support) in enumerate(pairs):
-        near, far = origins[first], origins[second]
-        old = before.get(order_pair(near.id, far.id)) if near is not None and far is not None else None
-        if old is not None:
-            found[number] = old.id
-        old = old or divided.get(number)
-        if old is None or not old.method.written:
-            continue
+    for number, old in sorted(olds.items()):
+        support = int(counts.supports[number])
         carried = cut_sentence(old, previous.chunk_ids) or texts.cite_again(number, old)
         if carried is None:
             continue
@@ -293,35 +371,31 @@ def carry_sentences(
         kept[number] = replace(carried, stale=stale)
         if stale and stale.gained >= DEFAULT_CARRYING.due * support:
             due.add(number)
-    return CarriedSentences(kept, frozenset(due), found)
+    return CarriedSentences(kept, frozenset(due), continued, above)
 
 
 def _find_divided(
-    step: LayerStep,
-    counts: PairCounts,
-    origins: Sequence[Entity | None],
-    layer: int,
-    previous: PreviousBuild,
-    before: Mapping[tuple[str, str], Relation],
+    step: LayerStep, counts: PairCounts, origins: Origins, layer: int, previous: PreviousBuild
 ) -> dict[int, Relation]:
     """Return for pairs with a new cluster the written relation of the previous build, if there is one, more than half of
     whose base relations they have."""
-    new = np.array([each is None for each in origins], dtype=bool)
+    above = previous.layer(layer)
+    new = origins.places < 0
     numbers = np.flatnonzero(new[counts.pairs.first] | new[counts.pairs.second]).tolist()
-    if not numbers or not any(each.method.written for each in before.values()):
+    if above is None or not numbers or not above.edges.written.any():
         return {}
-    lifted = _previous_ancestors(previous.hierarchy, layer)
-    known = {each.id: each for each in previous.hierarchy.layers[0].relations}
+    base = previous.hierarchy.layers[0]
+    before = match_rows(base.relations, step.base.relations).origins
+    places = find_pairs(_lift_places(previous.hierarchy, layer)[base.ends], above.ends)
     found: dict[int, Relation] = {}
     for number in numbers:
-        shared: Counter[tuple[str, str]] = Counter()
-        for place in counts.beneath.relations_of(number):
-            old = known.get(step.base.relations[place].id)
-            if old is not None:
-                shared[order_pair(lifted[old.source_id], lifted[old.target_id])] += 1
-        for pair, most in shared.most_common(1):
-            relation = before.get(pair)
-            if relation is not None and relation.method.written and 2 * most > relation.support:
+        old = before[counts.beneath.relations_of(number)]
+        shared = Counter(places[old[old >= 0]].tolist())
+        for place, most in shared.most_common(1):
+            if place < 0 or not above.edges.written[place]:
+                continue
+            relation = above.relations[place]
+            if 2 * most > relation.support:
                 found[number] = relation
     return found
 
@@ -339,8 +413,8 @@ class _TextsBeneath:
         did."""
         lower = self._step.lower
         ends = [int(self._counts.pairs.first[pair]), int(self._counts.pairs.second[pair])]
-        members = [lower.entities[row] for row in np.flatnonzero(np.isin(self._step.labels, ends)).tolist()]
-        relations = [lower.relations[number] for number in self._counts.pairs.relations_of(pair)]
+        members = select_rows(lower.entities, np.flatnonzero(np.isin(self._step.labels, ends)).tolist())
+        relations = select_rows(lower.relations, self._counts.pairs.relations_of(pair))
         before = self._before[0][old.source_id] + self._before[0][old.target_id]
         stated = self._before[1][order_pair(old.source_id, old.target_id)]
         if find_unsaid_words(old.description, (*before, *stated), (*members, *relations)):

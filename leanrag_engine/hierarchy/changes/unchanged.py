@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.columns import digest_text
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import Entity, Relation
+from leanrag_engine.core.graphs.rows import match_rows
+from leanrag_engine.hierarchy.relations import UnchangedRelations
 
 from .removal import HIDDEN
 
@@ -21,27 +21,30 @@ def find_touched(layer: Graph, before: Graph | None, beneath: Flags) -> Flags:
     These are entities that are new, have another name or something touched ``beneath`` them, and both ends of relations
     that are new, gone or different in anything.
     """
-    names = {each.id: each.name for each in before.entities} if before else {}
-    relations = {each.id: each for each in before.relations} if before else {}
-    ends: set[str] = set()
-    for each in layer.relations:
-        old = relations.pop(each.id, None)
-        if old is not each and old != each:
-            ends |= {each.source_id, each.target_id}
-    for gone in relations.values():
-        ends |= {gone.source_id, gone.target_id}
-    differing = [each.id in ends or names.get(each.id) != each.name for each in layer.entities]
-    return np.asarray(beneath | np.array(differing, dtype=bool))
+    if before is None:
+        return np.ones(len(layer.entities), dtype=bool)
+    touched = beneath.copy()
+    entities = match_rows(before.entities, layer.entities)
+    for row, (then, now) in entities.differing.items():
+        touched[row] |= then is None or then.name != now.name
+    relations = match_rows(before.relations, layer.relations)
+    differing = [number for number, (then, now) in relations.differing.items() if then != now]
+    touched[layer.ends[differing]] = True
+    gone = np.zeros(len(before.entities) + 1, dtype=bool)
+    gone[before.ends[relations.gone]] = True
+    return np.asarray(touched | gone[entities.origins])
 
 
-def find_unchanged(clusters: Sequence[Entity], touched: Flags, before: Graph | None) -> dict[str, Relation]:
-    """Return the relations of the layer ``before`` between ``clusters`` that are not ``touched``, by id.
+def find_unchanged(clusters: Graph, touched: Flags, before: Graph | None) -> UnchangedRelations | None:
+    """Return the relations of the layer ``before`` between ``clusters`` that are not ``touched``.
 
     The id of a cluster is made from those of its members, so that an equal one has equal members.
     """
-    same = {each.id for each, differs in zip(clusters, touched.tolist(), strict=True) if not differs}
-    return {
-        each.id: each
-        for each in (before.relations if before else ())
-        if each.source_id in same and each.target_id in same and each.description != HIDDEN
-    }
+    if before is None:
+        return None
+    numbers = np.full(len(before.entities), -1, dtype=np.intp)
+    places = before.find_places(clusters.nodes.ids)
+    same = np.flatnonzero((places >= 0) & ~touched)
+    numbers[places[same]] = same
+    usable = before.edges.descriptions != digest_text(HIDDEN)
+    return UnchangedRelations(before, numbers[before.ends], usable)

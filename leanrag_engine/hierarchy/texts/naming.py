@@ -10,17 +10,19 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Collection as AnyCollection
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.columns import Digests, digest_text
 from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.rows import select_rows
 from leanrag_engine.core.model import Entity
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS, words
@@ -73,10 +75,38 @@ class ClusterPhrases:
     shares: Weights
 
 
+class NameKeys(Protocol):
+    """Keys of names."""
+
+    def __contains__(self, key: object, /) -> bool: ...
+
+    def add(self, key: str, /) -> None: ...
+
+
+class TakenNames:
+    """The keys of the names in use, by their digests."""
+
+    def __init__(self, digests: Iterable[int]) -> None:
+        self._digests = set(digests)
+
+    def __contains__(self, key: object, /) -> bool:
+        return digest_text(str(key)) in self._digests
+
+    def add(self, key: str, /) -> None:
+        self._digests.add(digest_text(key))
+
+    def add_all(self, digests: Digests) -> None:
+        """Add keys by their digests."""
+        self._digests.update(digests.tolist())
+
+    def copy(self) -> TakenNames:
+        return TakenNames(self._digests)
+
+
 class NameRegister:
     """The names in use, by key, and the names of the siblings so far, by their words."""
 
-    def __init__(self, taken: set[str], options: TextOptions = DEFAULT) -> None:
+    def __init__(self, taken: NameKeys, options: TextOptions = DEFAULT) -> None:
         self._taken = taken
         self._alike = options.alike
         self._siblings: dict[str, list[frozenset[str]]] = defaultdict(list)
@@ -109,40 +139,36 @@ def find_phrases(
     options: TextOptions = DEFAULT,
     scales: Weights | None = None,
     *,
-    same_text: int = 80,
     note: Callable[[int], None] = lambda _: None,
 ) -> PhraseTable:
     """Return the phrases of up to four words in the names of G0 and where they occur in names and descriptions.
 
-    An entity's occurrences weigh more, the more often it is mentioned and the more relations it has. Descriptions of
-    equal first ``same_text`` characters begin with the same sentence. ``scales`` (n,) are the numbers of entities that each
+    An entity's occurrences weigh more, the more often it is mentioned and the more relations it has. Descriptions with equal
+    openings begin with the same sentence. ``scales`` (n,) are the numbers of entities that each
     stands for; one of scale 0 is not read. ``note`` is called with the number of entities read so far.
     """
-    scale_of = [1.0] * len(graph.entities) if scales is None else scales.tolist()
-    read = [entity for entity, scale in zip(graph.entities, scale_of, strict=True) if scale]
-    names = [
-        _tokens(entity.name) if scale else [] for entity, scale in zip(graph.entities, scale_of, strict=True)
-    ]
-    spelled, worths = _spellings(
-        read, [name for name, scale in zip(names, scale_of, strict=True) if scale], options
-    )
+    if scales is None:
+        scales = np.ones(len(graph.entities))
+    numbers = np.flatnonzero(scales)
+    entities = select_rows(graph.entities, numbers.tolist())
+    names = [_tokens(entity.name) for entity in entities]
+    spelled, worths = _spellings(entities, names, options)
     keys = tuple(sorted(spelled))
     column = {key: number for number, key in enumerate(keys)}
     openings = _find_openings(keys)
-    alike = Counter(entity.description[:same_text] for entity in graph.entities)
+    _, group, sizes = np.unique(graph.nodes.openings, return_inverse=True, return_counts=True)
+    alike = sizes[group[numbers]].tolist()
     rows, columns, weights, witnesses = array("q"), array("q"), array("d"), array("d")
     named, whole = array("d"), array("b")
-    degrees = np.bincount(graph.ends.ravel(), minlength=len(graph.entities)).tolist()
-    named_entities = zip(graph.entities, names, degrees, scale_of, strict=True)
-    for row, (entity, name, degree, scale) in enumerate(named_entities):
-        if row % 1000 == 0:
+    degrees = np.bincount(graph.ends.ravel(), minlength=len(graph.entities))[numbers].tolist()
+    chosen = zip(numbers.tolist(), entities, names, degrees, scales[numbers].tolist(), alike, strict=True)
+    for done, (row, entity, name, degree, scale, same) in enumerate(chosen):
+        if done % 1000 == 0:
             note(row)
-        if not scale:
-            continue
         importance = _importance(entity, degree, options)
         in_name = {key for key, _ in _runs(name[:PHRASE_WORDS], openings)}
         in_description = {key for key, _ in _runs(_tokens(entity.description)[:PHRASE_WORDS], openings)}
-        share = 1.0 / alike[entity.description[:same_text]]
+        share = 1.0 / same
         entire = " ".join(token.key for token in name)
         for key in sorted((in_name | in_description) & spelled.keys()):
             rows.append(row)

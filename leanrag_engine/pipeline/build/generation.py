@@ -272,7 +272,8 @@ async def draft(
     )
     plan = plan_of(stores.settings)
     before = collection.generation
-    previous = find_previous(fitted.previous, fitted.chunks)
+    adjacency = await stores.adjacencies.of(before) if before and fitted.previous else None
+    previous = find_previous(fitted.previous, fitted.chunks, adjacency)
     choice = choose_mode(mode, base.graph, previous, before, plan, fitted.embedder.identity)
     if given is not None and previous is None:
         previous = find_previous(given(base.graph), fitted.chunks)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.graphs.columns import decode_ids
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.jobs import AskedMode
 from leanrag_engine.core.model import BuildHistory, Chunk, Collection, Generation
@@ -15,6 +16,7 @@ from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyO
 from leanrag_engine.hierarchy.changes.carrying import PreviousBuild
 from leanrag_engine.hierarchy.clustering.balancing import cap_for
 from leanrag_engine.pipeline.index import Stores, texts_of_windows
+from leanrag_engine.retrieval.graph.adjacency import Adjacency
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +84,18 @@ async def keep_embedder(
     return KeptEmbedder(await embedders.restore(before.embedder, state), state, unknown)
 
 
-def find_previous(hierarchy: Hierarchy | None, chunks: Sequence[Chunk]) -> PreviousBuild | None:
-    """Return what this build continues: the published layers and the chunks that exist now; None if there is nothing."""
+def find_previous(
+    hierarchy: Hierarchy | None, chunks: Sequence[Chunk], before: Adjacency | None = None
+) -> PreviousBuild | None:
+    """Return what this build continues: the published layers and the chunks that exist now; None if there is nothing.
+
+    ``before`` is the adjacency of the published layers, which knows the chunks of their build.
+    """
     if hierarchy is None or not hierarchy.layers[0].entities:
         return None
-    return PreviousBuild(hierarchy, frozenset(chunk.id for chunk in chunks))
+    ids = frozenset(chunk.id for chunk in chunks)
+    whole = before is not None and ids.issuperset(decode_ids(before.chunk_ids))
+    return PreviousBuild(hierarchy, ids, whole)
 
 
 def choose_mode(

@@ -354,7 +354,7 @@ def summary_named(name: str) -> WrittenSummary:
 def test_equal_written_names_get_heuristic_names_in_brackets() -> None:
     heuristic = clusters("mill and tower", "oven and pulley", "river and bridge", "The sea")
     given = {0: summary_named("Works"), 1: summary_named("works"), 2: summary_named("Seas")}
-    taken = {"harbour"}
+    taken = {"harbour", "sea"}
     names = [each.name for each in apply_summaries(heuristic, given, taken)]
     assert names == ["Works", "works (oven and pulley)", "Seas (river and bridge)", "The sea"]
     assert taken == {"harbour", *map(name_key, names)}

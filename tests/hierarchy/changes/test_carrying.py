@@ -18,6 +18,7 @@ from leanrag_engine.core.model import (
 from leanrag_engine.hierarchy.changes.carrying import (
     CarriedSentences,
     Lineage,
+    Origins,
     PreviousBuild,
     carry_sentences,
     carry_summaries,
@@ -59,7 +60,9 @@ def test_a_summary_is_written_again_for_what_came_changed_or_moved_away_but_not_
     lower = Graph(tuple(MEMBERS), ())
     labels = np.array([0] * (8 - moved) + [1] * moved, dtype=np.intp)
     step = LayerStep(lower, labels, lower, labels)
-    found = carry_summaries(step, Lineage(MEMBERS, [False] * 8), [cluster, None], previous)
+    found = carry_summaries(
+        step, Lineage(np.arange(8), np.zeros(8, dtype=bool)), Origins((cluster,), np.array([0, -1])), previous
+    )
     assert found.kept[0].description == cluster.description
     assert (0 in found.due) is due
 
@@ -70,7 +73,10 @@ def test_what_a_deletion_cut_from_members_alone_has_no_summary_written_again() -
     lower = Graph(tuple(MEMBERS), ())
     labels = np.zeros(8, dtype=np.intp)
     found = carry_summaries(
-        LayerStep(lower, labels, lower, labels), Lineage(MEMBERS, [False] * 8), [cluster], previous
+        LayerStep(lower, labels, lower, labels),
+        Lineage(np.arange(8), np.zeros(8, dtype=bool)),
+        Origins((cluster,), np.array([0])),
+        previous,
     )
     assert found.kept[0].stale == Staleness(cut=8)
     assert not found.due
@@ -115,10 +121,8 @@ def carry(
     lower = Graph(tuple(names), now)
     places = np.array(labels, dtype=np.intp)
     step = LayerStep(lower, places, lower, places)
-    known = {each.id: each for each in clusters}
-    return carry_sentences(
-        step, count_pairs(step), [known[id_] if id_ else None for id_ in origins], previous
-    )
+    continued = np.array([int(id_[1:]) if id_ else -1 for id_ in origins], dtype=np.intp)
+    return carry_sentences(step, count_pairs(step), Origins(tuple(clusters), continued), previous)
 
 
 @pytest.mark.parametrize(
