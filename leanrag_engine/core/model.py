@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import chain, product
+from itertools import product
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
@@ -273,6 +273,16 @@ class Chunk:
 
 def _label_text(title: str, heading: str, text: str) -> str:
     return "\n".join(filter(None, (title, heading if heading != title else "", text)))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkHead:
+    """A chunk without its text: a small update reads all of these. ``title`` is that of its document."""
+
+    id: str
+    document_id: str
+    number: int
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -749,16 +759,14 @@ class VectorSpaces:
     """Distinct descriptions of base relations; "" if the build wrote none."""
 
     @classmethod
-    def of_build(
-        cls, collection: Collection, embedder: str, texts: Mapping[str, Sequence[tuple[str, str]]]
-    ) -> VectorSpaces:
-        """Name new spaces of a build by its embedder, by what is embedded (ids and texts by kind) and by the build before.
+    def of_build(cls, collection: Collection, embedder: str, contents: Mapping[str, str]) -> VectorSpaces:
+        """Name new spaces of a build by its embedder, by a key of what is embedded of each kind and by the build before.
 
         The same build again, after it was cancelled, finds its own; no other build does, even of
         the same texts: later builds may have changed it in place.
         """
         before = str(collection.generation.number) if collection.generation else ""
-        keys = {kind: content_id("", before, *chain.from_iterable(each)) for kind, each in texts.items()}
+        keys = {kind: content_id("", before, each) for kind, each in contents.items()}
         prefix = f"c{collection.number}"
         return cls(**{kind: f"{prefix}-{kind}-{embedder}-{key}" for kind, key in keys.items()})
 

@@ -25,6 +25,7 @@ from .jobs import Job, JobState, JobStatus
 from .model import (
     BuildRecord,
     Chunk,
+    ChunkHead,
     Collection,
     Correction,
     Document,
@@ -394,6 +395,14 @@ class DocumentStore(Protocol):
 
     async def all_chunks(self, collection: str) -> list[Chunk]:
         """Return all chunks in reading order: by document number, then place in the document."""
+        ...
+
+    async def chunk_heads(self, collection: str) -> list[ChunkHead]:
+        """Return all chunks without their texts, in reading order."""
+        ...
+
+    def read_chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
+        """Do as ``chunks`` on this thread, which waits."""
         ...
 
     async def documents_containing(self, collection: str, letters: str) -> list[int]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.rows import compose_rows, replace_rows, select_rows
+from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Entity, HierarchyHealth, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.vectors import unit_rows
@@ -156,7 +157,7 @@ async def build(
     context = _BuildContext(
         graph, options, taken, embedder, sources or TextSources(), progress, previous, mode
     )
-    vectors = await _embed(graph.entities, embedder, progress)
+    vectors = await _embed(graph, embedder, progress)
     lineage = await in_thread(Lineage.of_base, graph, previous)
     nothing = np.zeros(len(graph.entities), dtype=bool)
     stack = _LayerStack([graph], [vectors], np.arange(len(graph.entities)), lineage, nothing)
@@ -227,7 +228,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     stack.resolutions.append(clusters.resolution)
     if context.previous is not None:
         stack.lineage = await in_thread(Lineage.of_clusters, upper.entities, summaries.origins)
-    stack.vectors.append(await _embed(upper.entities, context.embedder, context.progress))
+    stack.vectors.append(await _embed(stack.graphs[-1], context.embedder, context.progress))
 
 
 def _cluster_layer(
@@ -274,19 +275,21 @@ def _one_cluster(points: Vectors) -> Clusters:
     return measure_memberships(reduce_dimensions(points), np.zeros(len(points), dtype=np.intp))
 
 
-async def _embed(entities: Sequence[Entity], embedder: Embedder, progress: ProgressReport) -> Vectors:
-    """Return the (n, d) vectors of ``entities``. Raises :class:`InvalidInput` that names the first text without a
+async def _embed(graph: Graph, embedder: Embedder, progress: ProgressReport) -> Vectors:
+    """Return the (n, d) vectors of a layer's entities. Raises :class:`InvalidInput` that names the first text without a
     finite vector."""
 
     def report(step: Progress) -> None:
-        parts = [f"layer {entities[0].layer}", step.message]
+        parts = [f"layer {number}", step.message]
         progress(replace(step, message=", ".join(filter(None, parts))))
 
-    report(Progress("embed", 0, len(entities)))
-    vectors = await embedder.embed([entity.indexed_text for entity in entities], report)
+    number = graph.entities[0].layer
+    texts = EmbeddedTexts.of_entities(graph.entities, graph.nodes)
+    report(Progress("embed", 0, len(texts)))
+    vectors = await embedder.embed(texts, report)
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(broken):
-        text = entities[broken[0]].indexed_text
+        text = texts[int(broken[0])]
         raise InvalidInput(
             f"The embedder {embedder.identity!r} gave values that are not finite for {len(broken)} texts,"
             f" the first is {text[:80]!r}.",

@@ -17,7 +17,8 @@ from leanrag_engine.hierarchy.changes.comparing import compare
 
 from .build.embedding_reuse import reuse_vectors
 from .build.publishing import FinishedBuild, publish_build
-from .index import Stores, announce_vector_change, read_hierarchy, restore_embedder, texts_of_windows
+from .build.windows import index_chunks
+from .index import Stores, announce_vector_change, read_hierarchy, restore_embedder
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +49,11 @@ async def _publish_copy(
     hierarchy = await read_hierarchy(stores, published)
     changes = await anyio.to_thread.run_sync(compare, None, hierarchy)
     reason = f"it was copied from collection {published.collection}"
-    chunks = await stores.documents.all_chunks(target.name)
-    windows = texts_of_windows(chunks)
+    chunks = await index_chunks(stores, target)
     finished = FinishedBuild(
         hierarchy,
         chunks,
-        windows,
-        await reuse_vectors(stores, published, hierarchy, windows, embedder),
+        await reuse_vectors(stores, published, hierarchy, chunks, embedder),
         await stores.generations.embedder_state(published.number),
         published.revision,
         replace(

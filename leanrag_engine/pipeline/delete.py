@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import anyio.to_thread
+import numpy as np
 
 from leanrag_engine.core.errors import (
     Candidate,
@@ -22,7 +23,9 @@ from leanrag_engine.core.errors import (
     StoreUnreachable,
     StoreUnusable,
 )
+from leanrag_engine.core.graphs.columns import decode_ids
 from leanrag_engine.core.graphs.graph import Hierarchy
+from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult
 from leanrag_engine.core.model import (
@@ -39,7 +42,6 @@ from leanrag_engine.hierarchy.changes.removal import RemainingChunks, remove_chu
 from leanrag_engine.retrieval.filters import nearest_documents
 
 from .index import (
-    Rows,
     Stores,
     announce_vector_change,
     drop_unused_spaces,
@@ -189,14 +191,15 @@ async def _update_vectors(
 ) -> BuildRecord:
     """Delete the vectors of deleted texts, write those of changed ones; return the record of the remainder."""
     spaces = remains.before.record.spaces.by_kind()
-    before = texts_by_kind(texts_of_windows([*gone, *kept]), remains.old.layers)
-    left = texts_of_windows(kept)
+    before = texts_by_kind(EmbeddedTexts.of_pairs(texts_of_windows([*gone, *kept])), remains.old.layers)
+    left = EmbeddedTexts.of_pairs(texts_of_windows(kept))
     after = texts_by_kind(left, remains.hierarchy.layers) if remains.hierarchy else {}
     counts = {}
+    nothing = EmbeddedTexts.of_pairs(())
     async with announce_vector_change(stores):
         for kind, space in spaces.items():
             try:
-                await _update_space(stores, space, before[kind], after.get(kind, ()), remains.embedder)
+                await _update_space(stores, space, before[kind], after.get(kind, nothing), remains.embedder)
                 counts[kind] = await stores.vectors.count(space)
             except StoreUnreachable:
                 raise
@@ -212,15 +215,19 @@ async def _update_vectors(
 async def _update_space(
     stores: Stores,
     space: str,
-    before: Sequence[tuple[str, str]],
-    after: Sequence[tuple[str, str]],
+    before: EmbeddedTexts,
+    after: EmbeddedTexts,
     embedder: Embedder | None,
 ) -> None:
-    left = dict(after)
+    old, left = (
+        dict(zip(decode_ids(each.ids), each.digests.tolist(), strict=True)) for each in (before, after)
+    )
     doubtful = await stores.generations.find_unsettled(space)
-    stale = [id_ for id_, text in before if left.get(id_) != text]
-    known = {each for each in before if each[0] not in doubtful}
-    reworded = [each for each in after if each not in known]
+    stale = [id_ for id_, digest in old.items() if left.get(id_) != digest]
+    changed = [
+        place for place, (id_, digest) in enumerate(left.items()) if id_ in doubtful or old.get(id_) != digest
+    ]
+    reworded = after.choose(np.array(changed, dtype=np.intp)).pairs()
     await stores.vectors.delete(space, [*stale, *doubtful.difference(stale)])
     if embedder is None or not reworded:
         return
@@ -229,7 +236,7 @@ async def _update_space(
     except (InvalidInput, ModelUnavailable) as problem:
         logger.warning("What was reworded is found by its words alone until the next build: %s", problem)
         return
-    await upsert(stores, space, Rows(rows.ids, rows.vectors), _ignore_progress)
+    await upsert(stores, space, rows, _ignore_progress)
     await stores.generations.settle(space)
 
 

@@ -25,12 +25,13 @@ from leanrag_engine.core.errors import (
     StoreUnusable,
 )
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import READ_GENERATIONS
 from leanrag_engine.core.jobs import ReindexResult
 from leanrag_engine.core.model import (
+    METHODS,
     Chunk,
     Collection,
-    Entity,
     Generation,
     Vectors,
 )
@@ -146,20 +147,13 @@ async def _is_damaged(stores: Stores, space: str, rows: int, dimension: int) -> 
 
 
 async def read_indexed_texts(
-    stores: Stores,
-    generation: Generation,
-    hierarchy: Hierarchy | None = None,
-    windows: Sequence[tuple[str, str]] | None = None,
+    stores: Stores, generation: Generation, hierarchy: Hierarchy | None = None
 ) -> dict[str, Sequence[tuple[str, str]]]:
-    """Return the ids and embedded texts of each space of a generation.
-
-    ``hierarchy`` are its layers, ``windows`` the ids and texts of those of its collection, if they are at hand.
-    """
+    """Return the ids and embedded texts of each space of a generation; ``hierarchy`` are its layers, if they are at hand."""
     read = hierarchy or await read_hierarchy(stores, generation)
-    if windows is None:
-        windows = texts_of_windows(await stores.documents.all_chunks(generation.collection))
-    texts = texts_by_kind(windows, read.layers)
-    return {space: texts[kind] for kind, space in generation.record.spaces.by_kind().items()}
+    windows = texts_of_windows(await stores.documents.all_chunks(generation.collection))
+    texts = texts_by_kind(EmbeddedTexts.of_pairs(windows), read.layers)
+    return {space: texts[kind].pairs() for kind, space in generation.record.spaces.by_kind().items()}
 
 
 async def open_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:
@@ -182,28 +176,25 @@ async def read_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:
     return Hierarchy(tuple(layers))
 
 
-def texts_by_kind(
-    windows: Sequence[tuple[str, str]], layers: Sequence[Graph]
-) -> dict[str, Sequence[tuple[str, str]]]:
-    """Return what a build embeds, as ids and texts by kind (see :class:`VectorSpaces`)."""
+def texts_by_kind(windows: EmbeddedTexts, layers: Sequence[Graph]) -> dict[str, EmbeddedTexts]:
+    """Return what a build embeds by kind (see :class:`VectorSpaces`)."""
     base, *above = layers
+    methods = [*METHODS.values()]
+    written = any(methods[place].written for place in np.unique(base.edges.methods).tolist())
     return {
         "windows": windows,
-        "entities": texts_of_entities(base.entities),
-        "aggregates": texts_of_entities([entity for layer in above for entity in layer.entities]),
+        "entities": EmbeddedTexts.of_entities(base.entities, base.nodes),
+        "aggregates": EmbeddedTexts.join(
+            [EmbeddedTexts.of_entities(each.entities, each.nodes) for each in above]
+        ),
         # Heuristic facts are sentences of the windows, which search finds there.
-        "facts": base.facts() if any(each.written for each in {one.method for one in base.relations}) else [],
+        "facts": EmbeddedTexts.of_pairs(base.facts() if written else []),
     }
 
 
 def texts_of_windows(chunks: Sequence[Chunk]) -> list[tuple[str, str]]:
     """Return the ids of all windows with the text that is embedded for each."""
     return [window for chunk in chunks for window in chunk.indexed_windows]
-
-
-def texts_of_entities(entities: Sequence[Entity]) -> list[tuple[str, str]]:
-    """Return ids with the text that is embedded for each."""
-    return [(each.id, each.indexed_text) for each in entities]
 
 
 # --- vectors -------------------------------------------------------------------------------
@@ -262,30 +253,27 @@ def other_embedder(stores: Stores, generation: Generation) -> InvalidInput:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class VectorRows:
     """Rows of a vector space: ids, and an ``(n, d)`` array in the same order."""
 
     ids: Sequence[str]
     vectors: Vectors
 
 
-async def embed_rows(embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
+async def embed_rows(
+    embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport
+) -> VectorRows:
     """Return one row for each (id, text)."""
     vectors = await embedder.embed([text for _, text in texts], report)
-    return Rows([id_ for id_, _ in texts], vectors)
+    return VectorRows([id_ for id_, _ in texts], vectors)
 
 
-def rows_of_layers(hierarchy: Hierarchy, layers: Sequence[Vectors]) -> dict[str, Rows]:
-    """Return the rows of layer 0 and those of all layers above it, by kind."""
-    base, *above = hierarchy.layers
-    ids = [entity.id for layer in above for entity in layer.entities]
-    return {
-        "entities": Rows([each.id for each in base.entities], layers[0]),
-        "aggregates": Rows(ids, np.concatenate(layers[1:])),
-    }
+def vectors_of_layers(layers: Sequence[Vectors]) -> dict[str, Vectors]:
+    """Return the vectors of layer 0 and those of all layers above it, by kind."""
+    return {"entities": layers[0], "aggregates": np.concatenate(layers[1:])}
 
 
-async def write_space(stores: Stores, space: str, rows: Rows, report: ProgressReport) -> None:
+async def write_space(stores: Stores, space: str, rows: VectorRows, report: ProgressReport) -> None:
     """Write exactly these rows to a space.
 
     Rows that a cancelled build left there are completed. A space that a killed process left inconsistent is dropped
@@ -303,7 +291,9 @@ async def write_space(stores: Stores, space: str, rows: Rows, report: ProgressRe
     await upsert(stores, space, rows, report)
 
 
-async def upsert(stores: Stores, space: str, rows: Rows, report: ProgressReport, *, start: int = 0) -> None:
+async def upsert(
+    stores: Stores, space: str, rows: VectorRows, report: ProgressReport, *, start: int = 0
+) -> None:
     """Write the rows from ``start`` on."""
     total = len(rows.ids)
     for first in range(start, total, BATCH):

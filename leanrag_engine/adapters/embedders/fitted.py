@@ -122,7 +122,7 @@ class FittedEmbedderSource:
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - the port's arguments
         """Fit an embedder on ``texts`` (any number of any length); return it with its state of at most about 20 MB."""
-        return await anyio.to_thread.run_sync(_fit, list(texts), self._options, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(_fit, texts, self._options, abandon_on_cancel=True)
 
     async def gave(self, identity: str) -> bool:
         """Return whether ``identity`` is that of a fit."""
@@ -171,8 +171,8 @@ def _count(texts: Sequence[str], places: dict[str, int], *, grow: bool = False) 
     return csr_array((np.array(numbers, dtype=np.float32), columns, ends), shape=(len(texts), len(places)))
 
 
-def _fit(texts: list[str], options: FittingOptions) -> tuple[Embedder, bytes]:
-    table = _word_table(texts, options)
+def _fit(texts: Sequence[str], options: FittingOptions) -> tuple[Embedder, bytes]:
+    table = _word_table(list(texts), options)
     return FittedEmbedder(table), _pack(table)
 
 

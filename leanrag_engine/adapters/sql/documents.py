@@ -28,6 +28,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import (
     METHODS,
     Chunk,
+    ChunkHead,
     Document,
     Extract,
     ExtractedAttribute,
@@ -525,6 +526,21 @@ def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) ->
 def all_chunks(connection: Connection, name: str) -> list[Chunk]:
     """Return all chunks in reading order."""
     return _chunks_of(connection.execute(_chunks(connection, name).order_by(*_READING)).all())
+
+
+def chunk_heads(connection: Connection, name: str) -> list[ChunkHead]:
+    """Return all chunks without their texts, in reading order."""
+    collection = collection_rows.number_of(connection, name)
+    titles = select(documents.c.number, documents.c.id, documents.c.title)
+    held = {
+        number: (id_, title)
+        for number, id_, title in connection.execute(titles.where(documents.c.collection == collection))
+    }
+    mine = select(chunks.c.id, chunks.c.document, chunks.c.number).where(chunks.c.collection == collection)
+    return [
+        ChunkHead(id_, held[document][0], number, held[document][1])
+        for id_, document, number in connection.execute(mine.order_by(*_READING))
+    ]
 
 
 def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) -> list[str]:

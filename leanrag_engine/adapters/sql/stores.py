@@ -21,6 +21,7 @@ from leanrag_engine.core.jobs import Job, JobState, JobStatus
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
+    ChunkHead,
     Collection,
     Correction,
     Document,
@@ -134,6 +135,12 @@ class SqlDocumentStore:
 
     async def all_chunks(self, collection: str) -> list[Chunk]:
         return await self._transactions.read(documents.all_chunks, collection)
+
+    async def chunk_heads(self, collection: str) -> list[ChunkHead]:
+        return await self._transactions.read(documents.chunk_heads, collection)
+
+    def read_chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
+        return self._transactions.read_now(documents.chunks_with, collection, ids)
 
     async def documents_containing(self, collection: str, letters: str) -> list[int]:
         return await self._transactions.read(documents.documents_containing, collection, letters)

@@ -1,21 +1,27 @@
 """Embed only what changed: vectors of the previous build are found by their texts and reused.
 
-Equal identities mean equal vectors, so a text that the published build embedded under the same identity is fetched
-from its vector space. What cannot be fetched is embedded again.
+Equal identities mean equal vectors, so a text that the published build embedded under the same identity is taken
+from its vectors that were kept, or fetched from its vector space. What is neither kept nor there is embedded again. Texts are
+compared by their digests: those of unchanged texts are stored, and the texts themselves are not read.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
+from leanrag_engine.core.graphs.columns import Digests, decode_ids, make_ids
 from leanrag_engine.core.graphs.graph import Hierarchy
-from leanrag_engine.core.model import Generation, SharedText, Vectors
+from leanrag_engine.core.graphs.rows import Places
+from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all, select_texts
+from leanrag_engine.core.model import Generation, Vectors
 from leanrag_engine.core.ports import (
     Embedder,
     Progress,
@@ -23,46 +29,70 @@ from leanrag_engine.core.ports import (
     VectorStore,
     ignore_progress,
 )
-from leanrag_engine.pipeline.index import Stores, read_indexed_texts, texts_of_windows
+from leanrag_engine.pipeline.index import Stores, texts_by_kind, texts_of_windows
+
+from .windows import IndexedChunks
 
 logger = logging.getLogger(__name__)
 
 
-TextKey = str | tuple[str]
-"""A text, in brackets if it is one of several parts."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SpaceIndex:
-    """What the rows of one vector space were embedded from: the text by id, and an id by text.
+    """What the rows of one vector space were embedded from.
 
-    ``vectors`` (n, d) are at hand and need not be fetched; ``rows`` are the places of ids in them.
+    ``vectors`` (n, d) are those of the texts in their order, if they are at hand and need not be fetched. The texts at
+    the places ``doubtful`` may not be those of the rows.
     """
 
     space: str
-    texts: Mapping[str, TextKey]
-    ids: Mapping[TextKey, str]
-    rows: Mapping[str, int] = field(default_factory=dict)
+    texts: EmbeddedTexts
     vectors: Vectors | None = None
+    doubtful: AbstractSet[int] = frozenset()
 
-    @classmethod
-    def of_texts(cls, space: str, texts: Sequence[tuple[str, str]]) -> SpaceIndex:
-        keys = {id_: key_text(text) for id_, text in texts}
-        return cls(space, keys, {key: id_ for id_, key in keys.items()})
+    @cached_property
+    def certain(self) -> Places:
+        """The places of the texts that are not in doubt."""
+        mask = np.ones(len(self.texts), dtype=bool)
+        mask[[*self.doubtful]] = False
+        return np.flatnonzero(mask)
+
+    @cached_property
+    def _order(self) -> Places:
+        """The certain places in the order of their digests."""
+        return self.certain[np.argsort(self.texts.digests[self.certain], kind="stable")]
+
+    @cached_property
+    def _sorted(self) -> Digests:
+        return self.texts.digests[self._order]
+
+    def find(self, digests: Digests) -> Places:
+        """Return a place with a text of each digest, −1 where there is none."""
+        held = self._sorted
+        if not len(held):
+            return np.full(len(digests), -1, dtype=np.intp)
+        ranks = np.minimum(np.searchsorted(held, digests), len(held) - 1)
+        return np.where(held[ranks] == digests, self._order[ranks], -1)
+
+    def locate(self, texts: EmbeddedTexts) -> Places:
+        """Return the place of each of these ids, −1 where there is none or its text is in doubt."""
+        places = self.texts.locate(texts.ids)
+        if self.doubtful:
+            places[np.isin(places, [*self.doubtful])] = -1
+        return places
 
 
 @dataclass(slots=True)
 class ReusingEmbedder:
     """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not hold.
 
-    ``ahead`` are vectors embedded before they are asked for, by the key of their text. ``reused`` and ``embedded``
+    ``ahead`` are vectors embedded before they are asked for, by the digest of their text. ``reused`` and ``embedded``
     count texts so far.
     """
 
     inner: Embedder
     vectors: VectorStore
     shelves: Sequence[SpaceIndex] = ()
-    ahead: dict[TextKey, Vectors] = field(default_factory=dict)
+    ahead: dict[int, Vectors] = field(default_factory=dict)
     reused: int = 0
     embedded: int = 0
 
@@ -80,29 +110,25 @@ class ReusingEmbedder:
 
     async def embed_ahead(self, texts: Sequence[str], report: ProgressReport) -> None:
         """Embed what the shelves do not hold, and keep it until it is asked for."""
-        keys = list(map(key_text, texts))
-        fresh = dict(zip(keys, texts, strict=True))
-        for shelf in self.shelves:
-            fresh = {key: text for key, text in fresh.items() if key not in shelf.ids}
-        if fresh:
-            self.ahead |= dict(zip(fresh, await self.inner.embed(list(fresh.values()), report), strict=True))
-            self.embedded += sum(key in fresh for key in keys)
+        digests = digest_all(texts)
+        fresh = await anyio.to_thread.run_sync(self._find_fresh, digests)
+        if len(fresh):
+            first = fresh[np.sort(np.unique(digests[fresh], return_index=True)[1])]
+            wanted = await anyio.to_thread.run_sync(select_texts, texts, first.tolist())
+            rows = await self.inner.embed(wanted, report)
+            self.ahead |= dict(zip(digests[first].tolist(), rows, strict=True))
+            self.embedded += len(fresh)
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """See the Protocol."""
-        keys = list(map(key_text, texts))
+        digests = digest_all(texts)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
-        missing: list[int] = []
-        for place, key in enumerate(keys):
-            if key in self.ahead:
-                rows[place] = self.ahead[key]
-            else:
-                missing.append(place)
-        fresh = await self._fetch_unchanged(keys, missing, rows, report or ignore_progress)
+        missing = await anyio.to_thread.run_sync(self._take_ahead, digests, rows)
+        fresh = await self._fetch_unchanged(digests, missing, rows, report or ignore_progress)
         self.reused += len(missing) - len(fresh)
         self.embedded += len(fresh)
-        if fresh:
-            wanted = [texts[place] for place in fresh]
+        if len(fresh):
+            wanted = await anyio.to_thread.run_sync(select_texts, texts, fresh.tolist())
             rows[fresh] = await self.inner.embed(wanted, _after(len(texts) - len(fresh), len(texts), report))
         return rows
 
@@ -110,31 +136,48 @@ class ReusingEmbedder:
         """See the Protocol."""
         return await self.inner.embed_queries(texts)
 
-    async def _fetch_unchanged(
-        self, keys: Sequence[TextKey], missing: Sequence[int], rows: Vectors, report: ProgressReport
-    ) -> list[int]:
-        """Put what the previous build embedded of the ``missing`` places into ``rows``; return the places still missing."""
-        left = list(missing)
+    def _find_fresh(self, digests: Digests) -> Places:
+        """Return the places of the texts that no shelf holds."""
+        fresh = np.arange(len(digests))
         for shelf in self.shelves:
-            ids = {place: shelf.ids[keys[place]] for place in left if keys[place] in shelf.ids}
-            held = [place for place, id_ in ids.items() if id_ in shelf.rows]
+            fresh = fresh[shelf.find(digests[fresh]) < 0]
+        return fresh
+
+    def _take_ahead(self, digests: Digests, rows: Vectors) -> Places:
+        """Put what was embedded ahead into ``rows``; return the places still missing."""
+        held = np.isin(digests, np.array([*self.ahead], dtype=np.uint64))
+        for place in np.flatnonzero(held).tolist():
+            rows[place] = self.ahead[int(digests[place])]
+        return np.flatnonzero(~held)
+
+    async def _fetch_unchanged(
+        self, digests: Digests, missing: Places, rows: Vectors, report: ProgressReport
+    ) -> Places:
+        """Put what the previous build embedded of the ``missing`` places into ``rows``; return the places still missing."""
+        left = missing
+        # What is at hand comes first.
+        for shelf in sorted(self.shelves, key=lambda each: each.vectors is None):
+            if not len(left):
+                break
             if shelf.vectors is not None:
-                for places in _portions(held, 5_000):  # a copy of all would not stay in the processor's cache
-                    rows[places] = shelf.vectors[[shelf.rows[ids[place]] for place in places]]
-            found = set(held)
+                left = await anyio.to_thread.run_sync(_copy_held, shelf, digests, left, rows)
+                continue
+            places = await anyio.to_thread.run_sync(shelf.find, digests[left])
+            there = places >= 0
+            wanted, held = left[there], places[there]
+            lost: list[int] = []
             # Between two checks whether the work should stop, 5,000 rows take a fraction of a second.
-            for places in _portions([place for place in ids if place not in found], 5_000):
-                report(
-                    Progress(
-                        "embed", len(keys) - len(left) + len(found), len(keys), "fetching what is unchanged"
-                    )
-                )
-                fetched = await self._rows(shelf.space, [ids[place] for place in places])
-                for place in places:
-                    if ids[place] in fetched:
-                        rows[place] = fetched[ids[place]]
-                        found.add(place)
-            left = [place for place in left if place not in found]
+            for part in _portions(len(wanted), 5_000):
+                done = len(digests) - len(left) + part.start - len(lost)
+                report(Progress("embed", done, len(digests), "fetching what is unchanged"))
+                ids = decode_ids(shelf.texts.ids[held[part]])
+                fetched = await self._rows(shelf.space, ids)
+                for place, id_ in zip(wanted[part].tolist(), ids, strict=True):
+                    if id_ in fetched:
+                        rows[place] = fetched[id_]
+                    else:
+                        lost.append(place)
+            left = np.sort(np.concatenate((left[~there], np.array(lost, dtype=np.intp))))
         return left
 
     async def _rows(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
@@ -146,60 +189,61 @@ class ReusingEmbedder:
         return {id_: row for id_, row in found.items() if row.shape == (self.dimension,)}
 
 
+def _copy_held(shelf: SpaceIndex, digests: Digests, left: Places, rows: Vectors) -> Places:
+    """Put the vectors of a shelf that are at hand into ``rows``; return the places of those that it lacks."""
+    assert shelf.vectors is not None
+    places = shelf.find(digests[left])
+    there = places >= 0
+    wanted, held = left[there], places[there]
+    for part in _portions(len(wanted), 5_000):  # a copy of all would not stay in the processor's cache
+        rows[wanted[part]] = shelf.vectors[held[part]]
+    return left[~there]
+
+
 async def reuse_vectors(
     stores: Stores,
     before: Generation | None,
     hierarchy: Hierarchy | None,
-    windows: Sequence[tuple[str, str]],
+    chunks: IndexedChunks,
     embedder: Embedder,
 ) -> ReusingEmbedder:
     """Return ``embedder``, which reuses the vectors of the build ``before`` if they have the same identity.
 
-    ``hierarchy`` are the layers of that build, ``windows`` the ids and texts of those that its collection has now.
+    ``hierarchy`` are the layers of that build, ``chunks`` those that its collection has now.
     """
     shelves: list[SpaceIndex] = []
-    if before is not None and (before.embedder, before.dimension) == (embedder.identity, embedder.dimension):
-        shelves = await index_build(stores, before, hierarchy, windows)
+    same = before is not None and (before.embedder, before.dimension) == (
+        embedder.identity,
+        embedder.dimension,
+    )
+    if before is not None and hierarchy is not None and same:
+        shelves = await index_build(stores, before, hierarchy, chunks)
     return ReusingEmbedder(embedder, stores.vectors, shelves)
 
 
 async def index_build(
-    stores: Stores,
-    generation: Generation,
-    hierarchy: Hierarchy | None,
-    windows: Sequence[tuple[str, str]],
+    stores: Stores, generation: Generation, hierarchy: Hierarchy, chunks: IndexedChunks
 ) -> list[SpaceIndex]:
-    """Return the content of a build's spaces, without the rows of which the text is in doubt.
+    """Return the content of a build's spaces, with the rows of which the text is in doubt.
 
     These are the windows of documents ingested later (for one of which only the title changed, the space may hold the old
     vector or the new one under the same id), and what a build that did not end may have changed.
     """
-    texts = await read_indexed_texts(stores, generation, hierarchy, windows)
+    texts = await anyio.to_thread.run_sync(texts_by_kind, chunks.windows, hierarchy.layers)
     pending = await stores.documents.pending_chunks(generation.collection)
     later = {id_ for id_, _ in texts_of_windows(pending)}
+    vectors = await stores.adjacencies.find_vectors(generation)
     found = []
-    vectors = await stores.adjacencies.find_vectors(generation) if hierarchy is not None else None
-    base = generation.record.spaces.entities
-    for space, held in texts.items():
-        doubtful = later | await stores.generations.find_unsettled(space)
-        certain = [each for each in held if each[0] not in doubtful]
-        shelf = await anyio.to_thread.run_sync(SpaceIndex.of_texts, space, certain)
-        if space == base and vectors is not None:
-            # They are in the order of the entities, and so are the texts.
-            rows = {id_: place for place, (id_, _) in enumerate(held)}
-            shelf = replace(shelf, rows=rows, vectors=vectors)
-        found.append(shelf)
+    for kind, space in generation.record.spaces.by_kind().items():
+        held = texts[kind]
+        doubtful = make_ids(sorted(later | await stores.generations.find_unsettled(space)))
+        places = (await anyio.to_thread.run_sync(held.locate, doubtful)).tolist()
+        found.append(SpaceIndex(space, held, vectors.get(kind), frozenset(places) - {-1}))
     return found
 
 
-def key_text(text: str) -> TextKey:
-    """Return what tells texts with equal vectors: a :class:`SharedText` is embedded otherwise than the same words in one
-    piece, such as a window of a document that is called like an entity."""
-    return (text,) if isinstance(text, SharedText) else text
-
-
-def _portions(places: Sequence[int], size: int) -> list[Sequence[int]]:
-    return [places[start : start + size] for start in range(0, len(places), size)]
+def _portions(count: int, size: int) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, count, size)]
 
 
 def _after(held: int, texts: int, report: ProgressReport | None) -> ProgressReport | None:

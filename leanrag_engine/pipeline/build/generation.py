@@ -24,7 +24,7 @@ from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import AskedMode, BuildRequest, Forecast, StepRange
 from leanrag_engine.core.model import (
     BuildRecord,
-    Chunk,
+    ChunkHead,
     Collection,
     CorrectionEffects,
     Evidence,
@@ -61,8 +61,7 @@ from leanrag_engine.llm.forecast import StepForecast
 from leanrag_engine.pipeline.index import (
     Stores,
     open_hierarchy,
-    rows_of_layers,
-    texts_of_windows,
+    vectors_of_layers,
 )
 
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
@@ -77,6 +76,7 @@ from .modes import (
 )
 from .publishing import FinishedBuild, publish_build
 from .schemas import find_schema
+from .windows import IndexedChunks, index_chunks
 
 READING, GLEANING = "extract", "glean"
 """The step that reads chunks, whose calls are known in advance, and the step that looks at them again."""
@@ -84,14 +84,13 @@ READING, GLEANING = "extract", "glean"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedChunks:
-    """The chunks of a collection, the ids and texts of their windows, the embedder of their build, and the state that restores it.
+    """The chunks of a collection, the embedder of their build, and the state that restores it.
 
     ``latin``: most words of the chunks are in Latin letters; ``previous``: the layers of the published build, None before the
     first; ``unknown``: share of the chunks' words that a fitted embedder of an earlier build lacks.
     """
 
-    chunks: Sequence[Chunk]
-    windows: Sequence[tuple[str, str]]
+    chunks: IndexedChunks
     embedder: ReusingEmbedder
     state: bytes
     latin: bool
@@ -149,14 +148,13 @@ async def build_generation(
         finished = FinishedBuild(
             drafted.built.hierarchy,
             fitted.chunks,
-            fitted.windows,
             fitted.embedder,
             fitted.state,
             found.revision,
             describe_build(stores, found, fitted, drafted, models),
             publication,
             fitted.previous,
-            rows_of_layers(drafted.built.hierarchy, drafted.built.vectors),
+            vectors_of_layers(drafted.built.vectors),
             drafted.mentions,
         )
         generation = await publish_build(stores, found, finished, report)
@@ -183,7 +181,7 @@ async def read_beside_embedding(
     async def embed() -> None:
         fitted = await fit(stores, collection, beside, stores.embedders, mode)
         done.append(fitted)
-        await fitted.embedder.embed_ahead([text for _, text in fitted.windows], beside)
+        await fitted.embedder.embed_ahead(fitted.chunks.windows, beside)
 
     try:
         async with anyio.create_task_group() as group:
@@ -238,17 +236,16 @@ async def fit(
     mode: AskedMode,
 ) -> FittedChunks:
     """Return the chunks of a collection with the embedder of the published build, if it serves, or a new one."""
-    chunks = await stores.documents.all_chunks(collection.name)
-    report(Progress("fit", 0, len(chunks)))
-    windows = texts_of_windows(chunks)
-    texts = [text for _, text in windows]
+    report(Progress("fit", 0, collection.chunks))
+    chunks = await index_chunks(stores, collection, anew=mode == "rebuild")
+    texts = chunks.windows
     before = collection.generation.embedder if collection.generation else ""
     kept = await keep_embedder(stores, embedders, collection, mode)
     embedder, state = (kept.embedder, kept.state) if kept else await embedders.fit(texts, before)
     latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
     previous = await open_hierarchy(stores, collection.generation) if collection.generation else None
-    reusing = await reuse_vectors(stores, collection.generation, previous, windows, embedder)
-    return FittedChunks(chunks, windows, reusing, state, latin, previous, kept.unknown if kept else 0.0)
+    reusing = await reuse_vectors(stores, collection.generation, previous, chunks, embedder)
+    return FittedChunks(chunks, reusing, state, latin, previous, kept.unknown if kept else 0.0)
 
 
 async def draft(
@@ -262,7 +259,7 @@ async def draft(
 ) -> DraftBuild:
     """Merge, describe, cluster and summarise; nothing is written yet."""
     reused = fitted.previous.layers[0] if fitted.previous and mode != "rebuild" else None
-    base = await base_graph(stores, collection, fitted.chunks, report, models, reused)
+    base = await base_graph(stores, collection, fitted.chunks.heads, report, models, reused)
     summaries = await stores.replies.texts(collection.name, "summary")
     sentences = await stores.replies.texts(collection.name, "relation")
     sources = TextSources(
@@ -273,10 +270,10 @@ async def draft(
     plan = plan_of(stores.settings)
     before = collection.generation
     adjacency = await stores.adjacencies.of(before) if before and fitted.previous else None
-    previous = find_previous(fitted.previous, fitted.chunks, adjacency)
+    previous = find_previous(fitted.previous, fitted.chunks.heads, adjacency)
     choice = choose_mode(mode, base.graph, previous, before, plan, fitted.embedder.identity)
     if given is not None and previous is None:
-        previous = find_previous(given(base.graph), fitted.chunks)
+        previous = find_previous(given(base.graph), fitted.chunks.heads)
         if previous is not None:
             choice = ModeChoice("update", "it keeps the clusters of an import")
     if choice.mode == "update" and before and before.record.health:
@@ -310,7 +307,7 @@ class BaseGraph:
 async def base_graph(
     stores: Stores,
     collection: Collection,
-    chunks: Sequence[Chunk],
+    chunks: Sequence[ChunkHead],
     report: ProgressReport,
     models: BuildModels,
     previous: Graph | None = None,
@@ -348,7 +345,8 @@ async def base_graph(
     base = merged.graph
     if not base.entities:
         # A text of a few plain words has no names: without any entity the collection could not be built.
-        openings = (chunk for chunk in chunks if chunk.number == 1)
+        numbers = [each.id for each in chunks if each.number == 1]
+        openings = await stores.documents.chunks(collection.name, numbers)
         base = merge([Extract(each.id, Method.HEURISTIC, find_key_words(each.text)) for each in openings])
     by_agents = await descriptions_by_agents(
         stores, collection.name, base, frozenset(each.id for each in chunks)

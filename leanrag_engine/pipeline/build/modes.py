@@ -10,7 +10,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.graphs.columns import decode_ids
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.jobs import AskedMode
-from leanrag_engine.core.model import BuildHistory, Chunk, Collection, Generation
+from leanrag_engine.core.model import BuildHistory, ChunkHead, Collection, Generation
 from leanrag_engine.core.ports import Embedder, EmbedderSource
 from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyOptions
 from leanrag_engine.hierarchy.changes.carrying import PreviousBuild
@@ -85,7 +85,7 @@ async def keep_embedder(
 
 
 def find_previous(
-    hierarchy: Hierarchy | None, chunks: Sequence[Chunk], before: Adjacency | None = None
+    hierarchy: Hierarchy | None, chunks: Sequence[ChunkHead], before: Adjacency | None = None
 ) -> PreviousBuild | None:
     """Return what this build continues: the published layers and the chunks that exist now; None if there is nothing.
 

@@ -2,47 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+
+import anyio.to_thread
 
 from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
-    Chunk,
     Collection,
     EmbeddingCounts,
     Generation,
+    Vectors,
 )
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.extraction.mentions import MentionIndex
 from leanrag_engine.pipeline.history import drop_old_generations
-from leanrag_engine.pipeline.index import Rows, Stores, texts_by_kind
+from leanrag_engine.pipeline.index import Stores, texts_by_kind
 
 from .embedding_reuse import ReusingEmbedder
 from .vectors import settle_spaces, write_vectors
+from .windows import IndexedChunks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinishedBuild:
-    """What is published: layers over ``chunks``, whose ``windows`` are given as ids and texts, the embedder and its state.
+    """What is published: layers over ``chunks``, the embedder and its state.
 
     ``revision`` is that of the collection which the layers were built from; ``previous`` are the published layers, if there are
     any; the ``record`` lacks what publishing adds, the
-    vector spaces and their rows; ``rows`` are the kinds of rows that are embedded already, ``mentions`` are those that G0 was
+    vector spaces and their rows; ``vectors`` are those of the kinds that are embedded already, ``mentions`` are those that G0 was
     merged from, for the next update.
     """
 
     hierarchy: Hierarchy
-    chunks: Sequence[Chunk]
-    windows: Sequence[tuple[str, str]]
+    chunks: IndexedChunks
     embedder: ReusingEmbedder
     state: bytes
     revision: int
     record: BuildRecord
     publication: Publication
     previous: Hierarchy | None
-    rows: Mapping[str, Rows] = field(default_factory=dict)
+    vectors: Mapping[str, Vectors] = field(default_factory=dict)
     mentions: MentionIndex | None = None
 
 
@@ -51,9 +53,11 @@ async def publish_build(
 ) -> Generation:
     """Write the vectors, then switch the collection to the new generation in one transaction."""
     embedder, layers = build.embedder, build.hierarchy.layers
-    texts = texts_by_kind(build.windows, layers)
+    texts = await anyio.to_thread.run_sync(texts_by_kind, build.chunks.windows, layers)
     in_place = build.record.history.mode != "rebuild"
-    written = await write_vectors(stores, collection, embedder, texts, build.rows, report, in_place=in_place)
+    written = await write_vectors(
+        stores, collection, embedder, texts, build.vectors, report, in_place=in_place
+    )
     report(Progress("publish"))
     generation = await stores.generations.publish(
         collection.name,
@@ -73,10 +77,11 @@ async def publish_build(
         report=report,
     )
     known = build.mentions.keys_by_name() if build.mentions else {}
-    await stores.adjacencies.keep(generation, layers, build.chunks, known)
+    await stores.adjacencies.keep(generation, layers, build.chunks.heads, known)
     await stores.adjacencies.keep_columns(generation, layers)
-    if "entities" in build.rows:
-        await stores.adjacencies.keep_vectors(generation, build.rows["entities"].vectors)
+    await stores.adjacencies.keep_windows(generation, build.chunks.arrays())
+    if build.vectors:
+        await stores.adjacencies.keep_vectors(generation, build.vectors)
     if build.mentions is not None:
         await stores.adjacencies.keep_mentions(generation, build.mentions.arrays())
     await settle_spaces(stores, written)

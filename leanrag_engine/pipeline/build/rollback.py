@@ -17,10 +17,11 @@ from leanrag_engine.core.model import Collection, Generation
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.hierarchy.changes.comparing import compare
 from leanrag_engine.pipeline.history import find_restorable
-from leanrag_engine.pipeline.index import Stores, read_hierarchy, restore_embedder, texts_of_windows
+from leanrag_engine.pipeline.index import Stores, read_hierarchy, restore_embedder
 
 from .embedding_reuse import reuse_vectors
 from .publishing import FinishedBuild, publish_build
+from .windows import index_chunks
 
 
 async def roll_back(
@@ -47,15 +48,13 @@ async def _publish_again(
     report(Progress("read"))
     embedder = await restore_embedder(stores, target)
     before = await read_hierarchy(stores, published) if published else None
-    chunks = await stores.documents.all_chunks(collection.name)
-    windows = texts_of_windows(chunks)
-    reusing = await reuse_vectors(stores, published, before, windows, embedder)
+    chunks = await index_chunks(stores, collection)
+    reusing = await reuse_vectors(stores, published, before, chunks, embedder)
     hierarchy = await read_hierarchy(stores, target)
     changes = await anyio.to_thread.run_sync(compare, before, hierarchy)
     finished = FinishedBuild(
         hierarchy,
         chunks,
-        windows,
         reusing,
         await stores.generations.embedder_state(target.number),
         target.revision,

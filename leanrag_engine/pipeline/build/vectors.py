@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 import anyio.to_thread
+import numpy as np
 
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.model import Collection, VectorSpaces
+from leanrag_engine.core.graphs.columns import decode_ids
+from leanrag_engine.core.graphs.rows import Places
+from leanrag_engine.core.graphs.texts import EmbeddedTexts
+from leanrag_engine.core.model import Collection, Vectors, VectorSpaces
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.pipeline.index import (
-    Rows,
     Stores,
+    VectorRows,
     announce_vector_change,
-    embed_rows,
     upsert,
     write_space,
 )
 
-from .embedding_reuse import ReusingEmbedder, SpaceIndex, key_text
+from .embedding_reuse import ReusingEmbedder, SpaceIndex
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +49,7 @@ class _SpaceChange:
     space, and these are all of its rows."""
 
     space: str
-    rows: Rows
+    rows: VectorRows
     excess: Sequence[str] = ()
     whole: bool = False
 
@@ -56,31 +58,34 @@ async def write_vectors(
     stores: Stores,
     collection: Collection,
     embedder: ReusingEmbedder,
-    texts: Mapping[str, Sequence[tuple[str, str]]],
-    rows: Mapping[str, Rows],
+    texts: Mapping[str, EmbeddedTexts],
+    vectors: Mapping[str, Vectors],
     report: ProgressReport,
     *,
     in_place: bool,
 ) -> WrittenVectors:
-    """Write the rows of a build by kind; ``texts`` are the ids and texts that they are embedded from.
+    """Write the rows of a build by kind; ``texts`` are those that they are embedded from.
 
-    ``rows`` are those that are embedded already, in the same order; of the other kinds only what is written is.
+    ``vectors`` are those of the kinds that are embedded already, in the same order; of the other kinds only what is written is.
     ``in_place``: the spaces of the published build are changed where that is better than new ones.
     """
-    spaces = VectorSpaces.of_build(collection, embedder.identity, texts)
+    spaces = VectorSpaces.of_build(
+        collection, embedder.identity, {kind: each.key for kind, each in texts.items()}
+    )
     before = collection.generation.record.spaces.by_kind() if collection.generation else {}
     shelves = {each.space: each for each in embedder.shelves} if in_place else {}
     changes: dict[str, _SpaceChange] = {}
     for kind, space in spaces.by_kind().items():
         shelf = shelves.get(before.get(kind, ""))
         change = (
-            await _plan_change(stores, shelf, embedder, texts[kind], rows.get(kind), report)
+            await _plan_change(stores, shelf, embedder, texts[kind], vectors.get(kind), report)
             if shelf
             else None
         )
         if change is None:
-            written = rows.get(kind) or await _embed(embedder, texts[kind], report)
-            change = _SpaceChange(space, written, whole=True)
+            held = vectors.get(kind)
+            written = await _embed(embedder, texts[kind], report) if held is None else held
+            change = _SpaceChange(space, VectorRows(decode_ids(texts[kind].ids), written), whole=True)
         changes[kind] = change
     async with announce_vector_change(stores):
         for kind, change in [*changes.items()]:
@@ -89,9 +94,7 @@ async def write_vectors(
             else:
                 await _write_change(stores, change, report)
                 if await stores.vectors.count(change.space) != len(texts[kind]) + len(change.excess):
-                    excess = {*await stores.vectors.ids(change.space)}.difference(
-                        id_ for id_, _ in texts[kind]
-                    )
+                    excess = {*await stores.vectors.ids(change.space)}.difference(decode_ids(texts[kind].ids))
                     changes[kind] = replace(change, excess=sorted(excess))
     return WrittenVectors(
         VectorSpaces(**{kind: change.space for kind, change in changes.items()}),
@@ -104,52 +107,60 @@ async def _plan_change(
     stores: Stores,
     shelf: SpaceIndex,
     embedder: ReusingEmbedder,
-    texts: Sequence[tuple[str, str]],
-    rows: Rows | None,
+    texts: EmbeddedTexts,
+    vectors: Vectors | None,
     report: ProgressReport,
 ) -> _SpaceChange | None:
     """Return what turns the space of the shelf into one with these rows; None if a new space is better."""
     try:
-        present = await _find_present(stores, shelf, texts)
+        content = await _find_content(stores, shelf, texts)
     except StoreUnusable:
         return None
-
-    def find_changed() -> list[int]:
-        return [
-            place
-            for place, (id_, text) in enumerate(texts)
-            if id_ not in present or shelf.texts.get(id_) != key_text(text)
-        ]
-
-    changed = await anyio.to_thread.run_sync(find_changed)
-    excess = sorted(present - {id_ for id_, _ in texts})
+    changed, excess = content.changed, content.excess
     # Beyond half of the rows a new space costs about as much, by reasoning, and its index has no deleted rows to pass by.
-    if not present or len(changed) + len(excess) > 0.5 * len(present):
+    if not content.rows or len(changed) + len(excess) > 0.5 * content.rows:
         return None
-    if rows is None:
+    chosen = texts.choose(changed)
+    if vectors is None:
         embedder.reused += len(texts) - len(changed)
-        written = await _embed(embedder, [texts[place] for place in changed], report)
+        written = await _embed(embedder, chosen, report)
     else:
-        written = Rows([rows.ids[place] for place in changed], rows.vectors[changed])
-    return _SpaceChange(shelf.space, written, excess)
+        written = vectors[changed]
+    return _SpaceChange(shelf.space, VectorRows(decode_ids(chosen.ids), written), excess)
 
 
-async def _find_present(
-    stores: Stores, shelf: SpaceIndex, texts: Sequence[tuple[str, str]]
-) -> AbstractSet[str]:
-    """Return the ids of the rows of the shelf's space. It is listed only if it may hold others than the shelf says: that takes
-    longer than all else here."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _SpaceContent:
+    """How many rows a space has, the places of the texts that it lacks or has other ones of, and the ids of rows in excess."""
+
+    rows: int
+    changed: Places
+    excess: Sequence[str]
+
+
+async def _find_content(stores: Stores, shelf: SpaceIndex, texts: EmbeddedTexts) -> _SpaceContent:
+    """Compare the space of the shelf with what it is to hold. It is listed only if it may hold others than the shelf says: that
+    takes longer than all else here."""
+    places = await anyio.to_thread.run_sync(shelf.locate, texts)
+    known = places >= 0
+    changed = ~known
+    changed[known] = shelf.texts.digests[places[known]] != texts.digests[known]
     if not await stores.generations.find_unsettled(shelf.space):
-        others = {id_ for id_, _ in texts if id_ not in shelf.texts}
-        count = await stores.vectors.count(shelf.space) - len(shelf.texts)
-        if count in (0, len(others)):  # none of the new ones, or, after an ingest, all of them
-            return shelf.texts.keys() | (others if count else ())
-    return set(await stores.vectors.ids(shelf.space))
+        others = int((~known).sum())
+        count = await stores.vectors.count(shelf.space) - len(shelf.certain)
+        if count in (0, others):  # none of the new ones, or, after an ingest, all of them
+            left = np.setdiff1d(shelf.certain, places[known])
+            excess = sorted(decode_ids(shelf.texts.ids[left]))
+            return _SpaceContent(len(shelf.certain) + count, np.flatnonzero(changed), excess)
+    present = set(await stores.vectors.ids(shelf.space))
+    wanted = decode_ids(texts.ids)
+    changed |= np.array([id_ not in present for id_ in wanted], dtype=bool)
+    return _SpaceContent(len(present), np.flatnonzero(changed), sorted(present.difference(wanted)))
 
 
-async def _embed(embedder: ReusingEmbedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
+async def _embed(embedder: ReusingEmbedder, texts: EmbeddedTexts, report: ProgressReport) -> Vectors:
     report(Progress("embed", 0, len(texts)))
-    return await embed_rows(embedder, texts, report)
+    return await embedder.embed(texts, report)
 
 
 async def _write_change(stores: Stores, change: _SpaceChange, report: ProgressReport) -> None:

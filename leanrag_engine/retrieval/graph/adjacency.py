@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import Chunk, Entity, Hit
+from leanrag_engine.core.model import Chunk, ChunkHead, Entity, Hit
 from leanrag_engine.core.text.language.names import name_key
 
 Ids = NDArray[np.bytes_]
@@ -76,7 +76,7 @@ class Adjacency:
     def of(
         cls,
         layers: Sequence[Graph],
-        chunks: Iterable[Chunk],
+        chunks: Iterable[Chunk | ChunkHead],
         name_keys: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
         """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n).

@@ -1,7 +1,8 @@
 """Where a generation's adjacency comes from: this process's memory, a file, or else the graph store.
 
-Beside it stands what the next update starts from: the vectors of the published generation's base entities (a vector store
-takes ten times as long to give them all), the index of the mentions that G0 was merged from, and the columns of all layers.
+Beside it stands what the next update starts from: the vectors of the published generation's entities (a vector store takes
+ten times as long to give them all), the index of the mentions that G0 was merged from, the columns of all layers, and
+digests of the windows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.stored import pack_layers
-from leanrag_engine.core.model import Chunk, Generation, Vectors, content_id
+from leanrag_engine.core.model import Chunk, ChunkHead, Generation, Vectors, content_id
 from leanrag_engine.core.ports import ArrayStore, DocumentStore, GenerationStore
 from leanrag_engine.core.runtime.threads import run_blocking
 
@@ -52,7 +53,7 @@ class AdjacencyCache:
         self,
         generation: Generation,
         layers: Sequence[Graph],
-        chunks: Iterable[Chunk],
+        chunks: Iterable[Chunk | ChunkHead],
         name_keys: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Make and keep the adjacency of what was just published, so that no query has to; see :meth:`Adjacency.of`."""
@@ -60,16 +61,28 @@ class AdjacencyCache:
         self._hold(generation, made)
         await self._arrays.save(key_of(generation), made.arrays())
 
-    async def keep_vectors(self, generation: Generation, vectors: Vectors) -> None:
-        """Keep the vectors (n, d) of the entities of layer 0 in their order."""
-        await self._arrays.save(_vectors_key(generation), {"vectors": vectors})
+    async def keep_vectors(self, generation: Generation, vectors: Mapping[str, Vectors]) -> None:
+        """Keep the vectors (n, d) of the "entities" of layer 0 and of the "aggregates" above, in the order of the layers."""
+        await self._arrays.save(_vectors_key(generation), vectors)
 
-    async def find_vectors(self, generation: Generation) -> Vectors | None:
-        """Return what was kept; None if nothing was, or not for all entities."""
-        stored = await self._arrays.load(_vectors_key(generation))
-        found = stored.get("vectors") if stored else None
-        wanted = (generation.layers[0].entities, generation.dimension)
-        return found if found is not None and found.shape == wanted else None
+    async def find_vectors(self, generation: Generation) -> dict[str, Vectors]:
+        """Return what was kept for all entities of a kind, by kind."""
+        stored = await self._arrays.load(_vectors_key(generation)) or {}
+        base, *above = (each.entities for each in generation.layers)
+        wanted = {"entities": base, "aggregates": sum(above)}
+        return {
+            kind: stored[kind]
+            for kind, count in wanted.items()
+            if kind in stored and stored[kind].shape == (count, generation.dimension)
+        }
+
+    async def keep_windows(self, generation: Generation, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep what tells which windows the generation's were."""
+        await self._arrays.save(_windows_key(generation), arrays)
+
+    async def find_windows(self, generation: Generation) -> dict[str, NDArray[Any]] | None:
+        """Return what was kept; None if nothing was."""
+        return await self._arrays.load(_windows_key(generation))
 
     async def keep_columns(self, generation: Generation, layers: Sequence[Graph]) -> None:
         """Keep the columns of all layers."""
@@ -88,10 +101,10 @@ class AdjacencyCache:
         return await self._arrays.load(_mentions_key(generation))
 
     async def sweep(self, collection: str, generations: Sequence[Generation]) -> None:
-        """Drop the arrays of the collection's generations but ``generations``, newest first; vectors, mentions and columns
-        stay of the newest alone."""
+        """Drop the arrays of the collection's generations but ``generations``, newest first; vectors, mentions, columns
+        and windows stay of the newest alone."""
         newest = generations[:1]
-        of_newest = (_vectors_key, _mentions_key, _columns_key)
+        of_newest = (_vectors_key, _mentions_key, _columns_key, _windows_key)
         kept = {*map(key_of, generations), *(key(each) for each in newest for key in of_newest)}
         await self._arrays.drop_all_but(prefix_of(collection), kept)
 
@@ -136,6 +149,10 @@ def _mentions_key(generation: Generation) -> str:
 
 def _columns_key(generation: Generation) -> str:
     return f"{key_of(generation)}-columns"
+
+
+def _windows_key(generation: Generation) -> str:
+    return f"{key_of(generation)}-windows"
 
 
 def _vectors_key(generation: Generation) -> str:

@@ -13,6 +13,7 @@ from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.embedders.pretrained import split_shared
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import Cancelled
+from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.jobs import AskedMode, BuildRequest
 from leanrag_engine.core.model import (
     DocumentSource,
@@ -24,7 +25,7 @@ from leanrag_engine.core.model import (
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.build.embedding_reuse import ReusingEmbedder, SpaceIndex
-from leanrag_engine.pipeline.index import read_indexed_texts
+from leanrag_engine.pipeline.index import read_hierarchy, read_indexed_texts
 
 pytestmark = pytest.mark.anyio
 
@@ -118,12 +119,15 @@ async def test_kept_vectors_are_those_of_the_published_generation_alone(
             await ingested(engine, texts)
             generation = await built(engine)
             kept = await engine._stores.adjacencies.find_vectors(generation)
-            assert kept is not None
-            entities = await engine._stores.generations.layer(generation.number, 0)
-            held = await engine._stores.vectors.fetch(
-                generation.record.spaces.entities, [each.id for each in entities]
-            )
-            assert [row.tobytes() for row in kept] == [held[each.id].tobytes() for each in entities]
+            layers = (await read_hierarchy(engine._stores, generation)).layers
+            spaces = generation.record.spaces
+            for kind, space, part in (
+                ("entities", spaces.entities, layers[:1]),
+                ("aggregates", spaces.aggregates, layers[1:]),
+            ):
+                ids = [each.id for layer in part for each in layer.entities]
+                held = await engine._stores.vectors.fetch(space, ids)
+                assert [row.tobytes() for row in kept[kind]] == [held[id_].tobytes() for id_ in ids]
             assert len(list((tmp_path / "arrays").glob("*-vectors"))) == 1
         job, _ = await engine.submit_delete(["text 0"])
         assert job is not None
@@ -237,7 +241,7 @@ async def shelved(store: ChromaVectorStore, texts: Sequence[str]) -> list[SpaceI
     """The vectors of ``texts`` in a space."""
     ids = [f"k{place}#0" for place in range(len(texts))]
     await store.upsert("c1-windows", ids, await WordCounter().embed(texts))
-    return [SpaceIndex.of_texts("c1-windows", list(zip(ids, texts, strict=True)))]
+    return [SpaceIndex("c1-windows", EmbeddedTexts.of_pairs(list(zip(ids, texts, strict=True))))]
 
 
 async def test_what_is_held_is_fetched_and_the_rest_embedded_in_the_order_of_the_texts(

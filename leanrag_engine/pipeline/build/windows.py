@@ -1,0 +1,130 @@
+"""The windows of a collection: what is kept of the published build's, so that an update reads the texts of new chunks alone.
+
+The id of a chunk is made of its text, headings and windows, and a chunk whose document got another title is pending: the windows
+of every other chunk that the published build knew are those that it embedded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.core.graphs.columns import Digests, Ids, make_ids
+from leanrag_engine.core.graphs.rows import Places
+from leanrag_engine.core.graphs.texts import EmbeddedTexts
+from leanrag_engine.core.model import Chunk, ChunkHead, Collection
+from leanrag_engine.pipeline.index import Stores, texts_of_windows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexedChunks:
+    """The chunks of a collection and the texts of their windows, both in reading order.
+
+    ``counts`` are the numbers of windows of the chunks, ``pending`` the chunks that came after the published build.
+    """
+
+    heads: Sequence[ChunkHead]
+    windows: EmbeddedTexts
+    counts: NDArray[np.int32]
+    pending: Sequence[Chunk]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what the next update needs of the windows."""
+        return {
+            "chunks": make_ids(each.id for each in self.heads),
+            "counts": self.counts,
+            "ids": self.windows.ids,
+            "digests": self.windows.digests,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _KnownWindows:
+    """The windows of the published build: the place of each chunk by its id, the first window of each and their number."""
+
+    places: Mapping[str, int]
+    starts: Places
+    counts: NDArray[np.int32]
+    ids: Ids
+    digests: Digests
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]] | None) -> _KnownWindows | None:
+        """Read what :meth:`IndexedChunks.arrays` gave; None if these are other arrays."""
+        if arrays is None or not arrays.keys() >= {"chunks", "counts", "ids", "digests"}:
+            return None
+        chunks, counts, ids, digests = (arrays[name] for name in ("chunks", "counts", "ids", "digests"))
+        if len(chunks) != len(counts) or not counts.sum() == len(ids) == len(digests):
+            return None
+        places = {id_.decode("ascii"): place for place, id_ in enumerate(chunks.tolist())}
+        return cls(places, np.cumsum(counts) - counts, counts, ids, digests)
+
+
+async def index_chunks(stores: Stores, collection: Collection, *, anew: bool = False) -> IndexedChunks:
+    """Return the chunks of a collection; ``anew``: all texts are read."""
+    name, published = collection.name, collection.generation
+    known = None
+    if published is not None and not anew:
+        known = _KnownWindows.of_arrays(await stores.adjacencies.find_windows(published))
+    if known is None:
+        chunks = await stores.documents.all_chunks(name)
+        pending = await stores.documents.pending_chunks(name) if published else chunks
+        return await anyio.to_thread.run_sync(_index_read, chunks, pending)
+    heads = await stores.documents.chunk_heads(name)
+    pending = await stores.documents.pending_chunks(name)
+    held = {each.id: each for each in pending}
+    lacking = [each.id for each in heads if each.id not in held and each.id not in known.places]
+    held |= {each.id: each for each in await stores.documents.chunks(name, lacking)} if lacking else {}
+    read = partial(stores.documents.read_chunks, name)
+    return await anyio.to_thread.run_sync(_index_known, heads, held, known, pending, read)
+
+
+def _index_read(chunks: Sequence[Chunk], pending: Sequence[Chunk]) -> IndexedChunks:
+    heads = [ChunkHead(each.id, each.document_id, each.number, each.title) for each in chunks]
+    counts = np.array([len(each.windows) for each in chunks], dtype=np.int32)
+    return IndexedChunks(heads, EmbeddedTexts.of_pairs(texts_of_windows(chunks)), counts, pending)
+
+
+def _index_known(
+    heads: Sequence[ChunkHead],
+    held: Mapping[str, Chunk],
+    known: _KnownWindows,
+    pending: Sequence[Chunk],
+    read: Callable[[Sequence[str]], Sequence[Chunk]],
+) -> IndexedChunks:
+    """Return the chunks of which those ``held`` are read already, and the others ``known``."""
+    before = [-1 if each.id in held else known.places[each.id] for each in heads]
+    places = np.array(before, dtype=np.intp)
+    counts = np.zeros(len(heads), dtype=np.int32)
+    stays = places >= 0
+    counts[stays] = known.counts[places[stays]]
+    own = np.flatnonzero(~stays).tolist()
+    counts[own] = [len(held[heads[place].id].windows) for place in own]
+    starts = np.cumsum(counts) - counts
+    made = EmbeddedTexts.of_pairs(texts_of_windows([held[heads[place].id] for place in own]))
+    owners = np.repeat(np.arange(len(heads)), counts)
+    numbers = np.arange(len(owners)) - starts[owners]
+    is_old = stays[owners]
+    old = (known.starts[places[owners]] + numbers)[is_old]
+    ids = np.empty(len(owners), dtype=np.result_type(known.ids, made.ids))
+    digests = np.empty(len(owners), dtype=np.uint64)
+    ids[is_old], digests[is_old] = known.ids[old], known.digests[old]
+    ids[~is_old], digests[~is_old] = made.ids, made.digests
+
+    def read_texts(wanted: Sequence[int]) -> list[str]:
+        chosen = owners[np.asarray(wanted, dtype=np.intp)].tolist()
+        lacking = list(dict.fromkeys(id_ for place in chosen if (id_ := heads[place].id) not in held))
+        at_hand = {**held, **{each.id: each for each in read(lacking)}} if lacking else held
+        texts = {place: at_hand[heads[place].id].indexed_windows for place in dict.fromkeys(chosen)}
+        return [
+            texts[place][number][1]
+            for place, number in zip(chosen, numbers[list(wanted)].tolist(), strict=True)
+        ]
+
+    return IndexedChunks(heads, EmbeddedTexts(ids, digests, read_texts), counts, pending)
