@@ -275,8 +275,7 @@ def _label_text(title: str, heading: str, text: str) -> str:
     return "\n".join(filter(None, (title, heading if heading != title else "", text)))
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkHead:
+class ChunkHead(NamedTuple):
     """A chunk without its text: a small update reads all of these. ``title`` is that of its document."""
 
     id: str

@@ -537,10 +537,8 @@ def chunk_heads(connection: Connection, name: str) -> list[ChunkHead]:
         for number, id_, title in connection.execute(titles.where(documents.c.collection == collection))
     }
     mine = select(chunks.c.id, chunks.c.document, chunks.c.number).where(chunks.c.collection == collection)
-    return [
-        ChunkHead(id_, held[document][0], number, held[document][1])
-        for id_, document, number in connection.execute(mine.order_by(*_READING))
-    ]
+    rows = connection.execute(mine.order_by(*_READING)).all()
+    return [ChunkHead(id_, held[document][0], number, held[document][1]) for id_, document, number in rows]
 
 
 def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 import anyio.to_thread
 import numpy as np
@@ -195,8 +196,11 @@ def _copy_held(shelf: SpaceIndex, digests: Digests, left: Places, rows: Vectors)
     places = shelf.find(digests[left])
     there = places >= 0
     wanted, held = left[there], places[there]
-    for part in _portions(len(wanted), 5_000):  # a copy of all would not stay in the processor's cache
-        rows[wanted[part]] = shelf.vectors[held[part]]
+    breaks = np.flatnonzero(np.diff(wanted) != 1) + 1
+    for first, after in pairwise((0, *breaks.tolist(), len(wanted))) if len(wanted) else ():
+        # Rows that follow each other are copied at once: a copy in between takes ten times as long.
+        into = rows[wanted[first] : wanted[first] + after - first]
+        np.take(shelf.vectors, held[first:after], axis=0, out=into, mode="clip")
     return left[~there]
 
 

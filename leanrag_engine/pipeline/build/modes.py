@@ -142,7 +142,7 @@ def _measure_drift(generation: Generation, moved: float) -> str:
 
 
 def _count_moved(base: Graph, before: Hierarchy) -> int:
-    now, then = ({each.id for each in graph.entities} for graph in (base, before.layers[0]))
+    now, then = (set(graph.nodes.ids.tolist()) for graph in (base, before.layers[0]))
     return len(now ^ then)
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import StoreUnusable
@@ -73,7 +74,8 @@ class AdjacencyCache:
         return {
             kind: stored[kind]
             for kind, count in wanted.items()
-            if kind in stored and stored[kind].shape == (count, generation.dimension)
+            if kind in stored
+            and (stored[kind].shape, stored[kind].dtype) == ((count, generation.dimension), np.float32)
         }
 
     async def keep_windows(self, generation: Generation, arrays: Mapping[str, NDArray[Any]]) -> None:
