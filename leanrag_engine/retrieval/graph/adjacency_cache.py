@@ -75,7 +75,8 @@ class AdjacencyCache:
             kind: stored[kind]
             for kind, count in wanted.items()
             if kind in stored
-            and (stored[kind].shape, stored[kind].dtype) == ((count, generation.dimension), np.float32)
+            and stored[kind].shape == (count, generation.dimension)
+            and stored[kind].dtype == np.float32
         }
 
     async def keep_windows(self, generation: Generation, arrays: Mapping[str, NDArray[Any]]) -> None:
