@@ -14,9 +14,6 @@ from leanrag_engine.core.model import Entity, content_id
 from .columns import Digests, EntityColumns, Ids, decode_ids, digest_embedded, make_ids
 from .rows import Places, select_rows
 
-_PORTION = 1_000
-"""Texts that are read at a time where all of them are wanted."""
-
 
 class EmbeddedTexts(Sequence[str]):
     """The texts that the rows of a vector space are embedded from, with their ``ids`` and ``digests`` in the same order.
@@ -84,8 +81,10 @@ class EmbeddedTexts(Sequence[str]):
         return self.select([places])[0] if isinstance(places, int) else self.select(places)
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), _PORTION):
-            yield from self[start : start + _PORTION]
+        start, portion = 0, 1  # most who do not want all want the first alone
+        while start < len(self):
+            yield from self[start : start + portion]
+            start, portion = start + portion, min(4 * portion, 1_000)
 
     def select(self, places: Sequence[int]) -> list[str]:
         """Return the texts at these places."""

@@ -12,6 +12,7 @@ __all__ = [
     "HANGUL",
     "KANA",
     "KANA_CHARACTER",
+    "count_latin_excess",
     "has_cjk",
     "has_hangul",
     "has_kana",
@@ -63,10 +64,13 @@ def is_mostly_latin(texts: Sequence[str]) -> bool:
     A sample is read if there are many texts. Chinese and Japanese have no spaces: two characters count as one word.
     """
     sample = 2000
-    latin = other = 0.0
-    for text in texts[:: max(len(texts) // sample, 1)]:
-        latin += len(_LATIN_RUN.findall(text))
-        if not text.isascii():
-            unspaced = sum(map(len, CJK_RUN.findall(text)))
-            other += unspaced / 2 + len(_OTHER_RUN.findall(text))
-    return latin >= other
+    return sum(map(count_latin_excess, texts[:: max(len(texts) // sample, 1)])) >= 0
+
+
+def count_latin_excess(text: str) -> float:
+    """Return how many more words are in Latin letters than in others, counted as :func:`is_mostly_latin` does."""
+    latin = len(_LATIN_RUN.findall(text))
+    if text.isascii():
+        return latin
+    unspaced = sum(map(len, CJK_RUN.findall(text)))
+    return latin - unspaced / 2 - len(_OTHER_RUN.findall(text))

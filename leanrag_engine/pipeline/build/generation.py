@@ -35,7 +35,6 @@ from leanrag_engine.core.model import (
     SchemaEffects,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
-from leanrag_engine.core.text.scripts import is_mostly_latin
 from leanrag_engine.extraction.by_model.describe import (
     Description,
     apply_descriptions,
@@ -86,14 +85,13 @@ READING, GLEANING = "extract", "glean"
 class FittedChunks:
     """The chunks of a collection, the embedder of their build, and the state that restores it.
 
-    ``latin``: most words of the chunks are in Latin letters; ``previous``: the layers of the published build, None before the
-    first; ``unknown``: share of the chunks' words that a fitted embedder of an earlier build lacks.
+    ``previous``: the layers of the published build, None before the first; ``unknown``: share of the chunks' words that a
+    fitted embedder of an earlier build lacks.
     """
 
     chunks: IndexedChunks
     embedder: ReusingEmbedder
     state: bytes
-    latin: bool
     previous: Hierarchy | None
     unknown: float = 0.0
 
@@ -242,10 +240,9 @@ async def fit(
     before = collection.generation.embedder if collection.generation else ""
     kept = await keep_embedder(stores, embedders, collection, mode)
     embedder, state = (kept.embedder, kept.state) if kept else await embedders.fit(texts, before)
-    latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
     previous = await open_hierarchy(stores, collection.generation) if collection.generation else None
     reusing = await reuse_vectors(stores, collection.generation, previous, chunks, embedder)
-    return FittedChunks(chunks, reusing, state, latin, previous, kept.unknown if kept else 0.0)
+    return FittedChunks(chunks, reusing, state, previous, kept.unknown if kept else 0.0)
 
 
 async def draft(
@@ -431,7 +428,7 @@ def describe_build(
     built = drafted.built
     return BuildRecord(
         embedder=stores.embedders.name,
-        latin=fitted.latin,
+        latin=fitted.chunks.is_mostly_latin(),
         health=built.health,
         tau=stores.settings.tau,
         models=models.names(),

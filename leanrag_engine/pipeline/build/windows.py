@@ -19,6 +19,7 @@ from leanrag_engine.core.graphs.columns import Digests, Ids, make_ids
 from leanrag_engine.core.graphs.rows import Places
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Chunk, ChunkHead, Collection
+from leanrag_engine.core.text.scripts import count_latin_excess
 from leanrag_engine.pipeline.index import Stores, texts_of_windows
 
 
@@ -26,13 +27,19 @@ from leanrag_engine.pipeline.index import Stores, texts_of_windows
 class IndexedChunks:
     """The chunks of a collection and the texts of their windows, both in reading order.
 
-    ``counts`` are the numbers of windows of the chunks, ``pending`` the chunks that came after the published build.
+    ``counts`` are the numbers of windows of the chunks, ``excesses`` how many more words of a window are in Latin letters than in
+    others, ``pending`` the chunks that came after the published build.
     """
 
     heads: Sequence[ChunkHead]
     windows: EmbeddedTexts
     counts: NDArray[np.int32]
+    excesses: NDArray[np.float32]
     pending: Sequence[Chunk]
+
+    def is_mostly_latin(self) -> bool:
+        """Return whether most words are in Latin letters."""
+        return bool(self.excesses.sum(dtype=np.float64) >= 0)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what the next update needs of the windows."""
@@ -41,6 +48,7 @@ class IndexedChunks:
             "counts": self.counts,
             "ids": self.windows.ids,
             "digests": self.windows.digests,
+            "excesses": self.excesses,
         }
 
 
@@ -53,17 +61,19 @@ class _KnownWindows:
     counts: NDArray[np.int32]
     ids: Ids
     digests: Digests
+    excesses: NDArray[np.float32]
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, NDArray[Any]] | None) -> _KnownWindows | None:
         """Read what :meth:`IndexedChunks.arrays` gave; None if these are other arrays."""
-        if arrays is None or not arrays.keys() >= {"chunks", "counts", "ids", "digests"}:
+        names = ("chunks", "counts", "ids", "digests", "excesses")
+        if arrays is None or not arrays.keys() >= {*names}:
             return None
-        chunks, counts, ids, digests = (arrays[name] for name in ("chunks", "counts", "ids", "digests"))
-        if len(chunks) != len(counts) or not counts.sum() == len(ids) == len(digests):
+        chunks, counts, ids, digests, excesses = (arrays[name] for name in names)
+        if len(chunks) != len(counts) or not counts.sum() == len(ids) == len(digests) == len(excesses):
             return None
         places = {id_.decode("ascii"): place for place, id_ in enumerate(chunks.tolist())}
-        return cls(places, np.cumsum(counts) - counts, counts, ids, digests)
+        return cls(places, np.cumsum(counts) - counts, counts, ids, digests, excesses)
 
 
 async def index_chunks(stores: Stores, collection: Collection, *, anew: bool = False) -> IndexedChunks:
@@ -88,7 +98,12 @@ async def index_chunks(stores: Stores, collection: Collection, *, anew: bool = F
 def _index_read(chunks: Sequence[Chunk], pending: Sequence[Chunk]) -> IndexedChunks:
     heads = [ChunkHead(each.id, each.document_id, each.number, each.title) for each in chunks]
     counts = np.array([len(each.windows) for each in chunks], dtype=np.int32)
-    return IndexedChunks(heads, EmbeddedTexts.of_pairs(texts_of_windows(chunks)), counts, pending)
+    texts = texts_of_windows(chunks)
+    return IndexedChunks(heads, EmbeddedTexts.of_pairs(texts), counts, _count_excesses(texts), pending)
+
+
+def _count_excesses(texts: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+    return np.array([count_latin_excess(text) for _, text in texts], dtype=np.float32)
 
 
 def _index_known(
@@ -107,24 +122,26 @@ def _index_known(
     own = np.flatnonzero(~stays).tolist()
     counts[own] = [len(held[heads[place].id].windows) for place in own]
     starts = np.cumsum(counts) - counts
-    made = EmbeddedTexts.of_pairs(texts_of_windows([held[heads[place].id] for place in own]))
+    texts = texts_of_windows([held[heads[place].id] for place in own])
+    made = EmbeddedTexts.of_pairs(texts)
     owners = np.repeat(np.arange(len(heads)), counts)
     numbers = np.arange(len(owners)) - starts[owners]
     is_old = stays[owners]
     old = (known.starts[places[owners]] + numbers)[is_old]
     ids = np.empty(len(owners), dtype=np.result_type(known.ids, made.ids))
     digests = np.empty(len(owners), dtype=np.uint64)
-    ids[is_old], digests[is_old] = known.ids[old], known.digests[old]
-    ids[~is_old], digests[~is_old] = made.ids, made.digests
+    excesses = np.empty(len(owners), dtype=np.float32)
+    ids[is_old], digests[is_old], excesses[is_old] = known.ids[old], known.digests[old], known.excesses[old]
+    ids[~is_old], digests[~is_old], excesses[~is_old] = made.ids, made.digests, _count_excesses(texts)
 
     def read_texts(wanted: Sequence[int]) -> list[str]:
         chosen = owners[np.asarray(wanted, dtype=np.intp)].tolist()
         lacking = list(dict.fromkeys(id_ for place in chosen if (id_ := heads[place].id) not in held))
         at_hand = {**held, **{each.id: each for each in read(lacking)}} if lacking else held
-        texts = {place: at_hand[heads[place].id].indexed_windows for place in dict.fromkeys(chosen)}
+        windows = {place: at_hand[heads[place].id].indexed_windows for place in dict.fromkeys(chosen)}
         return [
-            texts[place][number][1]
+            windows[place][number][1]
             for place, number in zip(chosen, numbers[list(wanted)].tolist(), strict=True)
         ]
 
-    return IndexedChunks(heads, EmbeddedTexts(ids, digests, read_texts), counts, pending)
+    return IndexedChunks(heads, EmbeddedTexts(ids, digests, read_texts), counts, excesses, pending)

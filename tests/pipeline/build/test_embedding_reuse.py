@@ -16,6 +16,7 @@ from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.jobs import AskedMode, BuildRequest
 from leanrag_engine.core.model import (
+    Chunk,
     DocumentSource,
     EmbeddingCounts,
     Generation,
@@ -160,6 +161,72 @@ async def test_an_update_reads_no_vector_of_a_passage_or_base_entity_that_stays(
         assert spaces.entities in asked
         assert spaces.windows not in asked
         assert again.record.embedded.reused > 0
+
+
+async def test_an_update_reads_the_text_of_no_passage_that_stays(
+    tmp_path: Path, embedding_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with await LeanRAG.open(served(tmp_path, embedding_server)) as engine:
+        await ingested(engine, TEXTS)
+        await built(engine)
+        await ingested(engine, [*TEXTS, NEW])
+        documents, read = engine._stores.documents, list[Chunk]()
+
+        def hear(name: str) -> None:
+            find = getattr(documents, name)
+
+            async def heard(*asked: Any) -> Any:
+                found = await find(*asked)
+                read.extend(found)
+                return found
+
+            monkeypatch.setattr(documents, name, heard)
+
+        for name in ("all_chunks", "chunks", "pending_chunks"):
+            hear(name)
+        read_now = documents.read_chunks
+
+        def heard_now(collection: str, ids: Sequence[str]) -> list[Chunk]:
+            found = read_now(collection, ids)
+            read.extend(found)
+            return found
+
+        monkeypatch.setattr(documents, "read_chunks", heard_now)
+        after = await built(engine, "update")
+        assert {each.text for each in read} == {NEW, *probed(TEXTS)}
+        assert after.record.latin
+        assert after.record.embedded.reused > 0
+
+
+async def test_a_passage_that_another_document_repeats_is_not_embedded_again(
+    tmp_path: Path, embedding_server: Any
+) -> None:
+    async with await LeanRAG.open(served(tmp_path, embedding_server)) as engine:
+        await ingested(engine, TEXTS)
+        await built(engine)
+        await ingested(engine, [*TEXTS, NEW])
+        await built(engine, "update")
+        source = DocumentSource(text=NEW, id="again")
+        await engine.job((await engine.submit_ingest([source], build=False)).id, wait_seconds=60)
+        embedding_server.requests.clear()
+        again = await built(engine, "update")
+        assert NEW not in "".join(set(embedding_server.texts) - set(probed(embedding_server.texts)))
+        assert len(await rows(engine, again)) > 0
+
+
+async def test_an_update_from_damaged_arrays_of_windows_reads_all_passages(
+    tmp_path: Path, embedding_server: Any
+) -> None:
+    async with await LeanRAG.open(served(tmp_path, embedding_server)) as engine:
+        await ingested(engine, TEXTS)
+        await built(engine)
+        (folder,) = (tmp_path / "arrays").glob("*-windows")
+        np.save(folder / "digests.npy", np.load(folder / "digests.npy")[1:])
+        await ingested(engine, [*TEXTS, NEW])
+        grown = await rows(engine, await built(engine, "update"))
+        (folder,) = (tmp_path / "arrays").glob("*-windows")
+        assert len(np.load(folder / "digests.npy")) == len(TEXTS) + 1
+        assert any(NEW in text for text in grown)
 
 
 async def test_a_changed_title_is_embedded_anew_though_the_passage_is_the_same(
