@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.model import CheckedObject, JsonSchema
 
 from .graphs.graph import Hierarchy, PublishedLayers
+from .graphs.stored import StoredPlaces
 from .history import HistoryEntry, Publication
 from .jobs import Job, JobState, JobStatus
 from .model import (
@@ -533,12 +534,14 @@ class GenerationStore(Protocol):
         publication: Publication,
         previous: PublishedLayers | None = None,
         report: ProgressReport = ignore_progress,
+        note_places: Callable[[StoredPlaces], None] = lambda _: None,
     ) -> Generation:
         """Write the hierarchy as a new generation, with its entry in the history, and switch the collection to it, in one
         transaction.
 
         With the ``previous`` layers, those of the generation that is published now, only what differs from them is written.
-        ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published.
+        ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published. ``note_places`` is
+        called with where the rows are, which :meth:`open_layers` may be given.
         """
         ...
 
@@ -569,7 +572,7 @@ class GenerationStore(Protocol):
         self, generation: Generation, columns: Mapping[str, NDArray[Any]]
     ) -> Hierarchy | None:
         """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers` gave; None if they
-        are of another version.
+        are of another version, or none of this generation.
 
         Rows are read when they are asked for, and the thread that asks waits.
         """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import Busy
 from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
-from leanrag_engine.core.graphs.stored import open_layers
+from leanrag_engine.core.graphs.stored import StoredPlaces, find_places, open_layers
 from leanrag_engine.core.history import HistoryEntry, Publication
 from leanrag_engine.core.jobs import Job, JobState, JobStatus
 from leanrag_engine.core.model import (
@@ -261,12 +261,15 @@ class SqlGenerationStore:
         publication: Publication,
         previous: PublishedLayers | None = None,
         report: ProgressReport = ignore_progress,
+        note_places: Callable[[StoredPlaces], None] = lambda _: None,
     ) -> Generation:
         """Do as the port says. Also raises ``InvalidInput`` if the hierarchy's layers do not fit together, ``StoreUnusable`` if the ``previous``
         ones are no longer the published ones."""
         shared = None
         if previous is not None:
-            positions = await self._transactions.read(publishing.find_positions, previous.generation)
+            positions = find_places(previous.hierarchy.layers)
+            if positions is None:
+                positions = await self._transactions.read(publishing.find_positions, previous.generation)
             shared = publishing.SharedRows(previous, *positions)
         ready = partial(
             publishing.prepare_build,
@@ -279,6 +282,7 @@ class SqlGenerationStore:
             report=report,
         )
         build = await to_thread.run_sync(ready)
+        note_places((build.entities.positions, build.relations.positions))
         return await self._transactions.write(
             publishing.publish, collection, revision, build, publication, report
         )
@@ -306,13 +310,12 @@ class SqlGenerationStore:
         self, generation: Generation, columns: Mapping[str, NDArray[Any]]
     ) -> Hierarchy | None:
         number = generation.number
-        nodes, edges = await self._transactions.read(publishing.find_positions, number)
 
         def read_entities(places: Sequence[int]) -> list[Entity]:
-            return self._transactions.read_now(entities.at_positions, number, nodes[places].tolist())
+            return self._transactions.read_now(entities.at_positions, number, places)
 
         def read_relations(places: Sequence[int]) -> list[Relation]:
-            return self._transactions.read_now(relations.at_positions, number, edges[places].tolist())
+            return self._transactions.read_now(relations.at_positions, number, places)
 
         return open_layers(columns, generation.layers, read_entities, read_relations)
 

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Entity, LayerCount, Relation
 
 from .columns import EntityColumns, RelationColumns
 from .graph import Graph, Hierarchy
 from .rows import LayerRows, StoredRows
 
+StoredPlaces = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Where the entities and the relations of all layers are in a store, by numbers of its own."""
+
 Arrays = Mapping[str, NDArray[Any]]
 
 T = TypeVar("T", Entity, Relation)
 
 _ENDS = "relations-ends"
+_PLACES = ("entities-places", "relations-places")
 
 
-def pack_layers(layers: Sequence[Graph]) -> dict[str, NDArray[Any]]:
-    """Return all columns of the layers, one layer after the other."""
+def pack_layers(layers: Sequence[Graph], places: StoredPlaces) -> dict[str, NDArray[Any]]:
+    """Return all columns of the layers, one layer after the other, and the ``places`` of the rows in the store."""
     return {
+        **dict(zip(_PLACES, places, strict=True)),
         **{
             f"entities-{name}": _join(getattr(each.nodes, name) for each in layers)
             for name in EntityColumns.names
@@ -45,15 +50,15 @@ def _join(columns: Iterator[NDArray[Any]]) -> NDArray[Any]:
 def open_layers(
     arrays: Arrays,
     sizes: Sequence[LayerCount],
-    read_entities: Callable[[Sequence[int]], Sequence[Entity]],
-    read_relations: Callable[[Sequence[int]], Sequence[Relation]],
+    read_entities: Callable[[list[int]], Sequence[Entity]],
+    read_relations: Callable[[list[int]], Sequence[Relation]],
 ) -> Hierarchy | None:
     """Return the layers of these ``sizes`` with the columns that :func:`pack_layers` gave; None if those are of another version.
 
-    ``read_entities`` and ``read_relations`` give the rows at some places, counted over all layers.
+    ``read_entities`` and ``read_relations`` give the rows at some places of the store, in ascending order.
     """
-    entities = _choose(arrays, "entities-", EntityColumns.names)
-    relations = _choose(arrays, "relations-", (*RelationColumns.names, "ends"))
+    entities = _choose(arrays, "entities-", (*EntityColumns.names, "places"))
+    relations = _choose(arrays, "relations-", (*RelationColumns.names, "ends", "places"))
     wanted = (sum(each.entities for each in sizes), sum(each.relations for each in sizes))
     if entities is None or relations is None or (len(entities["ids"]), len(relations["ids"])) != wanted:
         return None
@@ -73,20 +78,39 @@ def _choose(arrays: Arrays, prefix: str, names: Sequence[str]) -> dict[str, NDAr
 
 
 def _divide(
-    columns: Mapping[str, NDArray[Any]], counts: Sequence[int], read: Callable[[Sequence[int]], Sequence[T]]
+    columns: Mapping[str, NDArray[Any]], counts: Sequence[int], read: Callable[[list[int]], Sequence[T]]
 ) -> list[StoredRows[T]]:
     """Return the rows of each layer."""
     bounds = pairwise(accumulate(counts, initial=0))
     return [
-        StoredRows(
-            {name: column[first:after] for name, column in columns.items()},
-            partial(_read_from, first, read),
-        )
+        _open_rows({name: column[first:after] for name, column in columns.items()}, read)
         for first, after in bounds
     ]
 
 
-def _read_from(
-    first: int, read: Callable[[Sequence[int]], Sequence[T]], places: Sequence[int]
-) -> Sequence[T]:
-    return read([first + place for place in places])
+def _open_rows(
+    columns: Mapping[str, NDArray[Any]], read: Callable[[list[int]], Sequence[T]]
+) -> StoredRows[T]:
+    def read_places(numbers: Sequence[int]) -> Sequence[T]:
+        found = read(columns["places"][numbers].tolist())
+        if [each.id.encode() for each in found] != columns["ids"][numbers].tolist():
+            raise StoreUnusable(
+                "Rows of the published generation are not those that its columns were made of.",
+                "Build again with the mode rebuild.",
+            )
+        return found
+
+    return StoredRows(columns, read_places)
+
+
+def find_places(layers: Sequence[Graph]) -> StoredPlaces | None:
+    """Return where the rows of opened layers are in the store; None if they are at hand."""
+    places = [
+        rows.stored.columns["places"]
+        for layer in layers
+        for rows in (layer.entities, layer.relations)
+        if isinstance(rows, LayerRows) and len(rows) == len(rows.stored)
+    ]
+    if len(places) < 2 * len(layers):
+        return None
+    return np.concatenate(places[::2]), np.concatenate(places[1::2])

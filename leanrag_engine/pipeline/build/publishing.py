@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import anyio.to_thread
 
 from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
+from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -59,6 +60,7 @@ async def publish_build(
         stores, collection, embedder, texts, build.vectors, report, in_place=in_place
     )
     report(Progress("publish"))
+    places: list[StoredPlaces] = []
     generation = await stores.generations.publish(
         collection.name,
         build.revision,
@@ -75,10 +77,11 @@ async def publish_build(
         publication=build.publication,
         previous=find_published_layers(collection, build.previous),
         report=report,
+        note_places=places.append,
     )
     known = build.mentions.keys_by_name() if build.mentions else {}
     await stores.adjacencies.keep(generation, layers, build.chunks.heads, known)
-    await stores.adjacencies.keep_columns(generation, layers)
+    await stores.adjacencies.keep_columns(generation, layers, places[-1])
     await stores.adjacencies.keep_windows(generation, build.chunks.arrays())
     if build.vectors:
         await stores.adjacencies.keep_vectors(generation, build.vectors)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.graphs.stored import pack_layers
+from leanrag_engine.core.graphs.stored import StoredPlaces, pack_layers
 from leanrag_engine.core.model import Chunk, ChunkHead, Generation, Vectors, content_id
 from leanrag_engine.core.ports import ArrayStore, DocumentStore, GenerationStore
 from leanrag_engine.core.runtime.threads import run_blocking
@@ -87,9 +87,11 @@ class AdjacencyCache:
         """Return what was kept; None if nothing was."""
         return await self._arrays.load(_windows_key(generation))
 
-    async def keep_columns(self, generation: Generation, layers: Sequence[Graph]) -> None:
-        """Keep the columns of all layers."""
-        await self._arrays.save(_columns_key(generation), await run_blocking(pack_layers, layers))
+    async def keep_columns(
+        self, generation: Generation, layers: Sequence[Graph], places: StoredPlaces
+    ) -> None:
+        """Keep the columns of all layers, whose rows are at these ``places`` of the store."""
+        await self._arrays.save(_columns_key(generation), await run_blocking(pack_layers, layers, places))
 
     async def find_columns(self, generation: Generation) -> dict[str, NDArray[Any]] | None:
         """Return what was kept; None if nothing was."""

@@ -24,20 +24,23 @@ distances, in two bytes up to this one."""
 
 @dataclass(slots=True)
 class RowChanges(Generic[T]):
-    """The positions of rows that end, and rows to add, each with its position."""
+    """The positions of rows that end, rows to add, each with its position, and the positions of all rows afterwards."""
 
     ended: list[int] = field(default_factory=list)
     added: list[tuple[int, T]] = field(default_factory=list)
+    positions: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def extend(self, other: RowChanges[T]) -> None:
         self.ended += other.ended
         self.added += other.added
+        self.positions = np.concatenate((self.positions, other.positions))
 
 
 def place_rows(layer: int, items: Sequence[T]) -> RowChanges[T]:
     """Return what writes all rows of a layer anew."""
     first = first_position(layer) + GAP
-    return RowChanges(added=list(zip(range(first, first + GAP * len(items), GAP), items, strict=True)))
+    positions = range(first, first + GAP * len(items), GAP)
+    return RowChanges([], list(zip(positions, items, strict=True)), np.array(positions, dtype=np.int64))
 
 
 def compare_rows(
@@ -48,9 +51,9 @@ def compare_rows(
     ranks = _find_equal(before, after)
     places = np.where(ranks >= 0, np.append(positions, -1)[ranks], -1)
     kept = _find_rising(places)
-    left = np.ones(len(positions), dtype=bool)
-    left[ranks[kept]] = False
-    ended: list[int] = positions[left].tolist()
+    ends = np.ones(len(positions), dtype=bool)
+    ends[ranks[kept]] = False
+    ended: list[int] = positions[ends].tolist()
     added: list[tuple[int, T]] = []
     # Between each two rows that stay, and before the first and after the last of them.
     stays = np.concatenate(([-1], kept, [len(after)]))
@@ -62,7 +65,8 @@ def compare_rows(
         if found is None:
             return None
         added += zip(found, after[left + 1 : right], strict=True)
-    return RowChanges(ended, added)
+        places[left + 1 : right] = found
+    return RowChanges(ended, added, places)
 
 
 def _find_equal(before: Sequence[T], after: Sequence[T]) -> NDArray[np.intp]:

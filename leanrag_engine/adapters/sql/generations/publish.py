@@ -33,6 +33,7 @@ from leanrag_engine.core.graphs.columns import Digests, digest_texts
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.layers import find_misfit
 from leanrag_engine.core.graphs.rows import find_rows, match_rows
+from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import READ_GENERATIONS, Publication
 from leanrag_engine.core.model import BuildRecord, Entity, Generation, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
@@ -285,10 +286,11 @@ def publish(
     return published
 
 
-def find_positions(connection: Connection, generation: int) -> list[NDArray[np.int64]]:
+def find_positions(connection: Connection, generation: int) -> StoredPlaces:
     """Return the positions of the entities and of the relations of a generation, in ascending order."""
     found = (fetch(connection, each, generation=generation) for each in _POSITIONS)
-    return [np.array(rows, dtype=np.int64).reshape(-1) for rows in found]
+    entities_, relations_ = (np.array(rows, dtype=np.int64).reshape(-1) for rows in found)
+    return entities_, relations_
 
 
 def _choose_edition(connection: Connection, collection: int, base: int | None) -> int:
