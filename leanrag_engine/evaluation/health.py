@@ -18,6 +18,7 @@ from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
 from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.layers import find_parents
 from leanrag_engine.core.model import (
     Chunk,
     Entity,
@@ -40,7 +41,6 @@ from leanrag_engine.hierarchy.health import (
     find_ancestors,
     measure_shape,
     meeting_layers,
-    parent_places,
 )
 from leanrag_engine.retrieval.query import QueryResult
 from leanrag_engine.retrieval.request import Mode, Query
@@ -289,7 +289,8 @@ def _shapes(built: _PublishedHierarchy) -> tuple[ClusterShape, ...]:
     for number, (lower, upper) in enumerate(pairwise(built.layers), 1):
         vectors = built.rows(lower)
         known = np.any(vectors, axis=1)
-        shapes.append(measure_shape(number, parent_places(lower, upper), vectors, known=known))
+        parents = find_parents(*(Graph(tuple(each), ()) for each in (lower, upper)))
+        shapes.append(measure_shape(number, parents, vectors, known=known))
     return tuple(shapes)
 
 
@@ -307,7 +308,7 @@ def _collect_meetings(built: _PublishedHierarchy, results: Sequence[QueryResult]
         "seeds of one query": [pair for each in seeds for pair in combinations(each, 2)],
     }
     place = {entity.id: number for number, entity in enumerate(built.layers[0])}
-    ancestors = find_ancestors(built.layers)
+    ancestors = find_ancestors([Graph(tuple(each), ()) for each in built.layers])
     return {
         kind: measure_meetings(ancestors, [(place[one], place[other]) for one, other in pairs])
         for kind, pairs in kinds.items()

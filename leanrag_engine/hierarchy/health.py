@@ -6,18 +6,20 @@ The record is stored with the generation. The status and the evaluation decide w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.layers import find_parents
 from leanrag_engine.core.model import (
+    METHODS,
     Distribution,
-    Entity,
     HierarchyHealth,
     LayerHealth,
     Method,
@@ -25,8 +27,9 @@ from leanrag_engine.core.model import (
     SeedMeetings,
     Vectors,
 )
+from leanrag_engine.core.vectors import one_thread
 
-from .clustering.balancing import ClusterSizes, Labels, cluster_means
+from .clustering.balancing import ClusterSizes, Labels
 from .clustering.communities import leiden
 from .clustering.links import EdgeList
 from .clustering.methods import ClusteringMethod, ClusteringOptions
@@ -72,7 +75,7 @@ def measure_hierarchy(
         )
     ]
     base = EdgeList.of(hierarchy.layers[0])
-    ancestors = find_ancestors([layer.entities for layer in hierarchy.layers])
+    ancestors = find_ancestors(hierarchy.layers)
     layers = [
         replace(each, modularity=round(base.modularity(places), 4), resolution=resolution)
         for each, places, resolution in zip(found[:-1], ancestors[1:], resolutions, strict=True)
@@ -83,7 +86,7 @@ def measure_hierarchy(
         cluster_size=sizes.mean,
         cluster_cap=sizes.cap,
         layers=(*layers, found[-1]),
-        meetings=_measure_meetings(hierarchy, vectors[0]),
+        meetings=_measure_meetings(hierarchy, ancestors, vectors[0]),
     )
 
 
@@ -106,18 +109,18 @@ def _layer(
     clustering: ClusteringOptions,
 ) -> LayerHealth:
     links = EdgeList.of(lower)
-    strengths = np.array([one.strength for one in lower.relations])
+    strengths = lower.edges.strengths
     plain = LayerHealth(
-        layer=lower.entities[0].layer,
+        layer=int(lower.nodes.layers[0]),
         entities=len(lower.entities),
         relations=len(lower.relations),
-        joined=_share(len(np.unique(links.ends)), len(lower.entities)),
+        joined=_share(_count_distinct(links.ends, links.count), links.count),
         strength=_distribution(strengths),
         above_tau=_share(int(np.count_nonzero(strengths > threshold.value)), len(strengths))
         if threshold
         else 0.0,
-        heuristic_entities=_heuristic(Counter(one.method for one in lower.entities)),
-        heuristic_relations=_heuristic(Counter(one.method for one in lower.relations)),
+        heuristic_entities=_heuristic(_by_method(lower.nodes.methods)),
+        heuristic_relations=_heuristic(_by_method(lower.edges.methods)),
         tau=threshold.value if threshold else None,
         tau_reason=threshold.reason if threshold else "",
     )
@@ -125,7 +128,7 @@ def _layer(
         return plain
     found = _measure_clusters(plain, lower, upper, vectors, links)
     return (
-        _compare_communities(found, links, parent_places(lower.entities, upper.entities))
+        _compare_communities(found, links, find_parents(lower, upper))
         if clustering.method is ClusteringMethod.LEIDEN
         else found
     )
@@ -134,9 +137,9 @@ def _layer(
 def _measure_clusters(
     plain: LayerHealth, lower: Graph, upper: Graph, vectors: Vectors, links: EdgeList
 ) -> LayerHealth:
-    labels = parent_places(lower.entities, upper.entities)
+    labels = find_parents(lower, upper)
     shape = measure_shape(plain.layer + 1, labels, vectors)
-    shares = np.array([entity.responsibility for entity in lower.entities])
+    shares = lower.nodes.responsibilities
     half = 0.5
     return replace(
         plain,
@@ -172,17 +175,19 @@ def measure_shape(
 
 def tightness(vectors: Vectors, labels: Labels) -> float:
     """Return the mean cosine of the unit rows ``vectors`` (n, d) to the mean of their cluster."""
-    sizes = np.bincount(labels)
     # The cosines of a cluster's members to their mean add up to the length of the sum of their vectors.
-    means = cluster_means(vectors, labels, len(sizes))
-    return float(sizes @ np.linalg.norm(means, axis=1) / len(labels))
+    ones = np.ones(len(labels), dtype=vectors.dtype)
+    members = csr_array((ones, (labels, np.arange(len(labels)))), shape=(int(labels.max()) + 1, len(labels)))
+    return float(np.linalg.norm(members @ vectors, axis=1).sum(dtype=np.float64) / len(labels))
 
 
 def _pieces(links: EdgeList, labels: Labels) -> Labels:
     """Return the number of connected components of each cluster, by the relations inside it."""
     within = labels[links.ends[:, 0]] == labels[links.ends[:, 1]]
     found = EdgeList(links.count, links.ends[within], links.weights[within]).components()
-    return np.bincount(np.unique(np.stack((labels, found), axis=1), axis=0)[:, 0])
+    clusters = np.empty(int(found.max()) + 1, dtype=np.intp)
+    clusters[found] = labels  # a component is within one cluster
+    return np.bincount(clusters)
 
 
 def _compare_communities(found: LayerHealth, links: EdgeList, labels: Labels) -> LayerHealth:
@@ -198,14 +203,20 @@ def _compare_communities(found: LayerHealth, links: EdgeList, labels: Labels) ->
 
 def _islands(links: EdgeList, labels: Labels, upper: Graph) -> int:
     ends = labels[links.ends]
-    leaving = np.unique(ends[ends[:, 0] != ends[:, 1]])
-    joined = np.unique(EdgeList.of(upper).ends)
-    return len(np.setdiff1d(leaving, joined))
+    count = len(upper.entities)
+    leaving = np.bincount(ends[ends[:, 0] != ends[:, 1]].ravel(), minlength=count) > 0
+    joined = np.bincount(upper.ends.ravel(), minlength=count) > 0
+    return int(np.count_nonzero(leaving & ~joined))
 
 
-def _heuristic(methods: Counter[Method]) -> float:
-    made = methods[Method.HEURISTIC] + methods[Method.JOINED]
-    return _share(made, methods.total())
+def _count_distinct(places: Labels, count: int) -> int:
+    """Return how many of ``count`` places are among ``places``."""
+    return int(np.count_nonzero(np.bincount(places.ravel(), minlength=count)))
+
+
+def _heuristic(methods: Mapping[str, int]) -> float:
+    made = methods.get(Method.HEURISTIC.value, 0) + methods.get(Method.JOINED.value, 0)
+    return _share(made, sum(methods.values()))
 
 
 def _share(part: float, whole: float) -> float:
@@ -215,7 +226,9 @@ def _share(part: float, whole: float) -> float:
 # --- where seeds meet ----------------------------------------------------------------------
 
 
-def _measure_meetings(hierarchy: Hierarchy, vectors: Vectors, seed_sets: int = 200) -> SeedMeetings:
+def _measure_meetings(
+    hierarchy: Hierarchy, ancestors: Sequence[Labels], vectors: Vectors, seed_sets: int = 200
+) -> SeedMeetings:
     """Return where sets of one entity and the ``SEEDS - 1`` most similar to it meet. O(sets · n · d).
 
     The first entities of the ``seed_sets`` sets are spread evenly over G0.
@@ -224,18 +237,12 @@ def _measure_meetings(hierarchy: Hierarchy, vectors: Vectors, seed_sets: int = 2
     chosen = np.unique(np.linspace(0, count - 1, min(count, seed_sets)).astype(np.intp))
     if count == 1:
         return SeedMeetings(0, {}, {}, 0.0)
-    scores = vectors[chosen] @ vectors.T
-    scores[np.arange(len(chosen)), chosen] = np.inf  # itself first, whatever equals it
-    wanted = min(SEEDS, count)
-    best = np.argpartition(scores, count - wanted, axis=1)[:, count - wanted :]  # all need not be sorted
-    order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
-    near = np.take_along_axis(best, order, axis=1)
-    ancestors = find_ancestors([layer.entities for layer in hierarchy.layers])
+    with one_thread():  # several wait for each other longer than they compute
+        near = find_nearest(vectors, chosen, min(SEEDS, count))
     pairs = meeting_layers(ancestors, near[:, :2])
     sets = meeting_layers(ancestors, near)
-    mentions = [np.array([entity.mentions for entity in layer.entities]) for layer in hierarchy.layers]
     beneath = [
-        mentions[layer][ancestors[layer][row]]
+        hierarchy.layers[layer].nodes.mentions[ancestors[layer][row]]
         for layer, row in zip(pairs.tolist(), chosen.tolist(), strict=True)
     ]
     return SeedMeetings(
@@ -243,18 +250,40 @@ def _measure_meetings(hierarchy: Hierarchy, vectors: Vectors, seed_sets: int = 2
     )
 
 
-def find_ancestors(layers: Sequence[Sequence[Entity]]) -> list[Labels]:
+def find_nearest(vectors: Vectors, chosen: Labels, wanted: int, block: int = 4096) -> Labels:
+    """Return the places of the ``chosen`` unit rows and of the rows most similar to each, the best first, (sets, ``wanted``).
+
+    In blocks, whose scores stay in the processor's cache. Of most blocks few rows are better than the best of those before.
+    """
+    seeds = vectors[chosen]
+    floors = np.full(len(chosen), -np.inf, dtype=vectors.dtype)
+    found: list[tuple[Labels, Labels, NDArray[Any]]] = []
+    for start in range(0, len(vectors), block):
+        scores = seeds @ vectors[start : start + block].T
+        own = np.flatnonzero((chosen >= start) & (chosen < start + block))
+        scores[own, chosen[own] - start] = np.inf  # itself first, whatever equals it
+        width = scores.shape[1]
+        better = np.flatnonzero(scores > floors[:, None])
+        if width > wanted and len(better) > wanted * len(chosen):
+            best = np.argpartition(scores, width - wanted, axis=1)[:, width - wanted :]
+            kept = np.take_along_axis(scores, best, axis=1)
+            floors = np.maximum(floors, kept.min(axis=1))
+            found.append((np.repeat(np.arange(len(chosen)), wanted), best.ravel() + start, kept.ravel()))
+        else:
+            rows, columns = np.divmod(better, width)
+            found.append((rows, columns + start, scores[rows, columns]))
+    rows, places, values = map(np.concatenate, zip(*found, strict=True))
+    order = np.lexsort((places, -values, rows))
+    starts = np.searchsorted(rows[order], np.arange(len(chosen)))
+    return np.asarray(places[order][starts[:, None] + np.arange(wanted)])
+
+
+def find_ancestors(layers: Sequence[Graph]) -> list[Labels]:
     """Return for each layer the place there of the ancestor of every base entity."""
-    found = [np.arange(len(layers[0]))]
+    found = [np.arange(len(layers[0].entities))]
     for lower, upper in pairwise(layers):
-        found.append(parent_places(lower, upper)[found[-1]])
+        found.append(find_parents(lower, upper)[found[-1]])
     return found
-
-
-def parent_places(lower: Sequence[Entity], upper: Sequence[Entity]) -> Labels:
-    """Return the place in ``upper`` of each entity's parent."""
-    place = {entity.id: number for number, entity in enumerate(upper)}
-    return np.array([place[entity.parent_id or ""] for entity in lower], dtype=np.intp)
 
 
 def meeting_layers(ancestors: Sequence[Labels], sets: Labels) -> Labels:
@@ -277,12 +306,14 @@ def count_methods(hierarchy: Hierarchy) -> tuple[MethodCounts, ...]:
     return tuple(
         MethodCounts(
             number,
-            _by_method(each.method for each in layer.entities),
-            _by_method(each.method for each in layer.relations),
+            _by_method(layer.nodes.methods),
+            _by_method(layer.edges.methods),
         )
         for number, layer in enumerate(hierarchy.layers[1:], 1)
     )
 
 
-def _by_method(methods: Iterable[Method]) -> dict[str, int]:
-    return {method.value: count for method, count in sorted(Counter(methods).items())}
+def _by_method(methods: NDArray[np.uint8]) -> dict[str, int]:
+    """Return how often each method occurs of those that do, which are given as places in ``METHODS``."""
+    counts = np.bincount(methods, minlength=len(METHODS)).tolist()
+    return {name: count for name, count in sorted(zip(METHODS, counts, strict=True)) if count}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.core.graphs.columns import decode_ids
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.layers import find_misfit
-
-from .health import parent_places
-
-Places = NDArray[np.intp]
+from leanrag_engine.core.graphs.ids import find_ids, has_twins
+from leanrag_engine.core.graphs.layers import collect_ids, find_misfit, find_parents
+from leanrag_engine.core.graphs.rows import Places, select_rows
 
 
 def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:
-    """Raise :class:`LeanRAGError` if the hierarchy is not well-formed. Linear in its size.
+    """Raise :class:`LeanRAGError` if the hierarchy is not well-formed. O(n log n) in its size.
 
     Every entity but the root has one parent one layer up, and its runner-up, if any, is another entity of that layer.
     Each layer is smaller than the one below, and the last is the root alone. No cluster exceeds ``cap``; ``members``
@@ -25,16 +24,16 @@ def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:
     relation of the layer below joins; its strength is the number of these, its support that of the base relations.
     """
     _check_layers(hierarchy, cap)
-    base = hierarchy.layers[0]
-    lifted = np.arange(len(base.entities))
+    lifted = np.arange(len(hierarchy.layers[0].entities))
+    supported = None
     for lower, upper in pairwise(hierarchy.layers):
-        parents = parent_places(lower.entities, upper.entities)
+        parents = find_parents(lower, upper)
         lifted = parents[lifted]
         _check_members(parents, lifted, upper)
-        count = len(upper.entities)
-        _check_relations(
-            upper, _count_joining(lower.ends, parents, count), _count_joining(base.ends, lifted, count)
-        )
+        below, count = len(lower.entities), len(upper.entities)
+        joined = _count_pairs(parents[lower.ends], count)
+        supported = _lift_pairs(supported, below, parents, count) if supported else joined
+        _check_relations(upper, joined, supported)
 
 
 def _require(holds: bool, what: str) -> None:
@@ -53,34 +52,32 @@ def _check_layers(hierarchy: Hierarchy, cap: int) -> None:
     # A single entity has a root, too.
     shrinks = all(above < below for below, above in pairwise(sizes)) or sizes == (1, 1)
     _require(shrinks, f"its layers have {sizes} entities, each must be smaller than the one below")
-    ids = [entity.id for layer in hierarchy.layers for entity in layer.entities]
-    _require(len(set(ids)) == len(ids), "two entities have the same id")
+    _require(not has_twins(collect_ids(hierarchy)), "two entities have the same id")
     fault = find_misfit(hierarchy)
     _require(fault is None, fault or "")
-    for number, layer in enumerate(hierarchy.layers):
-        relation_ids = {relation.id for relation in layer.relations}
-        _require(
-            len(relation_ids) == len(layer.relations), f"two relations of layer {number} have the same id"
-        )
-        above = hierarchy.layers[number + 1].entities if number + 1 < len(sizes) else ()
-        known = {entity.id for entity in above}
-        astray = [
-            entity.id
-            for entity in layer.entities
-            if entity.second_parent_id is not None
-            and (entity.second_parent_id == entity.parent_id or entity.second_parent_id not in known)
-        ]
-        _require(
-            not astray, f"the second parent of {astray[:1]} of layer {number} is not another one layer up"
-        )
-        crowded = [entity.id for entity in layer.entities if entity.members > cap]
-        _require(not crowded, f"{crowded[:1]} of layer {number} has more than {cap} members")
+    for number, (layer, above) in enumerate(zip_longest(hierarchy.layers, hierarchy.layers[1:])):
+        _require(not has_twins(layer.edges.ids), f"two relations of layer {number} have the same id")
+        astray = decode_ids(layer.nodes.ids[_find_astray(layer, above)][:1])
+        _require(not astray, f"the second parent of {astray} of layer {number} is not another one layer up")
+        crowded = decode_ids(layer.nodes.ids[layer.nodes.members > cap][:1])
+        _require(not crowded, f"{crowded} of layer {number} has more than {cap} members")
+
+
+def _find_astray(layer: Graph, above: Graph | None) -> NDArray[np.bool_]:
+    """Return which entities have a second parent that is their parent or not in the layer ``above``."""
+    seconds = layer.nodes.second_parents
+    given = seconds != b""
+    if above is None:
+        return np.asarray(given)
+    return np.asarray(given & ((find_ids(seconds, above.nodes.ids) < 0) | (seconds == layer.nodes.parents)))
 
 
 def _check_members(parents: Places, lifted: Places, upper: Graph) -> None:
     count = len(upper.entities)
-    members, mentions = (np.bincount(places, minlength=count).tolist() for places in (parents, lifted))
-    for entity, own, beneath in zip(upper.entities, members, mentions, strict=True):
+    members, mentions = (np.bincount(places, minlength=count) for places in (parents, lifted))
+    wrong = np.flatnonzero((members != upper.nodes.members) | (mentions != upper.nodes.mentions))[:1].tolist()
+    for number, entity in zip(wrong, select_rows(upper.entities, wrong), strict=True):
+        own, beneath = members[number], mentions[number]
         _require(entity.members == own, f"{entity.id} has {own} members, not {entity.members}")
         _require(
             entity.mentions == beneath,
@@ -94,17 +91,33 @@ def _number_pairs(pairs: NDArray[np.intp], count: int) -> Places:
     return np.asarray((ordered[:, 0] * count + ordered[:, 1])[ordered[:, 0] != ordered[:, 1]], dtype=np.intp)
 
 
-def _count_joining(ends: NDArray[np.intp], parents: Places, count: int) -> tuple[Places, Places]:
-    """Return the pairs of parents that relations with these ends join, as numbers, and how many join each."""
-    numbers, found = np.unique(_number_pairs(parents[ends], count), return_counts=True)
+def _count_pairs(ends: NDArray[np.intp], count: int) -> tuple[Places, Places]:
+    """Return the pairs of places that relations with these ends join, as numbers, and how many join each."""
+    numbers, found = np.unique(_number_pairs(ends, count), return_counts=True)
     return np.asarray(numbers, dtype=np.intp), np.asarray(found, dtype=np.intp)
+
+
+def _lift_pairs(
+    pairs: tuple[Places, Places], count: int, parents: Places, above: int
+) -> tuple[Places, Places]:
+    """Return the pairs among ``above`` parents for pairs among ``count`` places, and the sums of what joins them."""
+    numbers, found = pairs
+    ends = parents[np.stack(np.divmod(numbers, count), axis=1)]
+    apart = ends[:, 0] != ends[:, 1]
+    lifted, place = np.unique(_number_pairs(ends, above), return_inverse=True)
+    sums = np.zeros(len(lifted), dtype=np.intp)
+    np.add.at(sums, place, found[apart])
+    return np.asarray(lifted, dtype=np.intp), sums
 
 
 def _check_relations(upper: Graph, joined: tuple[Places, Places], supported: tuple[Places, Places]) -> None:
     own = _number_pairs(upper.ends, len(upper.entities))
     _require(len(own) == len(upper.relations), "a relation joins an entity with itself")
-    strengths, supports = (_look_up(own, *each).tolist() for each in (joined, supported))
-    for relation, strength, support in zip(upper.relations, strengths, supports, strict=True):
+    strengths, supports = (_look_up(own, *each) for each in (joined, supported))
+    wrong = (strengths != upper.edges.strengths) | (supports != upper.edges.supports)
+    first = np.flatnonzero(wrong)[:1].tolist()
+    for number, relation in zip(first, select_rows(upper.relations, first), strict=True):
+        strength, support = strengths[number], supports[number]
         _require(
             strength == relation.strength,
             f"{relation.id} rests on {strength} relations, not on {relation.strength}",

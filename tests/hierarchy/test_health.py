@@ -13,12 +13,13 @@ import pytest
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import Entity
 from leanrag_engine.core.ports import Embedder
+from leanrag_engine.core.vectors import unit_rows
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.communities import leiden
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
-from leanrag_engine.hierarchy.health import SEEDS, measure_hierarchy, measure_shape
+from leanrag_engine.hierarchy.health import SEEDS, find_nearest, measure_hierarchy, measure_shape
 from leanrag_engine.hierarchy.relations import Threshold
 
 Maker = Callable[..., tuple[Graph, Embedder]]
@@ -229,6 +230,19 @@ def test_seeds_meet_where_the_tree_says(one: BuiltHierarchy) -> None:
     for kind, found in (("pairs", one.health.meetings.pairs), ("sets", one.health.meetings.sets)):
         expected = {layer: met[kind].count(layer) / len(chosen) for layer in set(met[kind])}
         assert found == pytest.approx(expected, abs=0.02)  # float32 products may rank near ties otherwise
+
+
+@pytest.mark.parametrize("block", [7, 64, 1000])
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_nearest_are_found_in_blocks_as_by_sorting_all(block: int, order: int) -> None:
+    """Rows by their nearness to one of them: the best are in the first block, or each block has better ones."""
+    vectors = unit_rows(np.random.default_rng(1).normal(size=(300, 4)).astype(np.float32))
+    vectors = vectors[np.argsort(vectors @ vectors[0])[::order]]
+    chosen = np.array([0, 150, 299])
+    expected = np.argsort(-(vectors[chosen] @ vectors.T), axis=1)[:, :5]
+    assert find_nearest(vectors, chosen, 5, block).tolist() == expected.tolist()
+    alike = np.ones((50, 1), dtype=np.float32)
+    assert find_nearest(alike, np.array([30]), 3, block)[0, 0] == 30
 
 
 def test_the_record_holds_the_options_of_the_build(one: BuiltHierarchy) -> None:

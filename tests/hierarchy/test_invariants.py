@@ -65,6 +65,18 @@ FAULTS: dict[str, tuple[Callable[[Hierarchy], Hierarchy], str]] = {
         lambda one: with_entity(one, 2, 0, mentions=3),
         "4 base entities beneath, not 3",
     ),
+    "a second parent that is the parent": (
+        lambda one: with_entity(one, 0, 1, second_parent_id="c0"),
+        r"second parent of \['e1'\] of layer 0 is not another",
+    ),
+    "a second parent two layers up": (
+        lambda one: with_entity(one, 0, 3, second_parent_id="top"),
+        r"second parent of \['e3'\]",
+    ),
+    "a root with a second parent": (
+        lambda one: with_entity(one, 2, 0, second_parent_id="c0"),
+        r"second parent of \['top'\]",
+    ),
     "a cluster over the cap": (
         lambda one: with_entity(one, 1, 0, members=31),
         "more than 30 members",

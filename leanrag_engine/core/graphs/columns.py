@@ -87,6 +87,11 @@ class Columns(Generic[T]):
         return np.asarray(_WRITTEN[self.methods])
 
     @cached_property
+    def layers(self) -> NDArray[np.int16]:
+        """The layers that the rows say they are of."""
+        return self._find("layers", lambda rows: np.array([each.layer for each in rows], dtype=np.int16))
+
+    @cached_property
     def stale(self) -> Flags:
         """Which rows are written texts beneath which something has changed."""
         return self._find(
@@ -103,8 +108,16 @@ class EntityColumns(Columns[Entity]):
     """The columns of the entities of a layer."""
 
     names = (
-        *("ids", "methods", "stale", "parents", "second_parents", "responsibilities"),
-        *("second_responsibilities", "mentions", "members", "name_keys", "texts", "openings"),
+        *("ids", "layers", "methods", "stale", "parents", "second_parents"),
+        *(
+            "responsibilities",
+            "second_responsibilities",
+            "mentions",
+            "members",
+            "name_keys",
+            "texts",
+            "openings",
+        ),
     )
 
     def replace_parents(self, rows: Sequence[Entity]) -> EntityColumns:
@@ -187,7 +200,7 @@ _WITHOUT_PARENTS = frozenset(EntityColumns.names) - {
 class RelationColumns(Columns[Relation]):
     """The columns of the relations of a layer; their ends are in :attr:`leanrag_engine.core.graphs.graph.Graph.ends`."""
 
-    names = ("ids", "methods", "stale", "strengths", "weights", "supports", "descriptions")
+    names = ("ids", "layers", "methods", "stale", "strengths", "weights", "supports", "descriptions")
 
     @cached_property
     def strengths(self) -> Numbers:

@@ -3,41 +3,55 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
+from itertools import zip_longest
 
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+import numpy as np
+
 from leanrag_engine.core.model import Entity, Relation
+
+from .columns import Ids, decode_ids, make_ids
+from .graph import Graph, Hierarchy
+from .ids import find_ids, has_twins
+from .rows import Places, select_rows
 
 
 def find_misfit(hierarchy: Hierarchy) -> str | None:
     """Return the first fault in how the layers fit together, in words, or None.
 
     An entity has an id of its own. An entity or relation is in the layer that it says. A parent is one layer up; the last layer has none. Both ends of
-    a relation are in its layer. Linear in the size of the hierarchy.
+    a relation are in its layer. O(n log n) in the size of the hierarchy.
     """
-    ids = [{entity.id for entity in layer.entities} for layer in hierarchy.layers]
-    if len(set().union(*ids)) < sum(hierarchy.sizes):
-        counts = Counter(entity.id for layer in hierarchy.layers for entity in layer.entities)
-        return f"{counts.most_common(1)[0][0]!r} is not the unique id of an entity"
-    parents: list[Collection[str | None]] = [*ids[1:], {None}]
-    for number, layer in enumerate(hierarchy.layers):
-        fault = _find_fault(layer, number, ids[number], parents[number])
+    ids = collect_ids(hierarchy)
+    if has_twins(ids):
+        return f"{Counter(decode_ids(ids)).most_common(1)[0][0]!r} is not the unique id of an entity"
+    layers = hierarchy.layers
+    for number, (layer, above) in enumerate(zip_longest(layers, layers[1:])):
+        fault = _find_fault(layer, number, above)
         if fault:
             return fault
     return None
 
 
-def _find_fault(
-    layer: Graph, number: int, ids: AbstractSet[str], parents: Collection[str | None]
-) -> str | None:
-    items: list[Entity | Relation] = [*layer.entities, *layer.relations]
-    if {item.layer for item in items} - {number}:
-        item = next(item for item in items if item.layer != number)
+def collect_ids(hierarchy: Hierarchy) -> Ids:
+    """Return the ids of all entities."""
+    return np.concatenate([make_ids(()), *(layer.nodes.ids for layer in hierarchy.layers)])
+
+
+def find_parents(lower: Graph, upper: Graph) -> Places:
+    """Return the place in ``upper`` of each entity's parent, −1 for those that have none there."""
+    return find_ids(lower.nodes.parents, upper.nodes.ids)
+
+
+def _find_fault(layer: Graph, number: int, above: Graph | None) -> str | None:
+    astray = _find_other_layer(layer, number)
+    if astray:
+        item = astray[0]
         return f"layer {number} holds {item.id!r}, which says that it is of another layer, layer {item.layer}"
-    orphans = [entity for entity in layer.entities if entity.parent_id not in parents]
-    if orphans:
-        first = orphans[0]
+    alone = layer.nodes.parents != b"" if above is None else find_parents(layer, above) < 0
+    orphans = np.flatnonzero(alone)
+    if len(orphans):
+        (first,) = select_rows(layer.entities, orphans[:1].tolist())
         return (
             f"{len(orphans)} entities of layer {number} lack a parent one layer up,"
             f" the first is {first.id!r} with the parent {first.parent_id!r}"
@@ -45,7 +59,16 @@ def _find_fault(
     try:
         _ = layer.ends  # every step of a build needs them
     except KeyError:
+        ids = {*decode_ids(layer.nodes.ids)}
         each = next(each for each in layer.relations if not {each.source_id, each.target_id} <= ids)
         names = f"{each.source_id!r} and {each.target_id!r}"
         return f"the ends of the relation {each.id!r}, {names}, are not in layer {number}"
     return None
+
+
+def _find_other_layer(layer: Graph, number: int) -> Sequence[Entity] | Sequence[Relation]:
+    """Return the first entity that says that it is of another layer, or else the first such relation, or nothing."""
+    entities = np.flatnonzero(layer.nodes.layers != number)[:1].tolist()
+    if entities:
+        return select_rows(layer.entities, entities)
+    return select_rows(layer.relations, np.flatnonzero(layer.edges.layers != number)[:1].tolist())

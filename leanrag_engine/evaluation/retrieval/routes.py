@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.layers import find_parents
 from leanrag_engine.core.model import Entity, Vectors
 from leanrag_engine.core.ports import Embedder, ProgressReport
 from leanrag_engine.core.vectors import unit_rows
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import QuestionSet
 from leanrag_engine.evaluation.scratch import place_of
-from leanrag_engine.hierarchy.health import parent_places
 from leanrag_engine.retrieval.search.seeds import best_first, fuse
 
 from .run import QuestionResult
@@ -193,14 +193,14 @@ async def _open_tree(
     row = {text: number for number, text in enumerate(texts)}
     stated = await embedder.embed(texts, report)
     spaces = generation.record.spaces
-    ends = Graph(tuple(base), tuple(relations)).ends
+    graph = Graph(tuple(base), tuple(relations))
     tree = KnowledgeTree(
         await _fetch(adapters, spaces.entities, base, generation.dimension),
         [each.chunk_ids for each in base],
-        parent_places(base, above),
+        find_parents(graph, Graph(tuple(above), ())),
         await _fetch(adapters, spaces.aggregates, above, generation.dimension),
-        ends,
-        find_relations_beside(len(base), ends),
+        graph.ends,
+        find_relations_beside(len(base), graph.ends),
         stated[[row[each.description] for each in relations]],
         [each.chunk_ids for each in relations],
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
+import numpy as np
+
+from leanrag_engine.core.graphs.columns import digest_texts
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.rows import find_same, select_rows
 from leanrag_engine.core.history import EntityChanges, GraphChanges, NamedChanges
 from leanrag_engine.core.model import Entity, Relation
 
@@ -14,20 +18,29 @@ NAMED = 50
 
 
 def compare(before: Hierarchy | None, after: Hierarchy) -> GraphChanges:
-    """Return what differs in ``after``. Linear in the number of entities and of relations above layer 0."""
+    """Return what differs in ``after``. Rows that are the same are not read."""
     (old_base, *old_above), (new_base, *new_above) = (
         before.layers if before else [Graph((), ())],
         after.layers,
     )
     return GraphChanges(
-        _compare_entities(old_base.entities, new_base.entities),
-        _compare_entities(*(_entities_of(each) for each in (old_above, new_above))),
+        _compare_entities(*_select_different([old_base], [new_base])),
+        _compare_entities(*_select_different(old_above, new_above)),
         EntityChanges(stale=_find_stale_sentences(old_above, new_above)),
     )
 
 
-def _entities_of(layers: Sequence[Graph]) -> list[Entity]:
-    return list(chain.from_iterable(layer.entities for layer in layers))
+def _select_different(before: Sequence[Graph], after: Sequence[Graph]) -> tuple[list[Entity], list[Entity]]:
+    """Return the entities of ``before`` and of ``after`` but those that are the same in a layer of both."""
+    gone: list[Entity] = []
+    come: list[Entity] = []
+    for old, new in zip_longest(before, after, fillvalue=Graph((), ())):
+        same = find_same(old.entities, new.entities)
+        left = np.ones(len(old.entities), dtype=bool)
+        left[same[same >= 0]] = False
+        gone += select_rows(old.entities, np.flatnonzero(left).tolist())
+        come += select_rows(new.entities, np.flatnonzero(same < 0).tolist())
+    return gone, come
 
 
 def _compare_entities(before: Sequence[Entity], after: Sequence[Entity]) -> EntityChanges:
@@ -55,15 +68,19 @@ def _compare_entities(before: Sequence[Entity], after: Sequence[Entity]) -> Enti
 
 def _find_stale_sentences(before: Sequence[Graph], after: Sequence[Graph]) -> NamedChanges:
     """Return the relations above layer 0 whose written sentence has become stale, named by their ends."""
-    stale = {each.description for layer in before for each in layer.relations if each.stale}
-    found = [
-        each for layer in after for each in layer.relations if each.stale and each.description not in stale
-    ]
-    names = {each.id: each.name for each in _entities_of(after)} if found else {}
-    foremost = sorted(found, key=lambda each: (-each.layer, -each.strength, each.id))[:NAMED]
-    return NamedChanges(
-        len(found), {each.id: f"{names[each.source_id]} — {names[each.target_id]}" for each in foremost}
+    known = np.concatenate(
+        [digest_texts(()), *(each.edges.descriptions[each.edges.stale] for each in before)]
     )
+    named: list[tuple[Relation, str]] = []
+    for layer in after:
+        stale = np.flatnonzero(layer.edges.stale)
+        fresh = stale[~np.isin(layer.edges.descriptions[stale], known)]
+        relations = select_rows(layer.relations, fresh.tolist())
+        names = [each.name for each in select_rows(layer.entities, layer.ends[fresh].ravel().tolist())]
+        ends = zip(names[::2], names[1::2], strict=True)
+        named += ((each, " — ".join(pair)) for each, pair in zip(relations, ends, strict=True))
+    foremost = sorted(named, key=lambda each: (-each[0].layer, -each[0].strength, each[0].id))[:NAMED]
+    return NamedChanges(len(named), {relation.id: name for relation, name in foremost})
 
 
 def text_of(entity: Entity) -> tuple[object, ...]:
@@ -73,10 +90,10 @@ def text_of(entity: Entity) -> tuple[object, ...]:
 
 def count_stale(hierarchy: Hierarchy) -> int:
     """Count the written texts beneath which something has changed."""
-    items: Iterator[Entity | Relation] = chain.from_iterable(
-        (*layer.entities, *layer.relations) for layer in hierarchy.layers[1:]
+    above = hierarchy.layers[1:]
+    return sum(
+        int(np.count_nonzero(each)) for layer in above for each in (layer.nodes.stale, layer.edges.stale)
     )
-    return sum(item.stale is not None for item in items)
 
 
 def _name_foremost(entities: Sequence[Entity]) -> NamedChanges:

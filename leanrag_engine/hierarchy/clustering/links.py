@@ -34,8 +34,7 @@ class EdgeList:
     @classmethod
     def of(cls, graph: Graph) -> EdgeList:
         """Return the relations of ``graph``, weighted by λ: the relations of the layer below that each stands for, 1 in G0."""
-        strengths = [one.strength for one in graph.relations]
-        return cls(len(graph.entities), graph.ends, np.array(strengths, dtype=np.float64))
+        return cls(len(graph.entities), graph.ends, graph.edges.strengths.astype(np.float64))
 
     @property
     def total(self) -> float:

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+import numpy as np
+
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.graphs.columns import decode_ids
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.rows import find_same
 from leanrag_engine.core.jobs import AskedMode
 from leanrag_engine.core.model import BuildHistory, ChunkHead, Collection, Generation
 from leanrag_engine.core.ports import Embedder, EmbedderSource
@@ -142,8 +145,11 @@ def _measure_drift(generation: Generation, moved: float) -> str:
 
 
 def _count_moved(base: Graph, before: Hierarchy) -> int:
-    now, then = (set(graph.nodes.ids.tolist()) for graph in (base, before.layers[0]))
-    return len(now ^ then)
+    then = before.layers[0]
+    same = find_same(then.entities, base.entities)
+    gone = np.ones(len(then.entities), dtype=bool)
+    gone[same[same >= 0]] = False
+    return len({*base.nodes.ids[same < 0].tolist()} ^ {*then.nodes.ids[gone].tolist()})
 
 
 def _compare_options(generation: Generation, options: HierarchyOptions) -> str:
