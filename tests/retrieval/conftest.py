@@ -27,7 +27,7 @@ from leanrag_engine.core.model import (
     Relation,
     VectorSpaces,
 )
-from leanrag_engine.retrieval.graph.adjacency import Adjacency
+from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
 from leanrag_engine.retrieval.index import IndexSnapshot
 
 
@@ -100,7 +100,7 @@ class StoreFactory:
                 publication=Publication(),
             )
             spaces = await self._embed(embedder, folder.name, chunks, corpus.hierarchy)
-            adjacency = Adjacency.of(corpus.hierarchy.layers, chunks)
+            adjacency = make_adjacency(corpus.hierarchy.layers, chunks)
         await self._put(database, corpus, chunks[built:])
         _set_dates(folder)
         collection = await database.documents.collection("default")

@@ -80,7 +80,10 @@ async def publish_build(
         note_places=places.append,
     )
     known = build.mentions.keys_by_name() if build.mentions else {}
-    await stores.adjacencies.keep(generation, layers, build.chunks.heads, known)
+    before = build.previous.layers if build.previous else ()
+    await stores.adjacencies.keep(
+        generation, layers, build.chunks.heads, known, collection.generation, before
+    )
     await stores.adjacencies.keep_columns(generation, layers, places[-1])
     await stores.adjacencies.keep_windows(generation, build.chunks.arrays())
     if build.vectors:

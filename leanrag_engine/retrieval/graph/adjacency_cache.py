@@ -8,7 +8,6 @@ digests of the windows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +22,7 @@ from leanrag_engine.core.ports import ArrayStore, DocumentStore, GenerationStore
 from leanrag_engine.core.runtime.threads import run_blocking
 
 from .adjacency import Adjacency
+from .adjacency_building import PreviousAdjacency, make_adjacency
 
 
 class AdjacencyCache:
@@ -43,11 +43,16 @@ class AdjacencyCache:
     async def of(self, generation: Generation) -> Adjacency:
         held = self._held.get(generation.number)
         if held is None:
+            held = await self._find(generation) or await self._from_store(generation)
+            self._hold(generation, held)
+        return held
+
+    async def _find(self, generation: Generation) -> Adjacency | None:
+        """Return what was kept; None if nothing was."""
+        held = self._held.get(generation.number)
+        if held is None:
             stored = await self._arrays.load(key_of(generation))
             held = Adjacency.from_arrays(stored) if stored else None
-            if held is None:
-                held = await self._from_store(generation)
-            self._hold(generation, held)
         return held
 
     async def keep(
@@ -56,9 +61,16 @@ class AdjacencyCache:
         layers: Sequence[Graph],
         chunks: Iterable[Chunk | ChunkHead],
         name_keys: Mapping[str, str] = MappingProxyType({}),
+        before: Generation | None = None,
+        layers_before: Sequence[Graph] = (),
     ) -> None:
-        """Make and keep the adjacency of what was just published, so that no query has to; see :meth:`Adjacency.of`."""
-        made = await run_blocking(Adjacency.of, layers, list(chunks), name_keys)
+        """Make and keep the adjacency of what was just published, so that no query has to; see :func:`make_adjacency`.
+
+        ``before`` is the generation that was published until then, with its layers.
+        """
+        held = await self._find(before) if before else None
+        known = PreviousAdjacency(held, layers_before) if held else None
+        made = await run_blocking(make_adjacency, layers, chunks, name_keys, known)
         self._hold(generation, made)
         await self._arrays.save(key_of(generation), made.arrays())
 
@@ -133,7 +145,7 @@ class AdjacencyCache:
                 "Ask again; if that does not help, build the hierarchy again.",
             )
         chunks = await self._documents.all_chunks(generation.collection)
-        made = await run_blocking(partial(Adjacency.of, layers, chunks))
+        made = await run_blocking(make_adjacency, layers, chunks)
         await self._arrays.save(key_of(generation), made.arrays())
         return made
 

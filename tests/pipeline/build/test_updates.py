@@ -9,14 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from leanrag_tests_jobs import build, finish, ingest, open_engine, published
 
-from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.stored import pack_layers
 from leanrag_engine.core.jobs import AskedMode
 from leanrag_engine.core.model import DocumentSource, Entity, Method
 from leanrag_engine.engine import LeanRAG
+from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.pipeline.index import read_hierarchy
+from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
 
 pytestmark = pytest.mark.anyio
 
@@ -98,6 +102,40 @@ async def submit_summaries(engine: LeanRAG) -> int:
     done = await engine.submit_summaries(items)
     assert len(done.accepted) == len(items), done.rejected
     return len(items)
+
+
+async def test_the_adjacency_and_the_record_after_each_change_are_those_of_all_rows(tmp_path: Path) -> None:
+    """An update makes them of the adjacency and the columns of the build before; the oracle reads every row."""
+    async with opened(tmp_path) as engine:
+
+        async def check() -> Hierarchy:
+            generation = await published(engine)
+            stores = engine._stores
+            hierarchy = await read_hierarchy(stores, generation)
+            chunks = await stores.documents.all_chunks(generation.collection)
+            found = (await stores.adjacencies.of(generation)).arrays()
+            expected = make_adjacency(hierarchy.layers, chunks).arrays()
+            assert [name for name in expected if not np.array_equal(found[name], expected[name])] == []
+            columns = await stores.adjacencies.find_columns(generation)
+            packed = pack_layers(hierarchy.layers)
+            assert columns is None or all(np.array_equal(columns[name], packed[name]) for name in packed)
+            return hierarchy
+
+        await ingest(engine, NOTES)
+        await submit_summaries(engine)
+        for changed in (
+            [note(30)],
+            [note(4, "It was sold to Nightingale Harbour.")],
+            [replace(note(5), title="Nightingale Harbour"), note(31, "Oban bought it.")],
+        ):
+            built = await ingest(engine, changed)
+            assert built.mode == "update"
+            assert (await published(engine)).record.methods == count_methods(await check())
+        await finish(engine, (await engine.submit_delete(["n3", "n30"]))[0] or pytest.fail("no job"))
+        await check()
+        for changed in ([note(3)], [note(6, "Islay and Jura lie near it.")]):
+            assert (await ingest(engine, changed)).mode == "update"
+            await check()
 
 
 async def test_an_update_keeps_old_entities_together_and_writes_only_the_clusters_that_changed(

@@ -45,7 +45,7 @@ STEPS = (
     "hierarchy.health:measure_hierarchy _layer _measure_meetings",
     "hierarchy.changes.comparing:compare",
     "adapters.sql.generations.publish:prepare_build find_misfit _find_changes _find_facts find_positions publish prune",
-    "retrieval.graph.adjacency:Adjacency.of _mentions _facts",
+    "retrieval.graph.adjacency_building:make_adjacency _collect_mentions _make_fact_rows",
 )
 """Modules of the engine and functions in them; one that this version lacks is left out."""
 

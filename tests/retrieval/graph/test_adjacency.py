@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from leanrag_engine.adapters.files.arrays import ArrayFiles
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Chunk, Entity, Hit, Relation
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
+from leanrag_engine.retrieval.graph.adjacency_building import PreviousAdjacency, make_adjacency
 
 BASE = Graph(
     (
@@ -40,7 +42,7 @@ CHUNKS = [
 
 @pytest.fixture
 def graph() -> Adjacency:
-    return Adjacency.of([BASE, ABOVE], CHUNKS)
+    return make_adjacency([BASE, ABOVE], CHUNKS)
 
 
 def edges(graph: Adjacency) -> set[tuple[str, str, EdgeKind, float]]:
@@ -107,7 +109,7 @@ def test_a_fact_joins_the_ends_of_all_relations_that_share_its_words(graph: Adja
 
 
 def test_a_graph_of_nothing_has_no_nodes() -> None:
-    empty = Adjacency.of([Graph((), ())], [])
+    empty = make_adjacency([Graph((), ())], [])
     assert empty.nodes == 0
     assert empty.entity_nodes(["e1"]).tolist() == [-1]
 
@@ -164,3 +166,35 @@ async def test_a_sweep_drops_old_and_unfinished_arrays_of_its_own_collection_alo
     (tmp_path / "one-3.unfinished-abc").mkdir()
     await files.drop_all_but("one-", {"one-2"})
     assert sorted(folder.name for folder in tmp_path.iterdir()) == ["one-2", "two-1"]
+
+
+# --- from the adjacency of the build before ------------------------------------------------
+
+
+def test_mentions_of_entities_that_stayed_the_same_are_those_that_their_rows_say(graph: Adjacency) -> None:
+    """A chunk goes, one gets another title, one that e2 cites comes (back), and e3 is another row."""
+    chunks = [
+        replace(CHUNKS[1], title="Paris"),
+        replace(CHUNKS[2], id="gone", title="Alan Stevenson"),
+        replace(CHUNKS[2], id="k9", title="Skerryvore"),
+    ]
+    first, second, third = BASE.entities
+    changed = replace(third, chunk_ids=("k9", "k1", "k9"), parent_id="c1")
+    new = Entity("e0", "Hyskeir", parent_id="c1", chunk_ids=("k1", "k0"))
+    layers = [Graph((second, new, changed, first), BASE.relations[:2]), ABOVE]
+    carried = make_adjacency(layers, chunks, before=PreviousAdjacency(graph, [BASE, ABOVE]))
+    assert same(carried.arrays(), make_adjacency(layers, chunks).arrays())
+    assert ("e2", "gone", EdgeKind.TITLE, 1.0) in edges(carried)
+    again = make_adjacency([BASE, ABOVE], CHUNKS, before=PreviousAdjacency(carried, layers))
+    assert same(again.arrays(), graph.arrays())
+
+
+def test_a_graph_before_that_is_another_one_changes_nothing(graph: Adjacency) -> None:
+    nothing = make_adjacency([], [])
+    for before in (
+        PreviousAdjacency(nothing, [BASE, ABOVE]),
+        PreviousAdjacency(graph, [ABOVE]),
+        PreviousAdjacency(graph, []),
+    ):
+        assert same(make_adjacency([BASE, ABOVE], CHUNKS, before=before).arrays(), graph.arrays())
+    assert same(make_adjacency([], [], before=PreviousAdjacency(graph, [BASE])).arrays(), nothing.arrays())

@@ -16,6 +16,7 @@ from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.retrieval.graph import pagerank as module
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
+from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
 from leanrag_engine.retrieval.graph.pagerank import WalkRules, pagerank
 
 NAMES = "abcdefgh"
@@ -59,7 +60,7 @@ def layers(pairs: set[tuple[str, str]], mentions: dict[str, set[str]]) -> list[G
 def test_the_shares_are_those_of_networkx(
     pairs: set[tuple[str, str]], mentions: dict[str, set[str]], starts: dict[str, float], damping: float
 ) -> None:
-    graph = Adjacency.of(layers(pairs, mentions), [chunk("1", "a"), chunk("2"), chunk("3")])
+    graph = make_adjacency(layers(pairs, mentions), [chunk("1", "a"), chunk("2"), chunk("3")])
     oracle = nx.Graph()
     oracle.add_nodes_from([f"e{name}" for name in starts])
     for name in NAMES:
@@ -95,8 +96,8 @@ def test_walks_after_and_beside_others_on_larger_and_smaller_graphs_find_the_sam
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pairs = {(one, other) for one in NAMES for other in NAMES if one < other}
-    large = Adjacency.of(layers(pairs, {"a": {"1"}, "b": {"1", "2"}}), [chunk("1"), chunk("2"), chunk("3")])
-    small = Adjacency.of(layers({("a", "b")}, {}), [])
+    large = make_adjacency(layers(pairs, {"a": {"1"}, "b": {"1", "2"}}), [chunk("1"), chunk("2"), chunk("3")])
+    small = make_adjacency(layers({("a", "b")}, {}), [])
     walk = WalkRules(WEIGHTS, 0.5)
     cases = [(graph, {node: 1.0, 0: 0.5}) for graph in (large, small) for node in range(graph.nodes)]
 
@@ -113,7 +114,7 @@ def test_walks_after_and_beside_others_on_larger_and_smaller_graphs_find_the_sam
 
 
 def test_without_a_start_nobody_walks() -> None:
-    graph = Adjacency.of(layers({("a", "b")}, {}), [])
+    graph = make_adjacency(layers({("a", "b")}, {}), [])
     assert shares(graph, {}, WalkRules(WEIGHTS, 0.5)) == {}
     assert shares(graph, {0: 0.0}, WalkRules(WEIGHTS, 0.5)) == {}
 
@@ -121,7 +122,7 @@ def test_without_a_start_nobody_walks() -> None:
 def test_a_chunk_that_is_not_allowed_is_not_walked_through() -> None:
     """A – chunk 1 – b – chunk 2: with chunk 1 shut, the walker from a stays where it is."""
     mentioned = {"a": {"1"}, "b": {"1", "2"}}
-    graph = Adjacency.of(layers(set(), mentioned), [chunk("1"), chunk("2")])
+    graph = make_adjacency(layers(set(), mentioned), [chunk("1"), chunk("2")])
     start = {int(graph.entity_nodes(["ea"])[0]): 1.0}
     walk = WalkRules({EdgeKind.MENTION: 1.0}, 0.5)
     assert len(shares(graph, start, walk)) == 4
@@ -131,7 +132,7 @@ def test_a_chunk_that_is_not_allowed_is_not_walked_through() -> None:
 
 def test_a_coarser_tolerance_reaches_less_of_the_graph_and_keeps_the_order_at_the_top() -> None:
     ring = [(NAMES[place], NAMES[(place + 1) % 8]) for place in range(8)]
-    graph = Adjacency.of(layers({(min(pair), max(pair)) for pair in ring}, {}), [])
+    graph = make_adjacency(layers({(min(pair), max(pair)) for pair in ring}, {}), [])
     start = {int(graph.entity_nodes(["ea"])[0]): 1.0}
     walk = WalkRules({EdgeKind.RELATION: 1.0}, 0.5)
     coarse = shares(graph, start, walk, 0.05)

@@ -19,7 +19,7 @@ from leanrag_engine.core.model import (
     Relation,
     Seed,
 )
-from leanrag_engine.retrieval.graph.adjacency import Adjacency
+from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.ranking import (
@@ -77,7 +77,7 @@ def titled(id_: str, title: str) -> Chunk:
     return Chunk(id_, id_, 1, "text", 0, 4, 1, title=title)
 
 
-BRIDGE = Adjacency.of(
+BRIDGE = make_adjacency(
     [
         Graph(
             (
@@ -158,7 +158,9 @@ def test_a_long_tail_of_weak_seeds_does_not_outweigh_the_best_one() -> None:
 def test_a_title_entity_draws_more_to_its_passage_than_a_mention() -> None:
     about, mentions = titled("about", "Uranus"), titled("mentions", "Pluto")
     base = Graph((Entity("e", "Uranus", chunk_ids=("about", "mentions")),), ())
-    hits = rank_by_spreading(Adjacency.of([base], [about, mentions]), RankingInput((Hit("e", 1.0),), (), ()))
+    hits = rank_by_spreading(
+        make_adjacency([base], [about, mentions]), RankingInput((Hit("e", 1.0),), (), ())
+    )
     assert [hit.id for hit in hits] == ["about", "mentions"]
     assert hits[0].score == pytest.approx(5 * hits[1].score, rel=1e-3)
 

@@ -1,0 +1,263 @@
+"""Make the adjacency of a generation from the columns of its layers.
+
+In an update the mentions of entities that did not change come from the adjacency of the build before: rows are read only of
+the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from leanrag_engine.core.graphs.columns import (
+    Digests,
+    Flags,
+    Ids,
+    Weights,
+    digest_text,
+    digest_texts,
+    make_ids,
+)
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.ids import find_ids, sort_ids
+from leanrag_engine.core.graphs.rows import Places, find_same, select_rows
+from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.text.language.names import name_key
+
+from .adjacency import Adjacency, EdgeKind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreviousAdjacency:
+    """The adjacency of the build before, and its layers."""
+
+    adjacency: Adjacency
+    layers: Sequence[Graph]
+
+
+class _Edges(NamedTuple):
+    """Edges in columns: their nodes, kinds and strengths, each (m,)."""
+
+    near: NDArray[np.int32]
+    far: NDArray[np.int32]
+    kinds: NDArray[np.uint8]
+    strengths: Weights
+
+
+class _Mentions(NamedTuple):
+    """Mentions in columns: the number of the entity, counted over all layers, and the place of the chunk, −1 for one that
+    does not exist."""
+
+    entities: Places
+    chunks: Places
+
+
+def make_adjacency(
+    layers: Sequence[Graph],
+    chunks: Iterable[Chunk],
+    name_keys: Mapping[str, str] = MappingProxyType({}),
+    before: PreviousAdjacency | None = None,
+) -> Adjacency:
+    """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n).
+
+    ``name_keys`` are keys of names, as far as they are known: making one takes longer than anything else here. What
+    ``before`` is only saves time.
+    """
+    held = list(chunks)
+    ids = make_ids(each.id for each in held)
+    order = sort_ids(ids)
+    chunk_ids = ids[order]
+    titles, title_keys = _digest_titles([held[place].title for place in order.tolist()], before)
+    ids = np.concatenate([make_ids(()), *(layer.nodes.ids for layer in layers)])
+    order = sort_ids(ids)
+    entity_ids = ids[order]
+    places = np.empty(len(ids), dtype=np.int32)
+    places[order] = np.arange(len(ids))
+    nodes = places + np.int32(len(chunk_ids))
+    sizes = [len(layer.entities) for layer in layers]
+    own = [nodes[after - size : after] for size, after in zip(sizes, accumulate(sizes), strict=True)]
+    mentions = _collect_mentions(layers, chunk_ids, before, entity_ids, places)
+    incomplete = np.zeros(len(ids), dtype=bool)
+    incomplete[places[mentions.entities[mentions.chunks < 0]]] = True
+    keys = np.concatenate([digest_texts(()), *(layer.nodes.find_name_keys(name_keys) for layer in layers)])
+    joined = _join_chunks(mentions, nodes, keys, title_keys)
+    parents = [find_ids(layer.nodes.parents, entity_ids, ascending=True) for layer in layers]
+    edges = [joined, *_join_layers(layers, own, parents, entity_ids, len(chunk_ids))]
+    return Adjacency(
+        chunk_ids,
+        titles,
+        title_keys,
+        entity_ids,
+        np.repeat(np.arange(len(layers), dtype=np.uint8), sizes)[order],
+        np.concatenate([np.empty(0, dtype=np.int32), *parents]).astype(np.int32)[order],
+        incomplete,
+        *_make_rows(_Edges(*map(np.concatenate, zip(*edges, strict=True))), len(chunk_ids) + len(ids)),
+        *_make_fact_rows(layers[0] if layers else Graph((), ()), own, len(chunk_ids) + len(ids)),
+    )
+
+
+def _digest_titles(titles: Sequence[str], before: PreviousAdjacency | None) -> tuple[Digests, Digests]:
+    """Return the digests of the titles, and those of their keys as names."""
+    known: dict[int, int] = {}
+    if before is not None:
+        held = before.adjacency
+        known = dict(zip(held.titles.tolist(), held.title_keys.tolist(), strict=True))
+    numbers = {title: number for number, title in enumerate(dict.fromkeys(titles))}
+    digests = digest_texts(numbers)
+    pairs = zip(numbers, digests.tolist(), strict=True)
+    keys = [known[digest] if digest in known else digest_text(name_key(title)) for title, digest in pairs]
+    places = np.fromiter(map(numbers.__getitem__, titles), dtype=np.intp)
+    return digests[places], np.array(keys, dtype=np.uint64)[places]
+
+
+# --- mentions ------------------------------------------------------------------------------
+
+
+def _collect_mentions(
+    layers: Sequence[Graph],
+    chunk_ids: Ids,
+    before: PreviousAdjacency | None,
+    entity_ids: Ids,
+    places: NDArray[np.int32],
+) -> _Mentions:
+    """Return all mentions, by entity in the order of the layers; ``places`` (n,) are those of the entities in
+    ``entity_ids``."""
+    total = len(places)
+    if before is None:
+        return _read_mentions(layers, np.zeros(total, dtype=bool), chunk_ids)
+    old_places = find_ids(entity_ids, before.adjacency.entity_ids, ascending=True)[places]
+    known = _find_unchanged(layers, before.layers) & (old_places >= 0)
+    known[known] = ~before.adjacency.incomplete[old_places[known]]
+    numbers = np.flatnonzero(known)
+    carried = _carry_mentions(before.adjacency, numbers, old_places[numbers], chunk_ids)
+    read = _read_mentions(layers, known, chunk_ids)
+    found = _Mentions(*(np.concatenate(pair) for pair in zip(carried, read, strict=True)))
+    order = np.argsort(found.entities, kind="stable")
+    return _Mentions(found.entities[order], found.chunks[order])
+
+
+def _find_unchanged(layers: Sequence[Graph], before: Sequence[Graph]) -> Flags:
+    """Return which entities of all ``layers`` are the same ones in the layer of their number ``before``."""
+    nothing = Graph((), ())
+    old = [*before[: len(layers)], *[nothing] * (len(layers) - len(before))]
+    found = [find_same(then.entities, now.entities) >= 0 for then, now in zip(old, layers, strict=True)]
+    return np.concatenate([np.zeros(0, dtype=bool), *found])
+
+
+def _carry_mentions(held: Adjacency, numbers: Places, old_places: Places, chunk_ids: Ids) -> _Mentions:
+    """Return the mentions that an adjacency holds of the entities at ``old_places``, whose ``numbers`` are these now."""
+    count = len(held.chunk_ids)
+    # The mentions of an entity come first in its row.
+    base = held.offsets[count]
+    before = np.concatenate([[0], np.cumsum(held.targets[base:] < count)])
+    starts, stops = held.offsets[old_places + count], held.offsets[old_places + count + 1]
+    counts = before[stops - base] - before[starts - base]
+    edges = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    moved = find_ids(held.chunk_ids, chunk_ids, ascending=True)
+    return _Mentions(np.repeat(numbers, counts), moved[held.targets[edges]])
+
+
+def _read_mentions(layers: Sequence[Graph], known: Flags, chunk_ids: Ids) -> _Mentions:
+    """Return the mentions of the entities but the ``known`` ones (n,) from their rows, each once."""
+    numbers = np.flatnonzero(~known)
+    sizes = [len(layer.entities) for layer in layers]
+    bounds = [0, *accumulate(sizes)]
+    cuts = np.searchsorted(numbers, bounds).tolist()
+    parts = zip(layers, bounds, cuts, cuts[1:], strict=False)
+    rows = [
+        select_rows(layer.entities, (numbers[start:stop] - first).tolist())
+        for layer, first, start, stop in parts
+    ]
+    cited = [each.chunk_ids for each in chain.from_iterable(rows)]
+    entities = np.repeat(numbers, [len(each) for each in cited])
+    found = find_ids(make_ids(chain.from_iterable(cited)), chunk_ids, ascending=True)
+    _, first = np.unique(entities * (len(chunk_ids) + 1) + found, return_index=True)
+    chosen = np.sort(first)
+    return _Mentions(entities[chosen], found[chosen])
+
+
+# --- edges ---------------------------------------------------------------------------------
+
+
+def _join_chunks(mentions: _Mentions, nodes: NDArray[np.int32], keys: Digests, title_keys: Digests) -> _Edges:
+    there = mentions.chunks >= 0
+    entities, chunks = mentions.entities[there], mentions.chunks[there]
+    titled = title_keys[chunks] == keys[entities]
+    return _Edges(
+        nodes[entities],
+        chunks.astype(np.int32),
+        np.where(titled, EdgeKind.TITLE, EdgeKind.MENTION).astype(np.uint8),
+        np.ones(len(chunks)),
+    )
+
+
+def _join_layers(
+    layers: Sequence[Graph],
+    own: Sequence[NDArray[np.int32]],
+    parents: Sequence[Places],
+    entity_ids: Ids,
+    first: int,
+) -> Iterable[_Edges]:
+    """Yield the edges of each layer to parents and second parents, and those of its relations; ``first`` is the node of the
+    first entity."""
+    for number, (layer, nodes, homes) in enumerate(zip(layers, own, parents, strict=True)):
+        seconds = find_ids(layer.nodes.second_parents, entity_ids, ascending=True)
+        yield _join_parents(nodes, homes, layer.nodes.responsibilities, first)
+        yield _join_parents(nodes, seconds, layer.nodes.second_responsibilities, first)
+        kind = EdgeKind.INTER_CLUSTER if number else EdgeKind.RELATION
+        edges = layer.edges
+        strengths = np.log1p(edges.strengths) if number else 1.0 + np.log(np.maximum(edges.weights, 1))
+        near, far = nodes[layer.ends].T
+        yield _Edges(near, far, np.full(len(near), kind, dtype=np.uint8), strengths)
+
+
+def _join_parents(nodes: NDArray[np.int32], parents: Places, responsibilities: Weights, first: int) -> _Edges:
+    known = parents >= 0
+    far = (parents[known] + first).astype(np.int32)
+    return _Edges(
+        nodes[known], far, np.full(len(far), EdgeKind.PARENT, dtype=np.uint8), responsibilities[known]
+    )
+
+
+def _group(keys: NDArray[Any], count: int) -> tuple[NDArray[np.int64], Places]:
+    """Return where the keys 0, 1, … below ``count`` begin in their order, and the places of the keys in that order, those of
+    equal ones ascending. Faster than sorting: O(n)."""
+    rows = np.arange(len(keys) + 1)
+    grouped = csr_array((np.ones(len(keys), dtype=bool), keys, rows), shape=(len(keys), count)).tocsc()
+    return grouped.indptr.astype(np.int64), grouped.indices
+
+
+def _make_rows(
+    edges: _Edges, nodes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32]]:
+    offsets, order = _group(np.concatenate([edges.near, edges.far]), nodes)
+    targets = np.concatenate([edges.far, edges.near])[order]
+    place = np.where(order < len(edges.near), order, order - len(edges.near))
+    return offsets, targets, edges.kinds[place], edges.strengths.astype(np.float32)[place]
+
+
+def _make_fact_rows(
+    base: Graph, own: Sequence[NDArray[np.int32]], nodes: int
+) -> tuple[Ids, NDArray[np.int64], NDArray[np.int32]]:
+    """Return the ids of all facts, and in compressed rows the nodes that each joins, each once in order of appearance."""
+    if not own:
+        own = [np.empty(0, dtype=np.int32)]
+    digests, firsts, numbers = np.unique(base.edges.descriptions, return_index=True, return_inverse=True)
+    said = np.flatnonzero(digests != digest_text(""))
+    said = said[sort_ids(base.edges.ids[firsts[said]])]
+    ranks = np.full(len(digests), -1, dtype=np.int64)
+    ranks[said] = np.arange(len(said))
+    facts = np.repeat(ranks[numbers], 2)
+    ends = own[0][base.ends].ravel()
+    _, first = np.unique(facts * nodes + ends, return_index=True)
+    chosen = np.sort(first[facts[first] >= 0])
+    facts, ends = facts[chosen], ends[chosen]
+    offsets, order = _group(facts, len(said))
+    return base.edges.ids[firsts[said]], offsets, ends[order]
