@@ -48,7 +48,12 @@ def digest_embedded(text: str) -> int:
 
 def make_ids(ids: Iterable[str]) -> Ids:
     """Return ids as an array, in UTF-8."""
-    return np.array([id_.encode() for id_ in ids], dtype=np.bytes_)
+    texts = list(ids)
+    data = "".join(texts)
+    width = max(map(len, texts), default=0)
+    if width and data.isascii() and len(data) == width * len(texts):  # all are of one length
+        return np.frombuffer(data.encode(), dtype=f"S{width}").copy()
+    return np.array([id_.encode() for id_ in texts], dtype=np.bytes_)
 
 
 def decode_ids(ids: Ids) -> list[str]:

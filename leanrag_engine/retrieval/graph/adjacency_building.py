@@ -255,9 +255,15 @@ def _make_fact_rows(
     ranks = np.full(len(digests), -1, dtype=np.int64)
     ranks[said] = np.arange(len(said))
     facts = np.repeat(ranks[numbers], 2)
-    ends = own[0][base.ends].ravel()
-    _, first = np.unique(facts * nodes + ends, return_index=True)
-    chosen = np.sort(first[facts[first] >= 0])
+    pairs = own[0][base.ends]
+    # Of a fact of one relation only the ends of that one could be equal.
+    several = (np.bincount(numbers, minlength=len(digests)) > 1)[numbers] | (pairs[:, 0] == pairs[:, 1])
+    ends = pairs.ravel()
+    chosen = facts >= 0
+    doubtful = np.flatnonzero(chosen & np.repeat(several, 2))
+    _, first = np.unique(facts[doubtful] * nodes + ends[doubtful], return_index=True)
+    chosen[doubtful] = False
+    chosen[doubtful[first]] = True
     facts, ends = facts[chosen], ends[chosen]
     offsets, order = _group(facts, len(said))
     return base.edges.ids[firsts[said]], offsets, ends[order]
