@@ -264,7 +264,7 @@ def find_nearest(vectors: Vectors, chosen: Labels, wanted: int, block: int = 409
         scores[own, chosen[own] - start] = np.inf  # itself first, whatever equals it
         width = scores.shape[1]
         better = np.flatnonzero(scores > floors[:, None])
-        if width > wanted and len(better) > wanted * len(chosen):
+        if width > wanted and len(better) > max(wanted, width // 8) * len(chosen):  # partitioning is quicker
             best = np.argpartition(scores, width - wanted, axis=1)[:, width - wanted :]
             kept = np.take_along_axis(scores, best, axis=1)
             floors = np.maximum(floors, kept.min(axis=1))

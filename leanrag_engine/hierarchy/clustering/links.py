@@ -80,7 +80,8 @@ class EdgeList:
 
     def components(self) -> Labels:
         """Return the connected component of each entity, (count,), numbered by their first members."""
-        return np.asarray(connected_components(self.neighbours(), directed=False)[1], dtype=np.intp)
+        linked = coo_array((self.weights, (self.ends[:, 0], self.ends[:, 1])), shape=(self.count, self.count))
+        return np.asarray(connected_components(linked.tocsr(), directed=False)[1], dtype=np.intp)
 
     def within(self, parts: Labels) -> Iterator[tuple[Labels, EdgeList]]:
         """Yield the rows of each part 0, 1, … of ``parts`` (count,) with the relations among them; -1 is no part.
