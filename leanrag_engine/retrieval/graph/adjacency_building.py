@@ -28,7 +28,7 @@ from leanrag_engine.core.graphs.columns import (
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.ids import find_ids, sort_ids
 from leanrag_engine.core.graphs.rows import Places, find_same, select_rows
-from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.model import Chunk, ChunkHead
 from leanrag_engine.core.text.language.names import name_key
 
 from .adjacency import Adjacency, EdgeKind
@@ -61,7 +61,7 @@ class _Mentions(NamedTuple):
 
 def make_adjacency(
     layers: Sequence[Graph],
-    chunks: Iterable[Chunk],
+    chunks: Iterable[Chunk | ChunkHead],
     name_keys: Mapping[str, str] = MappingProxyType({}),
     before: PreviousAdjacency | None = None,
 ) -> Adjacency:
