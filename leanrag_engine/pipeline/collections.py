@@ -49,7 +49,8 @@ async def _publish_copy(
     hierarchy = await read_hierarchy(stores, published)
     changes = await anyio.to_thread.run_sync(compare, None, hierarchy)
     reason = f"it was copied from collection {published.collection}"
-    chunks = await index_chunks(stores, target)
+    pending = await stores.documents.pending_chunks(published.collection)
+    chunks = replace(await index_chunks(stores, target), pending=pending)
     finished = FinishedBuild(
         hierarchy,
         chunks,

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import anyio.to_thread
 import numpy as np
@@ -100,6 +101,11 @@ class FittedEmbedder:
         """Return the rows of ``embed``."""
         return await self.embed(texts)
 
+    def share_unknown(self, texts: Sequence[str]) -> float:
+        """Return the share of the occurrences of words that are not in the table."""
+        found = [word in self._places for text in texts for word in words(text)]
+        return 1.0 - sum(found) / len(found) if found else 0.0
+
     def _embed(self, texts: list[str]) -> Vectors:
         if not self._places or not texts:
             return np.zeros((len(texts), self.dimension), dtype=np.float32)
@@ -111,10 +117,14 @@ class FittedEmbedder:
 
 
 class FittedEmbedderSource:
-    """Fits the embedder on a collection's texts, and restores fitted ones."""
+    """Fits the embedder on a collection's texts, and restores fitted ones.
+
+    The one restored last is kept: an update needs it several times, and unpacking a state takes a tenth of a second.
+    """
 
     def __init__(self, options: FittingOptions = FittingOptions()) -> None:
         self._options = options
+        self._last: tuple[tuple[str, int], FittedEmbedder] | None = None
 
     @property
     def name(self) -> str:
@@ -130,15 +140,23 @@ class FittedEmbedderSource:
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
         """Restore a fitted embedder from its state. Raises ``StoreUnusable`` if the state is another one's."""
-        return await anyio.to_thread.run_sync(_restore, identity, state)
+        return await anyio.to_thread.run_sync(self._restore, identity, state)
 
     async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float:
         """Return the share of the occurrences of words that are not in the table. Raises ``StoreUnusable`` as ``restore``."""
-        return await anyio.to_thread.run_sync(_share_unknown, identity, state, texts)
+        embedder = await anyio.to_thread.run_sync(self._restore, identity, state)
+        return await anyio.to_thread.run_sync(embedder.share_unknown, texts)
 
     async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
         """Remove the words that none of ``texts`` has from the word table. Raises ``StoreUnusable`` as ``restore``."""
         return await anyio.to_thread.run_sync(_remove_words, identity, state, texts)
+
+    def _restore(self, identity: str, state: bytes) -> FittedEmbedder:
+        mark = identity, crc32(state)
+        last = self._last
+        if last is None or last[0] != mark:
+            last = self._last = mark, FittedEmbedder(_unpack(identity, state))
+        return last[1]
 
 
 # --- fitting -------------------------------------------------------------------------------
@@ -254,10 +272,6 @@ def _pack(table: _WordTable) -> bytes:
     return buffer.getvalue()
 
 
-def _restore(identity: str, state: bytes) -> Embedder:
-    return FittedEmbedder(_unpack(identity, state))
-
-
 def _unpack(identity: str, state: bytes) -> _WordTable:
     try:
         with np.load(io.BytesIO(state), allow_pickle=False) as arrays:
@@ -268,12 +282,6 @@ def _unpack(identity: str, state: bytes) -> _WordTable:
     if table.identity != identity:
         raise _state_error(identity)
     return table
-
-
-def _share_unknown(identity: str, state: bytes, texts: Sequence[str]) -> float:
-    known = set(_unpack(identity, state).vocabulary)
-    found = [word in known for text in texts for word in words(text)]
-    return 1.0 - sum(found) / len(found) if found else 0.0
 
 
 def _remove_words(identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:

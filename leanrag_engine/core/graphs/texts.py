@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import overload
 
 import numpy as np
@@ -106,8 +106,8 @@ class EmbeddedTexts(Sequence[str]):
 
     def locate(self, ids: Ids) -> Places:
         """Return the places of these ids, −1 for those that are none of its own."""
-        places = self.places
-        return np.fromiter((places.get(id_, -1) for id_ in ids.tolist()), dtype=np.intp, count=len(ids))
+        found = map(self.places.get, ids.tolist(), repeat(-1))
+        return np.fromiter(found, dtype=np.intp, count=len(ids))
 
     def choose(self, kept: Places) -> EmbeddedTexts:
         """Return the texts at these places as a sequence of their own."""

@@ -76,7 +76,9 @@ class SpaceIndex:
 
     def locate(self, texts: EmbeddedTexts) -> Places:
         """Return the place of each of these ids, −1 where there is none or its text is in doubt."""
-        places = self.texts.locate(texts.ids)
+        # An update continues with the windows that it has compared.
+        same = texts is self.texts
+        places = np.arange(len(texts)) if same else self.texts.locate(texts.ids)
         if self.doubtful:
             places[np.isin(places, [*self.doubtful])] = -1
         return places
@@ -234,8 +236,7 @@ async def index_build(
     vector or the new one under the same id), and what a build that did not end may have changed.
     """
     texts = await anyio.to_thread.run_sync(texts_by_kind, chunks.windows, hierarchy.layers)
-    pending = await stores.documents.pending_chunks(generation.collection)
-    later = {id_ for id_, _ in texts_of_windows(pending)}
+    later = {id_ for id_, _ in texts_of_windows(chunks.pending)}
     vectors = await stores.adjacencies.find_vectors(generation)
     found = []
     for kind, space in generation.record.spaces.by_kind().items():

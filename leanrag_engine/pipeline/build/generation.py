@@ -238,7 +238,7 @@ async def fit(
     chunks = await index_chunks(stores, collection, anew=mode == "rebuild")
     texts = chunks.windows
     before = collection.generation.embedder if collection.generation else ""
-    kept = await keep_embedder(stores, embedders, collection, mode)
+    kept = await keep_embedder(stores, embedders, collection, chunks.pending, mode)
     embedder, state = (kept.embedder, kept.state) if kept else await embedders.fit(texts, before)
     previous = await open_hierarchy(stores, collection.generation) if collection.generation else None
     reusing = await reuse_vectors(stores, collection.generation, previous, chunks, embedder)

@@ -13,7 +13,7 @@ from leanrag_engine.core.graphs.columns import decode_ids
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.rows import find_same
 from leanrag_engine.core.jobs import AskedMode
-from leanrag_engine.core.model import BuildHistory, ChunkHead, Collection, Generation
+from leanrag_engine.core.model import BuildHistory, Chunk, ChunkHead, Collection, Generation
 from leanrag_engine.core.ports import Embedder, EmbedderSource
 from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyOptions
 from leanrag_engine.hierarchy.changes.carrying import PreviousBuild
@@ -66,9 +66,14 @@ class KeptEmbedder:
 
 
 async def keep_embedder(
-    stores: Stores, embedders: EmbedderSource, collection: Collection, asked: AskedMode
+    stores: Stores,
+    embedders: EmbedderSource,
+    collection: Collection,
+    pending: Sequence[Chunk],
+    asked: AskedMode,
 ) -> KeptEmbedder | None:
-    """Return the embedder that was fitted for the published build, if this build should use it too.
+    """Return the embedder that was fitted for the published build, if this build should use it too; ``pending`` are the
+    chunks that came since.
 
     None if too many words were unknown to it, and for pretrained embedders: there is nothing to keep.
     """
@@ -76,7 +81,6 @@ async def keep_embedder(
     if before is None or asked == "rebuild" or not await embedders.gave(before.embedder):
         return None
     state = await stores.generations.embedder_state(before.number)
-    pending = await stores.documents.pending_chunks(collection.name)
     texts = [text for _, text in texts_of_windows(pending)]
     unknown = await embedders.unknown_words(before.embedder, state, texts)
     if unknown is None:

@@ -28,7 +28,7 @@ class IndexedChunks:
     """The chunks of a collection and the texts of their windows, both in reading order.
 
     ``counts`` are the numbers of windows of the chunks, ``excesses`` how many more words of a window are in Latin letters than in
-    others, ``pending`` the chunks that came after the published build.
+    others, ``pending`` the chunks that came after the build whose vectors are used again.
     """
 
     heads: Sequence[ChunkHead]
