@@ -149,7 +149,9 @@ async def _find_content(stores: Stores, shelf: SpaceIndex, texts: EmbeddedTexts)
         others = int((~known).sum())
         count = await stores.vectors.count(shelf.space) - len(shelf.certain)
         if count in (0, others):  # none of the new ones, or, after an ingest, all of them
-            left = np.setdiff1d(shelf.certain, places[known])
+            left = np.zeros(len(shelf.texts), dtype=bool)
+            left[shelf.certain] = True
+            left[places[known]] = False
             excess = sorted(decode_ids(shelf.texts.ids[left]))
             return _SpaceContent(len(shelf.certain) + count, np.flatnonzero(changed), excess)
     present = set(await stores.vectors.ids(shelf.space))

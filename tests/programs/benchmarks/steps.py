@@ -27,12 +27,13 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.engine import LeanRAG
 
 STEPS = (
-    "adapters.sql.documents:all_chunks all_extracts pending_chunks",
+    "adapters.sql.documents:all_chunks chunk_heads all_extracts pending_chunks",
     "core.text.scripts:is_mostly_latin",
     "pipeline.index:texts_of_windows texts_by_kind",
     "adapters.sql.generations.entities:in_layer",
     "adapters.sql.generations.relations:in_layer",
-    "pipeline.build.embedding_reuse:SpaceIndex.of_texts _digest_all",
+    "pipeline.build.windows:_index_read _index_known",
+    "pipeline.build.embedding_reuse:SpaceIndex.find SpaceIndex.locate _copy_held",
     "adapters.chroma.client:ChromaFolder.fetch ChromaFolder.list_ids",
     "extraction.merging:merge_source _Merge._find_meanings _Merge._draft _Merge._build",
     "extraction.mentions:MentionTable.of MentionIndex.from_arrays MentionIndex.arrays",
