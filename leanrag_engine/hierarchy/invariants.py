@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError
-from leanrag_engine.core.graphs.columns import decode_ids
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.ids import find_ids, has_twins
+from leanrag_engine.core.graphs.ids import Places, decode_ids, find_ids, has_twins
 from leanrag_engine.core.graphs.layers import collect_ids, find_misfit, find_parents
-from leanrag_engine.core.graphs.rows import Places, select_rows
+from leanrag_engine.core.graphs.rows import select_rows
 
 
 def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:

@@ -23,8 +23,8 @@ from leanrag_engine.core.errors import (
     StoreUnreachable,
     StoreUnusable,
 )
-from leanrag_engine.core.graphs.columns import decode_ids
 from leanrag_engine.core.graphs.graph import Hierarchy
+from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from leanrag_engine.core.model import METHODS, Entity, Relation, SharedText
 from leanrag_engine.core.text.language.names import name_key
 
+from .ids import Ids, make_ids
 from .rows import LayerRows
 
-Ids = NDArray[np.bytes_]
 Numbers = NDArray[np.int64]
 Weights = NDArray[np.float64]
 Digests = NDArray[np.uint64]
@@ -44,21 +44,6 @@ def digest_embedded(text: str) -> int:
     """Return the :func:`digest_text` of a text that is embedded: a :class:`SharedText` gets another vector than the same words
     in one piece, such as a window of a document that is called like an entity."""
     return digest_text(f"\x01{text}" if isinstance(text, SharedText) else text)
-
-
-def make_ids(ids: Iterable[str]) -> Ids:
-    """Return ids as an array, in UTF-8."""
-    texts = list(ids)
-    data = "".join(texts)
-    width = max(map(len, texts), default=0)
-    if width and data.isascii() and len(data) == width * len(texts):  # all are of one length
-        return np.frombuffer(data.encode(), dtype=f"S{width}").copy()
-    return np.array([id_.encode() for id_ in texts], dtype=np.bytes_)
-
-
-def decode_ids(ids: Ids) -> list[str]:
-    """Return the ids of an array."""
-    return b"\n".join(ids.tolist()).decode().split("\n") if len(ids) else []
 
 
 OPENING = 80

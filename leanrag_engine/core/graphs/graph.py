@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Relation
 
-from .columns import Digests, EntityColumns, Ids, RelationColumns, digest_text
+from .columns import Digests, EntityColumns, RelationColumns, digest_text
+from .ids import Ids, SortedIds, make_ids
 from .rows import LayerRows, select_rows
 
 
@@ -37,9 +38,9 @@ class Graph:
         return RelationColumns(self.relations)
 
     @cached_property
-    def places(self) -> Mapping[bytes, int]:
-        """The place of each entity by its id, in UTF-8."""
-        return {id_: place for place, id_ in enumerate(self.nodes.ids.tolist())}
+    def places(self) -> SortedIds:
+        """Finds the places of entities by their ids."""
+        return SortedIds(self.nodes.ids)
 
     @cached_property
     def ends(self) -> NDArray[np.intp]:
@@ -50,13 +51,14 @@ class Graph:
 
     def find_places(self, ids: Ids) -> NDArray[np.intp]:
         """Return the places of the entities with these ids, −1 where there is none."""
-        places = self.places
-        return np.array([places.get(id_, -1) for id_ in ids.tolist()], dtype=np.intp)
+        return self.places.find(ids)
 
     def _find_ends(self, relations: Sequence[Relation]) -> NDArray[np.intp]:
-        places = self.places
-        ends = [(places[each.source_id.encode()], places[each.target_id.encode()]) for each in relations]
-        return np.array(ends, dtype=np.intp).reshape(-1, 2)
+        ids = make_ids(end for each in relations for end in (each.source_id, each.target_id))
+        ends = self.find_places(ids).reshape(-1, 2)
+        if len(ends) and ends.min() < 0:
+            raise KeyError(relations[int(np.flatnonzero(ends.min(axis=1) < 0)[0])].id)
+        return ends
 
     def _find_stored_ends(
         self, entities: LayerRows[Entity], relations: LayerRows[Relation]

@@ -10,10 +10,9 @@ import numpy as np
 
 from leanrag_engine.core.model import Entity, Relation
 
-from .columns import Ids, decode_ids, make_ids
 from .graph import Graph, Hierarchy
-from .ids import find_ids, has_twins
-from .rows import Places, select_rows
+from .ids import Ids, Places, decode_ids, find_ids, has_twins, make_ids
+from .rows import select_rows
 
 
 def find_misfit(hierarchy: Hierarchy) -> str | None:

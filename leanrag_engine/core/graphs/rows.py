@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-Places = NDArray[np.intp]
+from .ids import Places, SortedIds
 
 
 class Identified(Protocol):
@@ -41,12 +41,12 @@ class StoredRows(Generic[T]):
         return len(self.columns["ids"])
 
     @cached_property
-    def _places(self) -> dict[bytes, int]:
-        return {id_: place for place, id_ in enumerate(self.columns["ids"].tolist())}
+    def _places(self) -> SortedIds:
+        return SortedIds(self.columns["ids"])
 
     def find(self, id_: str) -> int:
         """Return the place of the row with this id, −1 if there is none."""
-        return self._places.get(id_.encode(), -1)
+        return self._places.find_one(id_)
 
     def select(self, places: Sequence[int]) -> list[T]:
         """Return the rows at these places."""

@@ -11,8 +11,9 @@ import numpy as np
 
 from leanrag_engine.core.model import Entity, content_id
 
-from .columns import Digests, EntityColumns, Ids, decode_ids, digest_embedded, make_ids
-from .rows import Places, select_rows
+from .columns import Digests, EntityColumns, digest_embedded
+from .ids import Ids, Places, SortedIds, decode_ids, make_ids
+from .rows import select_rows
 
 
 class EmbeddedTexts(Sequence[str]):
@@ -104,10 +105,13 @@ class EmbeddedTexts(Sequence[str]):
         """The place of each id."""
         return {id_: place for place, id_ in enumerate(self.ids.tolist())}
 
+    @cached_property
+    def _places(self) -> SortedIds:
+        return SortedIds(self.ids)
+
     def locate(self, ids: Ids) -> Places:
         """Return the places of these ids, −1 for those that are none of its own."""
-        found = map(self.places.get, ids.tolist(), repeat(-1))
-        return np.fromiter(found, dtype=np.intp, count=len(ids))
+        return self._places.find(ids)
 
     def choose(self, kept: Places) -> EmbeddedTexts:
         """Return the texts at these places as a sequence of their own."""

@@ -97,7 +97,9 @@ def cluster_means(points: NDArray[Any], labels: Labels, count: int) -> Points:
     """Return the (count, d) means of all clusters; a cluster without members has a zero row."""
     means = np.zeros((count, points.shape[1]))
     for cluster, rows in _members(labels, count):
-        means[cluster] = points[rows].mean(axis=0, dtype=np.float64)
+        # The method ``mean`` takes twice as long for clusters of twenty.
+        np.add.reduce(points[rows], axis=0, dtype=np.float64, out=means[cluster])
+    means /= np.maximum(np.bincount(labels, minlength=count), 1)[:, None]
     return means
 
 

@@ -9,8 +9,8 @@ from typing import get_args
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.graphs.columns import decode_ids
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.rows import find_same
 from leanrag_engine.core.jobs import AskedMode
 from leanrag_engine.core.model import BuildHistory, Chunk, ChunkHead, Collection, Generation

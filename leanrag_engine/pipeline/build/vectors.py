@@ -16,8 +16,7 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.graphs.columns import decode_ids
-from leanrag_engine.core.graphs.rows import Places
+from leanrag_engine.core.graphs.ids import Places, decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Collection, Vectors, VectorSpaces
 from leanrag_engine.core.ports import Progress, ProgressReport

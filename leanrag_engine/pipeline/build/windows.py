@@ -15,8 +15,8 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.columns import Digests, Ids, make_ids
-from leanrag_engine.core.graphs.rows import Places
+from leanrag_engine.core.graphs.columns import Digests
+from leanrag_engine.core.graphs.ids import Ids, Places, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Chunk, ChunkHead, Collection
 from leanrag_engine.core.text.scripts import count_latin_excess

@@ -14,7 +14,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.columns import Digests, Ids
+from leanrag_engine.core.graphs.columns import Digests
+from leanrag_engine.core.graphs.ids import Ids
 from leanrag_engine.core.model import Hit
 
 Nodes = NDArray[np.intp]

@@ -16,18 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from leanrag_engine.core.graphs.columns import (
-    Digests,
-    Flags,
-    Ids,
-    Weights,
-    digest_text,
-    digest_texts,
-    make_ids,
-)
+from leanrag_engine.core.graphs.columns import Digests, Flags, Weights, digest_text, digest_texts
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.graphs.ids import find_ids, sort_ids
-from leanrag_engine.core.graphs.rows import Places, find_same, select_rows
+from leanrag_engine.core.graphs.ids import Ids, Places, find_ids, make_ids, sort_ids
+from leanrag_engine.core.graphs.rows import find_same, select_rows
 from leanrag_engine.core.model import Chunk, ChunkHead
 from leanrag_engine.core.text.language.names import name_key
 
