@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.layers import find_parents
@@ -31,7 +30,7 @@ from leanrag_engine.core.vectors import one_thread
 
 from .clustering.balancing import ClusterSizes, Labels
 from .clustering.communities import leiden
-from .clustering.links import EdgeList
+from .clustering.links import EdgeList, sum_members
 from .clustering.methods import ClusteringMethod, ClusteringOptions
 from .relations import Threshold
 
@@ -176,9 +175,8 @@ def measure_shape(
 def tightness(vectors: Vectors, labels: Labels) -> float:
     """Return the mean cosine of the unit rows ``vectors`` (n, d) to the mean of their cluster."""
     # The cosines of a cluster's members to their mean add up to the length of the sum of their vectors.
-    ones = np.ones(len(labels), dtype=vectors.dtype)
-    members = csr_array((ones, (labels, np.arange(len(labels)))), shape=(int(labels.max()) + 1, len(labels)))
-    return float(np.linalg.norm(members @ vectors, axis=1).sum(dtype=np.float64) / len(labels))
+    sums = sum_members(vectors, labels)
+    return float(np.linalg.norm(sums, axis=1).sum(dtype=np.float64) / len(labels))
 
 
 def _pieces(links: EdgeList, labels: Labels) -> Labels:

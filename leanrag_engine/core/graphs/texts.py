@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import overload
 
 import numpy as np

@@ -16,7 +16,7 @@ from leanrag_engine.core.graphs.graph import Graph
 Labels = NDArray[np.intp]
 Weights = NDArray[np.float64]
 Matrix = csr_array
-Rows = TypeVar("Rows", csr_array, NDArray[np.float64])
+Rows = TypeVar("Rows", csr_array, NDArray[np.float64], NDArray[np.float32])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,5 +110,7 @@ def matrix_rows(matrix: csr_array) -> Labels:
 def sum_members(rows: Rows, labels: Labels) -> Rows:
     """Return the sums of the rows (n, d) of each cluster 0, 1, …, (clusters, d)."""
     count = len(labels)
-    members = csr_array((np.ones(count), (labels, np.arange(count))), shape=(int(labels.max()) + 1, count))
+    members = csr_array(
+        (np.ones(count, dtype=rows.dtype), (labels, np.arange(count))), shape=(int(labels.max()) + 1, count)
+    )
     return cast(Rows, members @ rows)

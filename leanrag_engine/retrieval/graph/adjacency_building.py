@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from leanrag_engine.core.graphs.columns import Digests, Flags, Weights, digest_text, digest_texts
 from leanrag_engine.core.graphs.graph import Graph
@@ -221,6 +220,8 @@ def _join_parents(nodes: NDArray[np.int32], parents: Places, responsibilities: W
 def _group(keys: NDArray[Any], count: int) -> tuple[NDArray[np.int64], Places]:
     """Return where the keys 0, 1, … below ``count`` begin in their order, and the places of the keys in that order, those of
     equal ones ascending. Faster than sorting: O(n)."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - it takes long to import, and a query finds its adjacency made
+
     rows = np.arange(len(keys) + 1)
     grouped = csr_array((np.ones(len(keys), dtype=bool), keys, rows), shape=(len(keys), count)).tocsc()
     return grouped.indptr.astype(np.int64), grouped.indices
