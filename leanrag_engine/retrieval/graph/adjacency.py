@@ -64,9 +64,26 @@ class Adjacency:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self | None:
-        """Return what :meth:`arrays` gave; None if something is missing: another version wrote it."""
+        """Return what :meth:`arrays` gave; None if something is missing or of another length: another version wrote it."""
         names = [each.name for each in fields(cls)]
-        return cls(**{name: arrays[name] for name in names}) if set(names) == set(arrays) else None
+        if set(names) != set(arrays):
+            return None
+        made = cls(**{name: arrays[name] for name in names})
+        return made if made._fits() else None
+
+    def _fits(self) -> bool:
+        """Return whether the lengths of the arrays belong together."""
+        chunks, entities, facts = map(len, (self.chunk_ids, self.entity_ids, self.fact_ids))
+        if (len(self.offsets), len(self.fact_offsets)) != (chunks + entities + 1, facts + 1):
+            return False
+        edges, ends = int(self.offsets[-1]), int(self.fact_offsets[-1])
+        columns = (
+            *((each, chunks) for each in (self.titles, self.title_keys)),
+            *((each, entities) for each in (self.layers, self.parents, self.incomplete)),
+            *((each, edges) for each in (self.targets, self.kinds, self.strengths)),
+            (self.fact_ends, ends),
+        )
+        return all(len(each) == length for each, length in columns)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {each.name: getattr(self, each.name) for each in fields(self)}

@@ -144,6 +144,8 @@ async def test_what_is_missing_damaged_or_of_another_version_is_none(
     await files.save("one-1", graph.arrays())
     assert same(await files.load("one-1"), graph.arrays())
     assert Adjacency.from_arrays({"chunk_ids": graph.chunk_ids}) is None
+    for name, array in graph.arrays().items():
+        assert Adjacency.from_arrays({**graph.arrays(), name: array[:-1]}) is None, name
 
 
 @pytest.mark.anyio
