@@ -79,6 +79,28 @@ _CHUNKS = (
     )
     .where(chunks.c.collection == bindparam("collection"))
 )
+_STATES = (
+    select(
+        extracts.c.document,
+        extracts.c.chunk,
+        extracts.c.position,
+        documents.c.revision,
+        chunks.c.id,
+        documents.c.id.label("document_id"),
+    )
+    .join(
+        chunks,
+        (chunks.c.collection == extracts.c.collection)
+        & (chunks.c.document == extracts.c.document)
+        & (chunks.c.label == extracts.c.chunk),
+    )
+    .join(
+        documents,
+        (documents.c.collection == extracts.c.collection) & (documents.c.number == extracts.c.document),
+    )
+    .where(extracts.c.collection == bindparam("collection"))
+    .order_by(*_READING, extracts.c.position)
+)
 _EXTRACT_COLUMNS = (
     chunks.c.id,
     extracts.c.method,
@@ -732,14 +754,17 @@ def all_extracts(connection: Connection, name: str) -> list[Extract]:
 
 def extract_states(connection: Connection, name: str) -> list[ExtractState]:
     """Return which extracts there are, in the reading order of their chunks."""
-    found = connection.execute(_states(connection, name)).all()
-    written = _states(connection, name).add_columns(*_CONTENT).where(extracts.c.method != _HEURISTIC)
-    stamps = {row[:3]: _stamp(row) for row in connection.execute(written)}
+    collection = collection_rows.number_of(connection, name)
+    written = _STATES.add_columns(*_CONTENT).where(extracts.c.method != _HEURISTIC)
+    found = connection.execute(written, {"collection": collection})
+    stamps = {row[:3]: _stamp(row) for row in found}
     return [
         ExtractState(
             document, chunk, position, stamps.get((document, chunk, position), revision), id_, document_id
         )
-        for document, chunk, position, revision, id_, document_id in found
+        for document, chunk, position, revision, id_, document_id in fetch(
+            connection, _STATES, collection=collection
+        )
     ]
 
 
@@ -748,7 +773,10 @@ def extracts_at(
 ) -> list[tuple[ExtractState, Extract]]:
     """Return the extracts of the chunks with these numbers of document and chunk, in reading order."""
     here = among_pairs((extracts.c.document, extracts.c.chunk), places)
-    rows = connection.execute(_states(connection, name).add_columns(*_CONTENT).where(here)).all()
+    rows = connection.execute(
+        _STATES.add_columns(*_CONTENT).where(here),
+        {"collection": collection_rows.number_of(connection, name)},
+    ).all()
     states = [
         ExtractState(row[0], row[1], row[2], row[3] if row[6] == _HEURISTIC else _stamp(row), row[4], row[5])
         for row in rows
@@ -767,30 +795,6 @@ def _stamp(row: Sequence[Any]) -> int:
     return (
         -(int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()) >> 2)
         - 1
-    )
-
-
-def _states(connection: Connection, name: str) -> Select[Any]:
-    collection = collection_rows.number_of(connection, name)
-    held = (documents.c.collection == extracts.c.collection) & (documents.c.number == extracts.c.document)
-    there = (
-        (chunks.c.collection == extracts.c.collection)
-        & (chunks.c.document == extracts.c.document)
-        & (chunks.c.label == extracts.c.chunk)
-    )
-    return (
-        select(
-            extracts.c.document,
-            extracts.c.chunk,
-            extracts.c.position,
-            documents.c.revision,
-            chunks.c.id,
-            documents.c.id.label("document_id"),
-        )
-        .join(chunks, there)
-        .join(documents, held)
-        .where(extracts.c.collection == collection)
-        .order_by(*_READING, extracts.c.position)
     )
 
 

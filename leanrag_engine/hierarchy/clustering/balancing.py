@@ -95,12 +95,17 @@ def renumber(labels: Labels) -> Labels:
 
 def cluster_means(points: NDArray[Any], labels: Labels, count: int) -> Points:
     """Return the (count, d) means of all clusters; a cluster without members has a zero row."""
-    means = np.zeros((count, points.shape[1]))
-    for cluster, rows in _members(labels, count):
-        # The method ``mean`` takes twice as long for clusters of twenty.
-        np.add.reduce(points[rows], axis=0, dtype=np.float64, out=means[cluster])
+    means = cluster_sums(points, labels, count)
     means /= np.maximum(np.bincount(labels, minlength=count), 1)[:, None]
     return means
+
+
+def cluster_sums(points: NDArray[Any], labels: Labels, count: int) -> Points:
+    """Return the (count, d) sums of all clusters; a cluster without members has a zero row."""
+    sums = np.zeros((count, points.shape[1]))
+    for cluster, rows in _members(labels, count):
+        np.add.reduce(points[rows], axis=0, dtype=np.float64, out=sums[cluster])
+    return sums
 
 
 def find_candidates(
