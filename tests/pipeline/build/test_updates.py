@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,11 @@ import numpy as np
 import pytest
 from leanrag_tests_jobs import build, finish, ingest, open_engine, published
 
+from leanrag_engine.adapters.sql.generations import relations
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.stored import pack_layers
 from leanrag_engine.core.jobs import AskedMode
-from leanrag_engine.core.model import DocumentSource, Entity, Method
+from leanrag_engine.core.model import DocumentSource, Entity, Method, Relation
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.pipeline.index import read_hierarchy
@@ -138,6 +140,52 @@ async def test_the_adjacency_and_the_record_after_each_change_are_those_of_all_r
         for changed in ([note(3)], [note(6, "Islay and Jura lie near it.")]):
             assert (await ingest(engine, changed)).mode == "update"
             await check()
+
+
+async def test_an_update_reads_few_of_the_relations_and_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    at_positions = relations.at_positions
+
+    def count(connection: Any, generation: int, positions: Sequence[int]) -> list[Relation]:
+        read.extend(positions)
+        return at_positions(connection, generation, positions)
+
+    def describe(isle: int, number: int) -> DocumentSource:
+        place, first, second = (
+            f"{stem}{'aeiouy'[isle % 6]}{'bdfgklmnprst'[isle // 6]}" for stem in ("Ske", "Tor", "Fen")
+        )
+        text = (
+            f"{first} {NAMES[number]} of {place} Isle met {second} {NAMES[number]} at {place} Harbour. "
+            f"{second} {NAMES[number]} built {place} Harbour with {first} {NAMES[number - 1]}."
+        )
+        return DocumentSource(text=text, title=f"{place} {number}", id=f"i{isle}-{number}")
+
+    async with opened(tmp_path) as engine:
+        await ingest(engine, [describe(isle, number) for isle in range(30) for number in range(6)])
+        before = await layers(engine)
+        monkeypatch.setattr(relations, "at_positions", count)
+        await ingest(engine, [describe(3, 6)])
+        after = await layers(engine)
+    assert len(read) < 0.2 * sum(len(each.relations) for each in before)
+    assert {each.id for each in before[0].relations} < {each.id for each in after[0].relations}
+
+
+async def test_what_is_kept_for_the_next_update_can_be_lost(tmp_path: Path) -> None:
+    """Then all rows are read, and the result is the same."""
+
+    async def change(folder: Path, *, lose: bool) -> list[tuple[Graph, ...]]:
+        found = []
+        for changed in (NOTES, [note(30), note(4, "It was sold to Coll.")], [note(31)], [note(2, "Jura.")]):
+            if lose:
+                shutil.rmtree(folder / "arrays", ignore_errors=True)
+            async with opened(folder) as engine:
+                await ingest(engine, changed)
+                found.append(await layers(engine))
+        return found
+
+    assert await change(tmp_path / "kept", lose=False) == await change(tmp_path / "lost", lose=True)
 
 
 async def test_an_update_keeps_old_entities_together_and_writes_only_the_clusters_that_changed(
