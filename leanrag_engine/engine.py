@@ -184,6 +184,8 @@ class LeanRAG:
         self._jobs = Jobs(adapters.jobs, adapters.lock, self._work)
         self._embedders: dict[int, Embedder] = {}
         self._vector_version = -1
+        self._own_vector_version = -1
+        """The version after the last job of this engine, if the vector store's client has seen all that was written."""
         self._repairs: dict[str, str] | None = None
         """The jobs that repair vector spaces, by collection; None: this process does not repair them by itself."""
         self._is_repairing = False
@@ -933,8 +935,28 @@ class LeanRAG:
 
     async def _work(self, job: Job, progress: JobProgress) -> JobResult:
         """Do the work of a job, by the type of its request."""
-        # The last writer may have been killed before it changed the vector version: open clients may be stale.
-        await self._vectors.refresh()
+        version = await self._stores.generations.vector_version()
+        if version != self._own_vector_version:
+            # Another process has written. It may have been killed before it changed the version for the second time.
+            await self._vectors.refresh()
+        self._own_vector_version = -1
+        before = await self._list_spaces(job.collection)
+        result = await self._dispatch(job, progress)
+        if before and before == await self._list_spaces(job.collection):
+            # The spaces were changed in place through the client that is open: it need not read them again, which takes
+            # a second for 100,000 rows. Of new ones it would keep the old ones in memory.
+            self._own_vector_version = await self._stores.generations.vector_version()
+        return result
+
+    async def _list_spaces(self, collection: str) -> set[str]:
+        """Return the vector spaces of the published build that have rows."""
+        held = await self._stores.documents.collection(collection)
+        if held is None or held.generation is None:
+            return set()
+        record = held.generation.record
+        return {space for kind, space in record.spaces.by_kind().items() if record.vectors.get(kind)}
+
+    async def _dispatch(self, job: Job, progress: JobProgress) -> JobResult:
         result: JobResult
         match job.request:
             case DeleteRequest(ids):
@@ -1228,7 +1250,8 @@ class LeanRAG:
         """Reopen the vector store if it changed since the last read, and return the version of the store."""
         version = await self._stores.generations.vector_version()
         if version != self._vector_version:
-            await self._vectors.refresh()
+            if version != self._own_vector_version:
+                await self._vectors.refresh()
             self._vector_version = version
         return version
 

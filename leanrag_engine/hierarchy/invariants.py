@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.ids import Places, decode_ids, find_ids, has_twins
+from leanrag_engine.core.graphs.ids import Places, decode_ids, has_twins
 from leanrag_engine.core.graphs.layers import collect_ids, find_misfit, find_parents
 from leanrag_engine.core.graphs.rows import select_rows
 
@@ -68,7 +68,7 @@ def _find_astray(layer: Graph, above: Graph | None) -> NDArray[np.bool_]:
     given = seconds != b""
     if above is None:
         return np.asarray(given)
-    return np.asarray(given & ((find_ids(seconds, above.nodes.ids) < 0) | (seconds == layer.nodes.parents)))
+    return np.asarray(given & ((above.find_places(seconds) < 0) | (seconds == layer.nodes.parents)))
 
 
 def _check_members(parents: Places, lifted: Places, upper: Graph) -> None:

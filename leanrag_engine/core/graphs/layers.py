@@ -11,7 +11,7 @@ import numpy as np
 from leanrag_engine.core.model import Entity, Relation
 
 from .graph import Graph, Hierarchy
-from .ids import Ids, Places, decode_ids, find_ids, has_twins, make_ids
+from .ids import Ids, Places, decode_ids, has_twins, make_ids
 from .rows import select_rows
 
 
@@ -39,7 +39,7 @@ def collect_ids(hierarchy: Hierarchy) -> Ids:
 
 def find_parents(lower: Graph, upper: Graph) -> Places:
     """Return the place in ``upper`` of each entity's parent, −1 for those that have none there."""
-    return find_ids(lower.nodes.parents, upper.nodes.ids)
+    return upper.find_places(lower.nodes.parents)
 
 
 def _find_fault(layer: Graph, number: int, above: Graph | None) -> str | None:
