@@ -101,11 +101,6 @@ class EmbeddedTexts(Sequence[str]):
         return content_id("", *decode_ids(self.ids), self.digests.astype("<u8").tobytes().hex())
 
     @cached_property
-    def places(self) -> dict[bytes, int]:
-        """The place of each id."""
-        return {id_: place for place, id_ in enumerate(self.ids.tolist())}
-
-    @cached_property
     def _places(self) -> SortedIds:
         return SortedIds(self.ids)
 
