@@ -30,9 +30,11 @@ def find_touched(layer: Graph, before: Graph | None, beneath: Flags) -> Flags:
     relations = match_rows(before.relations, layer.relations)
     differing = [number for number, (then, now) in relations.differing.items() if then != now]
     touched[layer.ends[differing]] = True
-    gone = np.zeros(len(before.entities) + 1, dtype=bool)
-    gone[before.ends[relations.gone]] = True
-    return np.asarray(touched | gone[entities.origins])
+    if len(relations.gone):  # of none in the layers of an import, where some ends are missing
+        gone = np.zeros(len(before.entities) + 1, dtype=bool)
+        gone[before.ends[relations.gone]] = True
+        touched |= gone[entities.origins]
+    return touched
 
 
 def find_unchanged(clusters: Graph, touched: Flags, before: Graph | None) -> UnchangedRelations | None:
