@@ -380,6 +380,7 @@ def test_communities_of_an_index_become_the_first_hierarchy_with_their_reports(
     assert "Hidden" not in path[-1]["description"]
     cluster = leanrag("show", "Street 0")
     assert "It is bright." in json.dumps(cluster)
+    assert cluster["stale"] == "1 joined"  # a relation with an entity outside all communities is no change
 
     again = run(
         "import", "graphrag", folder, "--communities", "--no-build", "--data-dir", str(tmp_path / "index")

@@ -28,7 +28,7 @@ def lay_clusters(clusters: Sequence[ForeignCluster], base: Graph, unwritten: str
             tuple(
                 replace(each, parent_id=_id(parents[each.id])) for each in base.entities if each.id in parents
             ),
-            tuple(each for each in base.relations if {each.source_id, each.target_id} <= parents.keys()),
+            base.relations,
         )
     ]
     for number in count(1):
