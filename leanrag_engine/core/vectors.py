@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["one_thread", "unit_rows"]
+__all__ = ["find_infinite", "one_thread", "unit_rows"]
 
 _Float = TypeVar("_Float", np.float32, np.float64)
 
@@ -19,6 +19,17 @@ def unit_rows(rows: NDArray[_Float]) -> NDArray[_Float]:
     """Return the rows (n, d) scaled to length 1, in their own precision; rows of zeros stay zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=rows.dtype)
+
+
+def find_infinite(rows: NDArray[np.floating[Any]]) -> NDArray[np.intp]:
+    """Return the numbers of the rows (n, d) with values that are not finite.
+
+    The sum of all values tells whether there are any, in a fraction of the time that looking at each takes.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum()):
+            return np.empty(0, dtype=np.intp)
+    return np.flatnonzero(~np.isfinite(rows).all(axis=1))
 
 
 def one_thread() -> AbstractContextManager[object]:

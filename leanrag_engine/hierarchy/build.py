@@ -18,7 +18,7 @@ from leanrag_engine.core.graphs.rows import compose_rows, replace_rows, select_r
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Entity, HierarchyHealth, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
-from leanrag_engine.core.vectors import unit_rows
+from leanrag_engine.core.vectors import find_infinite, unit_rows
 
 from .aggregation import SummaryOptions, aggregate
 from .by_model.write import TextSources, apply_sentences, apply_summaries, write_sentences, write_summaries
@@ -290,9 +290,8 @@ async def _embed(graph: Graph, embedder: Embedder, progress: ProgressReport) -> 
     texts = EmbeddedTexts.of_entities(graph.entities, graph.nodes)
     report(Progress("embed", 0, len(texts)))
     vectors = await embedder.embed(texts, report)
-    # A sum tells whether there are any in a fraction of the time that looking at all values takes.
-    if not np.isfinite(vectors.sum(dtype=np.float64)):
-        broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    broken = find_infinite(vectors)
+    if len(broken):
         text = texts[int(broken[0])]
         raise InvalidInput(
             f"The embedder {embedder.identity!r} gave values that are not finite for {len(broken)} texts,"

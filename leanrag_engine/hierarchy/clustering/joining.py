@@ -28,6 +28,7 @@ def join_related(
     cap: int,
     pulse: Callable[[], None],
     movable: NDArray[np.bool_] | None = None,
+    means: Rows | None = None,
     passes: int = 8,
     enough: float = 1e-3,
 ) -> Labels:
@@ -35,11 +36,11 @@ def join_related(
 
     Clusters that hold a single entity stay as they are. O(m·d) a pass; a pass moves those first that
     gain most, and one that moves at most the share ``enough`` of all entities is the last. ``movable`` (n,): only these
-    may move. ``pulse`` is called before each pass and may raise to stop.
+    may move. ``means`` are those of the clusters, if they are known. ``pulse`` is called before each pass and may raise to stop.
     """
     if not weight or not links.total or int(labels.max()) == 0:
         return labels
-    state = _PartitionState(vectors, labels, links, weight, cap, movable)
+    state = _PartitionState(vectors, labels, links, weight, cap, movable, means)
     for _ in range(passes):
         pulse()
         if state.improve() <= enough * len(labels):
@@ -66,6 +67,7 @@ class _PartitionState:
         weight: float,
         cap: int,
         movable: NDArray[np.bool_] | None,
+        means: Rows | None,
     ) -> None:
         count = int(labels.max()) + 1
         self.labels = labels.copy()
@@ -76,7 +78,8 @@ class _PartitionState:
         self._cap = cap
         self._movable = np.ones(len(labels), dtype=bool) if movable is None else movable
         self._sizes = np.bincount(labels, minlength=count)
-        self._sums: Rows = cluster_means(vectors, labels, count) * self._sizes[:, None]
+        held = cluster_means(vectors, labels, count) if means is None else means
+        self._sums: Rows = held * self._sizes[:, None]
         self._norms = np.linalg.norm(self._sums, axis=1)
 
     def improve(self) -> int:

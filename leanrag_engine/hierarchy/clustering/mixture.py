@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.core.vectors import one_thread
+from leanrag_engine.core.vectors import find_infinite, one_thread
 
 from .balancing import (
     SMALLEST,
@@ -113,8 +113,11 @@ def measure_memberships(reduced: Coordinates, labels: Labels) -> Clusters:
         return _posteriors(reduced, labels, cluster_means(reduced, labels, int(labels.max()) + 1))
 
 
-def measure_some(vectors: Vectors, labels: Labels, rows: Labels, *, sample: int = 2_000) -> Clusters:
-    """Return how strongly ``rows`` of ``vectors`` (n, d) belong to their clusters and to the runners-up, (rows,) each.
+def measure_some(
+    vectors: Vectors, labels: Labels, rows: Labels, means: Points, *, sample: int = 2_000
+) -> Clusters:
+    """Return how strongly ``rows`` of ``vectors`` (n, d) belong to their clusters, which have these ``means``, and to the
+    runners-up, (rows,) each.
 
     The variance is that of these rows and an even sample of so many others.
     """
@@ -123,7 +126,7 @@ def measure_some(vectors: Vectors, labels: Labels, rows: Labels, *, sample: int 
         others = np.setdiff1d(np.arange(0, len(labels), max(1, len(labels) // sample)), rows)
         chosen = np.concatenate((rows, others))
         points = vectors[chosen].astype(np.float64)
-        found = _posteriors(points, labels[chosen], cluster_means(vectors, labels, count))
+        found = _posteriors(points, labels[chosen], means)
     part = slice(len(rows))
     return Clusters(
         count,
@@ -152,7 +155,7 @@ def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> None:
         raise InvalidInput(
             f"Vectors of shape {points.shape} cannot be clustered: expected (n, d), both above 0."
         )
-    broken = np.flatnonzero(~np.isfinite(points).all(axis=1))
+    broken = find_infinite(points)
     if len(broken):
         raise InvalidInput(
             f"{len(broken)} of {len(points)} vectors hold values that are not finite, the first in row {broken[0]}.",

@@ -71,22 +71,49 @@ def place(
     previous, labels = np.unique(homes, return_inverse=True)
     labels = labels - np.count_nonzero(previous < 0)
     new = np.flatnonzero(homes < 0)
-    labels = _join_likeliest(points, labels, new, sizes.cap)
+    # What has no cluster yet counts as one before the first.
+    means = cluster_means(points, labels + 1, int(labels.max()) + 2)[1:]
+    held = labels
+    labels = _join_likeliest(points, labels, new, means, sizes.cap)
     pulse()
     labels = _split_above_cap(points, labels, sizes, pulse)
     divide = split_by_relations if clustering.method is ClusteringMethod.LEIDEN else split_by_meaning
     labels = split_until_enough(points, labels, links, sizes, divide, pulse)
     if clustering.method is ClusteringMethod.LEIDEN:
         weight = 1.0  # relations decide, meaning only between equals
-    labels = join_related(points, labels, links, weight=weight, cap=sizes.cap, movable=homes < 0, pulse=pulse)
+    labels = join_related(
+        points,
+        labels,
+        links,
+        weight=weight,
+        cap=sizes.cap,
+        movable=homes < 0,
+        means=_update_means(points, means, held, labels),
+        pulse=pulse,
+    )
     labels = renumber(place_lone_members(points, labels, sizes.cap))
     origins = _find_origins(labels, homes)
-    return Placement(_measure(points, labels, origins, links, before, clustering.method), origins)
+    means = _update_means(points, means, held, labels)
+    return Placement(_measure(points, labels, means, origins, links, before, clustering.method), origins)
+
+
+def _update_means(points: Vectors, means: Points, before: Labels, labels: Labels) -> Points:
+    """Return the means of the clusters ``labels``, of which most have the members of one ``before``, whose means are given."""
+    sizes, held = np.bincount(labels), np.bincount(before + 1)[1:]
+    first = np.empty(len(sizes), dtype=np.intp)
+    first[labels[::-1]] = before[::-1]
+    mixed = np.bincount(labels, weights=before != first[labels]) > 0
+    same = ~mixed & (first >= 0) & (held[first] == sizes)
+    rows = np.flatnonzero(~same[labels])
+    found = cluster_means(points[rows], labels[rows], len(sizes))
+    found[same] = means[first[same]]
+    return found
 
 
 def _measure(
     points: Vectors,
     labels: Labels,
+    means: Points,
     origins: Labels,
     links: EdgeList,
     before: Memberships,
@@ -107,7 +134,7 @@ def _measure(
         own, runner_up = measured.responsibility[rows], measured.second_responsibility[rows]
         second[rows] = measured.second[rows]
     else:
-        measured = measure_some(points, labels, rows)
+        measured = measure_some(points, labels, rows, means)
         own, runner_up = measured.responsibility, measured.second_responsibility
         second[rows] = measured.second
     responsibility, second_responsibility = (
@@ -118,16 +145,16 @@ def _measure(
     return Clusters(measured.count, labels, responsibility, second, second_responsibility)
 
 
-def _join_likeliest(points: Vectors, labels: Labels, new: Labels, cap: int, *, most: int = 16) -> Labels:
-    """Return the labels with each of the rows ``new`` in its likeliest cluster under Gaussians of one variance.
+def _join_likeliest(
+    points: Vectors, labels: Labels, new: Labels, means: Points, cap: int, *, most: int = 16
+) -> Labels:
+    """Return the labels with each of the rows ``new`` in its likeliest cluster under Gaussians of one variance around ``means``.
 
     Who has most to lose by the second choice chooses first; a full cluster takes no more. Where the ``most`` best are
     full, the best grows above the cap.
     """
     labels = labels.copy()
     count = int(labels.max()) + 1
-    # What has no cluster yet counts as one before the first.
-    means = cluster_means(points, labels + 1, count + 1)[1:]
     room = cap - np.bincount(labels + 1, minlength=count + 1)[1:]
     choices, losses = _rank_clusters(points[new], means, min(most, count))
     for place in np.argsort(-losses, kind="stable").tolist():

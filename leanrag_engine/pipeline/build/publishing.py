@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import anyio
 import anyio.to_thread
 
+from leanrag_engine.core.errors import first_error
 from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import Publication
@@ -81,15 +83,21 @@ async def publish_build(
     )
     known = build.mentions.keys_by_name() if build.mentions else {}
     before = build.previous.layers if build.previous else ()
-    await stores.adjacencies.keep(
-        generation, layers, build.chunks.heads, known, collection.generation, before
-    )
-    await stores.adjacencies.keep_columns(generation, layers, places[-1])
-    await stores.adjacencies.keep_windows(generation, build.chunks.arrays())
-    if build.vectors:
-        await stores.adjacencies.keep_vectors(generation, build.vectors)
-    if build.mentions is not None:
-        await stores.adjacencies.keep_mentions(generation, build.mentions.arrays())
+    kept = stores.adjacencies
+    try:
+        # Beside each other: writing files leaves the processor to the adjacency.
+        async with anyio.create_task_group() as group:
+            group.start_soon(
+                kept.keep, generation, layers, build.chunks.heads, known, collection.generation, before
+            )
+            if build.vectors:
+                group.start_soon(kept.keep_vectors, generation, build.vectors)
+            group.start_soon(kept.keep_windows, generation, build.chunks.arrays())
+            group.start_soon(kept.keep_columns, generation, layers, places[-1])
+            if build.mentions is not None:
+                group.start_soon(kept.keep_mentions, generation, build.mentions.arrays())
+    except BaseExceptionGroup as problems:
+        raise first_error(problems) from None
     await settle_spaces(stores, written)
     await drop_old_generations(stores, collection)
     return generation
