@@ -23,6 +23,7 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.pipeline.index import read_hierarchy
 from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
+from leanrag_engine.retrieval.request import Query
 
 pytestmark = pytest.mark.anyio
 
@@ -42,6 +43,18 @@ def note(number: int, more: str = "") -> DocumentSource:
     return DocumentSource(text=text, title=f"Note {number}", id=f"n{number}")
 
 
+def isle_note(isle: int, number: int) -> DocumentSource:
+    """A document about an isle of which no other one tells."""
+    place, first, second = (
+        f"{stem}{'aeiouy'[isle % 6]}{'bdfgklmnprst'[isle // 6]}" for stem in ("Ske", "Tor", "Fen")
+    )
+    text = (
+        f"{first} {NAMES[number]} of {place} Isle met {second} {NAMES[number]} at {place} Harbour. "
+        f"{second} {NAMES[number]} built {place} Harbour with {first} {NAMES[number - 1]}."
+    )
+    return DocumentSource(text=text, title=f"{place} {number}", id=f"i{isle}-{number}")
+
+
 CIRCLES = [
     "first",
     "second",
@@ -57,6 +70,7 @@ CIRCLES = [
     "twelfth",
 ]
 NOTES = [note(number) for number in range(30)]
+ISLES = [isle_note(isle, number) for isle in range(30) for number in range(6)]
 
 opened = partial(open_engine, embedder="fitted", cluster_size=8)
 
@@ -152,24 +166,42 @@ async def test_an_update_reads_few_of_the_relations_and_none_is_lost(
         read.extend(positions)
         return at_positions(connection, generation, positions)
 
-    def describe(isle: int, number: int) -> DocumentSource:
-        place, first, second = (
-            f"{stem}{'aeiouy'[isle % 6]}{'bdfgklmnprst'[isle // 6]}" for stem in ("Ske", "Tor", "Fen")
-        )
-        text = (
-            f"{first} {NAMES[number]} of {place} Isle met {second} {NAMES[number]} at {place} Harbour. "
-            f"{second} {NAMES[number]} built {place} Harbour with {first} {NAMES[number - 1]}."
-        )
-        return DocumentSource(text=text, title=f"{place} {number}", id=f"i{isle}-{number}")
-
     async with opened(tmp_path) as engine:
-        await ingest(engine, [describe(isle, number) for isle in range(30) for number in range(6)])
+        await ingest(engine, ISLES)
         before = await layers(engine)
         monkeypatch.setattr(relations, "at_positions", count)
-        await ingest(engine, [describe(3, 6)])
+        await ingest(engine, [isle_note(3, 6)])
         after = await layers(engine)
     assert len(read) < 0.2 * sum(len(each.relations) for each in before)
     assert {each.id for each in before[0].relations} < {each.id for each in after[0].relations}
+
+
+async def test_the_vector_index_stays_open_after_a_change_in_place_until_another_process_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as engine:
+        refresh, reopened = engine._vectors.refresh, list[str]()
+
+        async def count() -> None:
+            reopened.append("again")
+            await refresh()
+
+        monkeypatch.setattr(engine._vectors, "refresh", count)
+        await ingest(engine, ISLES)
+        await ingest(engine, [isle_note(3, 6)])
+        assert reopened
+        reopened.clear()
+        for isle in (5, 7):
+            new = isle_note(isle, 6)
+            assert (await ingest(engine, [new])).mode == "update"
+            found = await engine.query(Query(f"Nightingale {new.text}", mode="naive", token_budget=300))
+            assert new.title in found.context.text
+        assert not reopened
+        await engine._stores.generations.bump_vector_version()
+        await engine.query(Query("lighthouse"))
+        assert len(reopened) == 1
+        await ingest(engine, [isle_note(9, 6)])
+        assert len(reopened) == 2
 
 
 async def test_what_is_kept_for_the_next_update_can_be_lost(tmp_path: Path) -> None:
