@@ -90,9 +90,10 @@ def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
     supports, weights = graph.edges.supports, graph.edges.weights
     joining = sort_by_id(graph, np.flatnonzero(parents[:, 0] != parents[:, 1]))
     first, second = parents.min(axis=1)[joining], parents.max(axis=1)[joining]
-    order = np.lexsort((-weights[joining], -supports[joining], second, first))
+    pairs = first * (int(second.max(initial=0)) + 1) + second
+    order = np.lexsort((-weights[joining], -supports[joining], pairs))
     new = np.ones(len(order), dtype=bool)
-    new[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
+    new[1:] = np.diff(pairs[order]) != 0
     starts = np.flatnonzero(new)
     heads = order[starts]
     return ClusterPairs(first[heads], second[heads], joining[order], np.append(starts, len(order)))
@@ -100,7 +101,7 @@ def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
 
 def sort_by_id(graph: Graph, numbers: Labels) -> Labels:
     """Return the places ``numbers`` of relations, sorted by the relations' ids, which break ties regardless of their order."""
-    return numbers[np.argsort(graph.edges.ids[numbers], kind="stable")]
+    return numbers[np.argsort(graph.edges.ranks[numbers])]
 
 
 def find_pairs(wanted: Labels, known: Labels) -> Labels:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.model import METHODS, Entity, Relation, SharedText
 from leanrag_engine.core.text.language.names import name_key
 
-from .ids import Ids, make_ids
+from .ids import Ids, make_ids, sort_ids
 from .rows import LayerRows
 
 Numbers = NDArray[np.int64]
@@ -65,6 +65,13 @@ class Columns(Generic[T]):
     @cached_property
     def ids(self) -> Ids:
         return self._find("ids", lambda rows: make_ids(each.id for each in rows))
+
+    @cached_property
+    def ranks(self) -> NDArray[np.intp]:
+        """The rank of each id among all."""
+        ranks = np.empty(len(self.ids), dtype=np.intp)
+        ranks[sort_ids(self.ids)] = np.arange(len(ranks))
+        return ranks
 
     @cached_property
     def methods(self) -> NDArray[np.uint8]:

@@ -68,13 +68,10 @@ async def write_vectors(
     ``vectors`` are those of the kinds that are embedded already, in the same order; of the other kinds only what is written is.
     ``in_place``: the spaces of the published build are changed where that is better than new ones.
     """
-    spaces = VectorSpaces.of_build(
-        collection, embedder.identity, {kind: each.key for kind, each in texts.items()}
-    )
     before = collection.generation.record.spaces.by_kind() if collection.generation else {}
     shelves = {each.space: each for each in embedder.shelves} if in_place else {}
     changes: dict[str, _SpaceChange] = {}
-    for kind, space in spaces.by_kind().items():
+    for kind in texts:
         shelf = shelves.get(before.get(kind, ""))
         change = (
             await _plan_change(stores, shelf, embedder, texts[kind], vectors.get(kind), report)
@@ -82,6 +79,9 @@ async def write_vectors(
             else None
         )
         if change is None:
+            space = VectorSpaces.of_build(collection, embedder.identity, {kind: texts[kind].key}).by_kind()[
+                kind
+            ]
             held = vectors.get(kind)
             written = await _embed(embedder, texts[kind], report) if held is None else held
             change = _SpaceChange(space, VectorRows(decode_ids(texts[kind].ids), written), whole=True)
