@@ -942,7 +942,8 @@ class LeanRAG:
         self._own_vector_version = -1
         before = await self._list_spaces(job.collection)
         result = await self._dispatch(job, progress)
-        if before and before == await self._list_spaces(job.collection):
+        rewritten = isinstance(job.request, ReindexRequest)
+        if before and not rewritten and before == await self._list_spaces(job.collection):
             # The spaces were changed in place through the client that is open: it need not read them again, which takes
             # a second for 100,000 rows. Of new ones it would keep the old ones in memory.
             self._own_vector_version = await self._stores.generations.vector_version()
