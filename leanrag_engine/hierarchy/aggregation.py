@@ -113,8 +113,7 @@ def aggregate(
     ``kept`` have the texts of these entities; ``unchanged`` ones, whose names are taken, are left out.
     """
     count = int(step.labels.max()) + 1
-    left_out = np.zeros(count, dtype=bool) if unchanged is None else unchanged
-    groups = _groups(step, vectors, np.flatnonzero(~left_out).tolist(), kept)
+    groups = _groups(step, vectors, unchanged, kept)
     for entity in kept.values():
         taken.add(name_key(entity.name))
     names = NameRegister(taken, options.texts)
@@ -171,10 +170,11 @@ def _find_identifiers(members: Sequence[Entity]) -> frozenset[str]:
 
 
 def _groups(
-    step: LayerStep, vectors: Vectors, numbers: Sequence[int], kept: Collection[int]
+    step: LayerStep, vectors: Vectors, unchanged: Flags | None, kept: Collection[int]
 ) -> dict[int, _ClusterMembers]:
-    """Return the clusters of these ``numbers``. Those of ``kept`` need no texts: nothing of their members is read."""
+    """Return the clusters but the ``unchanged`` ones. Those of ``kept`` need no texts: nothing of their members is read."""
     count = int(step.labels.max()) + 1
+    numbers = [*range(count)] if unchanged is None else np.flatnonzero(~unchanged).tolist()
     due = np.zeros(count, dtype=bool)
     due[numbers] = True
     due[[*kept]] = False

@@ -168,12 +168,22 @@ def count_pairs(step: LayerStep) -> PairCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnchangedRelations:
-    """The relations of the layer ``before`` of an earlier build with the numbers of the clusters that they join now, (m, 2), −1 for a
+    """The relations of a ``layer`` of an earlier build with the numbers of the clusters that they join now, (m, 2), −1 for a
     cluster beneath which something is different; ``usable`` (m,) are those that have their texts."""
 
-    before: Graph
+    layer: Graph
     ends: Labels
     usable: NDArray[np.bool_]
+
+    @classmethod
+    def of_nothing(cls) -> UnchangedRelations:
+        """Return no relations."""
+        return cls(Graph((), ()), np.empty((0, 2), dtype=np.intp), np.empty(0, dtype=bool))
+
+    def select(self, places: Labels, numbers: Sequence[int]) -> dict[int, Relation]:
+        """Return the relations at the places of the pairs of these ``numbers``, of those that have one."""
+        held = [number for number in numbers if places[number] >= 0]
+        return dict(zip(held, select_rows(self.layer.relations, places[held].tolist()), strict=True))
 
     def find(self, counts: PairCounts) -> Labels:
         """Return the place of the relation of each pair, −1 if there is none."""
@@ -182,7 +192,7 @@ class UnchangedRelations:
 
     def is_equal(self, places: Labels, counts: PairCounts, tau: int) -> NDArray[np.bool_]:
         """Return for which pairs the relation at its place is the one that would be made."""
-        edges = self.before.edges
+        edges = self.layer.edges
         made = np.where(counts.strengths > tau, *map(_METHODS.index, (Method.HEURISTIC, Method.JOINED)))
         known = np.flatnonzero(places >= 0)
         held = places[known]
@@ -215,14 +225,11 @@ def inter_cluster_relations(
     the number of pairs done so far.
     """
     counts = counts or count_pairs(step)
-    before = unchanged.before.relations if unchanged else ()
-    places = unchanged.find(counts) if unchanged else np.full(len(counts.strengths), -1, dtype=np.intp)
-    equal = places >= 0
-    if unchanged:
-        equal = unchanged.is_equal(places, counts, tau)
+    before = unchanged or UnchangedRelations.of_nothing()
+    places = before.find(counts)
+    equal = before.is_equal(places, counts, tau)
     numbers = np.flatnonzero(~equal).tolist()
-    worded = [number for number in numbers if places[number] >= 0]
-    known = dict(zip(worded, select_rows(before, places[worded].tolist()), strict=True))
+    known = before.select(places, numbers)
     texts = _RelationTexts(step)
     anew = [number for number in numbers if number not in known]
     texts.read(
@@ -258,7 +265,7 @@ def inter_cluster_relations(
             support=int(counts.supports[number]),
             evidence=text.evidence,
         )
-    return compose_rows(before, np.where(equal, places, -1), own)
+    return compose_rows(before.layer.relations, np.where(equal, places, -1), own)
 
 
 # --- thresholds ----------------------------------------------------------------------------

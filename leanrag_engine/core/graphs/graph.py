@@ -67,10 +67,8 @@ class Graph:
         moved = np.full(len(entities.stored) + 1, -1, dtype=np.intp)
         held = entities.places >= 0
         moved[entities.places[held]] = np.flatnonzero(held)
-        for place, entity in entities.own.items():
-            before = entities.stored.find(entity.id)
-            if before >= 0 and not held[place]:
-                moved[before] = place
+        own = np.flatnonzero(~held)
+        moved[entities.stored.find([entities.own[place].id for place in own.tolist()])] = own
         moved[-1] = -1
         ends = np.full((len(relations), 2), -1, dtype=np.intp)
         stored = relations.places >= 0

@@ -75,10 +75,6 @@ class SortedIds:
         found[absent] = -1
         return found
 
-    def find_one(self, id_: str) -> int:
-        """Return the place of an id, −1 if it is not there."""
-        return int(self.find(np.array([id_.encode()], dtype=np.bytes_))[0])
-
 
 def find_ids(wanted: Ids, ids: Ids, *, ascending: bool = False) -> Places:
     """Return the place in ``ids`` of each wanted one; see :class:`SortedIds`."""

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .ids import Places, SortedIds
+from .ids import Places, SortedIds, make_ids
 
 
 class Identified(Protocol):
@@ -44,9 +44,9 @@ class StoredRows(Generic[T]):
     def _places(self) -> SortedIds:
         return SortedIds(self.columns["ids"])
 
-    def find(self, id_: str) -> int:
-        """Return the place of the row with this id, −1 if there is none."""
-        return self._places.find_one(id_)
+    def find(self, ids: Sequence[str]) -> Places:
+        """Return the places of the rows with these ids, −1 where there is none."""
+        return self._places.find(make_ids(ids))
 
     def select(self, places: Sequence[int]) -> list[T]:
         """Return the rows at these places."""
@@ -104,8 +104,8 @@ class LayerRows(Sequence[T]):
     def find(self, ids: Sequence[str]) -> list[int]:
         """Return the numbers of the rows with these ids, −1 where there is none."""
         own = {row.id: number for number, row in self.own.items()}
-        numbers = self.numbers
-        return [own.get(id_, -1) if id_ in own else int(numbers[self.stored.find(id_)]) for id_ in ids]
+        stored = self.numbers[self.stored.find(ids)].tolist()
+        return [own.get(id_, number) for id_, number in zip(ids, stored, strict=True)]
 
     @cached_property
     def numbers(self) -> Places:

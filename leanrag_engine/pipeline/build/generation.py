@@ -60,6 +60,7 @@ from leanrag_engine.llm.forecast import StepForecast
 from leanrag_engine.pipeline.index import (
     Stores,
     open_hierarchy,
+    read_hierarchy,
     vectors_of_layers,
 )
 
@@ -240,7 +241,9 @@ async def fit(
     before = collection.generation.embedder if collection.generation else ""
     kept = await keep_embedder(stores, embedders, collection, chunks.pending, mode)
     embedder, state = (kept.embedder, kept.state) if kept else await embedders.fit(texts, before)
-    previous = await open_hierarchy(stores, collection.generation) if collection.generation else None
+    # A rebuild looks at all rows, and makes good what is wrong with columns.
+    read = read_hierarchy if mode == "rebuild" else open_hierarchy
+    previous = await read(stores, collection.generation) if collection.generation else None
     reusing = await reuse_vectors(stores, collection.generation, previous, chunks, embedder)
     return FittedChunks(chunks, reusing, state, previous, kept.unknown if kept else 0.0)
 
