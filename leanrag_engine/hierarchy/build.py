@@ -34,7 +34,7 @@ from .changes.carrying import (
 )
 from .changes.unchanged import Flags, find_touched, find_unchanged
 from .clustering.balancing import ClusterSizes, cap_for, cluster_sums
-from .clustering.methods import ClusteringOptions, partition, select_links
+from .clustering.methods import ClusteringMethod, ClusteringOptions, partition, select_links
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
 from .clustering.placement import Memberships, place
 from .health import measure_hierarchy
@@ -186,9 +186,12 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     lower = stack.graphs[-1]
     number = len(stack.graphs)
     pulse = partial(context.progress, Progress("cluster", 0, len(lower.entities), f"layer {number}"))
-    clusters, origins = await in_thread(_cluster_layer, context, stack, sizes, pulse)
+    clusters, origins, means = await in_thread(_cluster_layer, context, stack, sizes, pulse)
     stack.ancestors = clusters.labels[stack.ancestors]
-    stack.sums = await in_thread(cluster_sums, stack.sums, clusters.labels, clusters.count)
+    if means is None:
+        stack.sums = await in_thread(cluster_sums, stack.sums, clusters.labels, clusters.count)
+    else:
+        stack.sums = means * np.bincount(clusters.labels)[:, None]
     step = LayerStep(lower, clusters.labels, context.base, stack.ancestors)
     summaries = CarriedSummaries()
     if context.previous is not None:
@@ -236,25 +239,27 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
 
 def _cluster_layer(
     context: _BuildContext, stack: _LayerStack, sizes: ClusterSizes, pulse: Callable[[], None]
-) -> tuple[Clusters, Origins | None]:
+) -> tuple[Clusters, Origins | None, NDArray[np.float64] | None]:
     """Return the clusters of the highest layer; one cluster if the layer is small enough for a root.
 
-    In an update also the previous clusters that they continue; None where the layer was clustered anew.
+    In an update also the previous clusters that they continue, None where the layer was clustered anew; and the means of the
+    vectors of G0, where they were found on the way.
     """
     lower, points, previous = stack.graphs[-1], stack.points, context.previous
     if len(points) <= sizes.mean:
-        return _one_cluster(points), None
+        return _one_cluster(points), None, None
     options = context.options.clustering
     links = select_links(lower, context.base, stack.ancestors, options.method)
     above = previous.layer(len(stack.graphs)) if previous and context.mode == "update" else None
     if previous is not None and above is not None and (len(above.entities) > 1 or len(points) <= sizes.cap):
         if len(above.entities) == 1:
-            return _one_cluster(points), None
+            return _one_cluster(points), None, None
         before = _find_memberships(stack.lineage, lower.entities[0].layer, previous)
         if (before.homes >= 0).any():
             found = place(points, links, before, sizes, options, pulse=pulse)
-            return found.clusters, Origins(above.entities, found.origins)
-    return partition(points, links, sizes, options, pulse=pulse), None
+            of_base = points is stack.vectors[0] and options.method is not ClusteringMethod.DUAL
+            return found.clusters, Origins(above.entities, found.origins), found.means if of_base else None
+    return partition(points, links, sizes, options, pulse=pulse), None, None
 
 
 def _find_memberships(lineage: Lineage, layer: int, previous: PreviousBuild) -> Memberships:

@@ -41,10 +41,12 @@ class Memberships:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A partition, and for each cluster the number of the previous cluster that it continues, -1 for a new one."""
+    """A partition, for each cluster the number of the previous cluster that it continues, -1 for a new one, and the means of the
+    clusters, (clusters, d)."""
 
     clusters: Clusters
     origins: Labels
+    means: Points
 
 
 def place(
@@ -94,7 +96,8 @@ def place(
     labels = renumber(place_lone_members(points, labels, sizes.cap))
     origins = _find_origins(labels, homes)
     means = _update_means(points, means, held, labels)
-    return Placement(_measure(points, labels, means, origins, links, before, clustering.method), origins)
+    measured = _measure(points, labels, means, origins, links, before, clustering.method)
+    return Placement(measured, origins, means)
 
 
 def _update_means(points: Vectors, means: Points, before: Labels, labels: Labels) -> Points:
