@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,9 @@ def _read_fact(problems: SetProblems, row: object, place: str) -> NeededFact:
 
 def _compile(problems: SetProblems, text: str, place: str) -> re.Pattern[str] | None:
     try:
-        pattern = re.compile(text, re.IGNORECASE | re.DOTALL)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # what another Python may read otherwise
+            pattern = re.compile(text, re.IGNORECASE | re.DOTALL)
     except re.error as problem:
         problems.report(f"any of {place}", text, f"a regular expression ({problem})")
         return None

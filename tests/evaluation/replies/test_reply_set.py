@@ -51,6 +51,7 @@ def test_a_fact_is_found_in_any_case_and_across_line_ends(tmp_path: Path) -> Non
         ({"questions": [{"question": "?", "facts": []}]}, "No question of"),
         ({"questions": [{"question": "?", "facts": ["spring"]}]}, 'fact 0 of question 0: it is "spring"'),
         ({"questions": [{"question": "?", "facts": [{"any": ["("]}]}]}, 'it is "("; expected a regular'),
+        ({"questions": [{"question": "?", "facts": [{"any": ["[["]}]}]}, 'it is "[["; expected a regular'),
         ({"questions": [{"question": "?", "facts": [{"any": ["a*"]}]}]}, "an empty text does not match"),
         ({"questions": [{"question": "?", "facts": [FACT], "queries": [7]}]}, "queries of question 0"),
         ({"questions": [{"id": 1, "question": "?", "facts": [FACT]}] * 2}, "differs from question 0"),
