@@ -357,7 +357,8 @@ def _draft_layer(
     unchanged = summaries.unchanged if len(summaries.unchanged) else np.full(total, -1, dtype=np.intp)
     held = summaries.origins.rows
     taken = context.taken.copy()
-    taken.add_all(Graph(held, ()).nodes.name_keys[unchanged[unchanged >= 0]])
+    if (unchanged >= 0).any():  # else no key of a name has to be made
+        taken.add_all(Graph(held, ()).nodes.name_keys[unchanged[unchanged >= 0]])
     numbers = np.flatnonzero(unchanged < 0).tolist()
     entities: dict[int, Entity] = {}
     for entity in aggregate(

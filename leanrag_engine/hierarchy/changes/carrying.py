@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.restriction import cut_sentence, cut_summary
 from leanrag_engine.core.graphs.rows import LayerRows, RowMatches, find_same, match_rows, select_rows
 from leanrag_engine.core.model import Entity, Relation, Staleness
+from leanrag_engine.hierarchy.health import find_ancestors
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, find_pairs
 
 from .comparing import text_of
@@ -149,7 +149,7 @@ def find_continued(ancestors: Labels, base: Graph, layer: int, previous: Previou
     found = Origins.of_nothing(count)
     if above is None:
         return found
-    homes = _lift_places(previous.hierarchy, layer)
+    homes = find_ancestors(previous.hierarchy.layers)[layer]
     olds = np.append(homes, -1)[previous.hierarchy.layers[0].find_places(base.nodes.ids)]
     shared = Counter(
         (new, old) for new, old in zip(ancestors.tolist(), olds.tolist(), strict=True) if old >= 0
@@ -165,14 +165,6 @@ def find_continued(ancestors: Labels, base: Graph, layer: int, previous: Previou
             places[new] = old
             taken.add(old)
     return Origins(above.entities, places)
-
-
-def _lift_places(hierarchy: Hierarchy, layer: int) -> Labels:
-    """Return the place in ``layer`` of the ancestor of each base entity."""
-    lifted = np.arange(len(hierarchy.layers[0].entities))
-    for lower, upper in pairwise(hierarchy.layers[: layer + 1]):
-        lifted = upper.find_places(lower.nodes.parents)[lifted]
-    return lifted
 
 
 # --- summaries -----------------------------------------------------------------------------
@@ -386,7 +378,7 @@ def _find_divided(
         return {}
     base = previous.hierarchy.layers[0]
     before = match_rows(base.relations, step.base.relations).origins
-    places = find_pairs(_lift_places(previous.hierarchy, layer)[base.ends], above.ends)
+    places = find_pairs(find_ancestors(previous.hierarchy.layers)[layer][base.ends], above.ends)
     found: dict[int, Relation] = {}
     for number in numbers:
         old = before[counts.beneath.relations_of(number)]
