@@ -100,8 +100,8 @@ if TYPE_CHECKING:
     from .llm.iteration import AnswerRound
     from .pipeline.agent.items import PendingWork, Submission, WorkKind
     from .pipeline.agent.work import AgentWork
-    from .pipeline.build.generation import GivenLayers
-    from .pipeline.build.schemas import SchemaView
+    from .pipeline.building.generation import GivenLayers
+    from .pipeline.building.schemas import SchemaView
     from .pipeline.delete import DocumentLookup
     from .retrieval.browse.entities import ClusterView
     from .retrieval.browse.neighbourhood import Neighbour
@@ -289,7 +289,7 @@ class LeanRAG:
 
         Raises ``NotReady`` if there is no document, ``InvalidInput`` for an order that cannot be carried out.
         """
-        from .pipeline.build.models import check_order
+        from .pipeline.building.models import check_order
 
         self._writable()
         held = await self._collection(collection)
@@ -445,7 +445,7 @@ class LeanRAG:
 
     async def schema(self, *, collection: str = "default") -> SchemaView:
         """Return the schema that constrains the collection's extraction, what it did, and what it makes due."""
-        from .pipeline.build.schemas import view_schema
+        from .pipeline.building.schemas import view_schema
 
         return await view_schema(self._stores, collection)
 
@@ -454,7 +454,7 @@ class LeanRAG:
         known = await self._stores.documents.collection(collection)
         if known is None or await self._stores.documents.schema(collection) is None:
             return ""
-        from .pipeline.build.schemas import list_held_types
+        from .pipeline.building.schemas import list_held_types
 
         return await list_held_types(self._stores, known)
 
@@ -464,7 +464,7 @@ class LeanRAG:
 
         The next build has the model read again what it read with another schema. Raises ``InvalidInput`` for a faulty one.
         """
-        from .pipeline.build.schemas import set_schema, view_schema
+        from .pipeline.building.schemas import set_schema, view_schema
 
         self._writable()
         name = check_name(collection)
@@ -474,7 +474,7 @@ class LeanRAG:
 
     async def remove_schema(self, *, collection: str = "default") -> SchemaView:
         """Leave extraction open again, from the next build on. Raises ``NotFound`` if there is no schema."""
-        from .pipeline.build.schemas import remove_schema, view_schema
+        from .pipeline.building.schemas import remove_schema, view_schema
 
         self._writable()
         await remove_schema(self._stores, collection)
@@ -482,7 +482,7 @@ class LeanRAG:
 
     async def decide_type(self, type_: str, *, adopt: bool, collection: str = "default") -> TypeProposal:
         """Adopt or refuse a type outside the schema, from the next build on. Raises ``NotFound`` with the nearest ones."""
-        from .pipeline.build.schemas import decide_type
+        from .pipeline.building.schemas import decide_type
 
         self._writable()
         return await decide_type(self._stores, collection, type_, adopt=adopt)
@@ -570,7 +570,7 @@ class LeanRAG:
         from .llm.answering import answer
         from .llm.batching import Meter
         from .llm.iteration import AnswerLimits, answer_iteratively
-        from .pipeline.build.models import cache_replies, open_answer_model
+        from .pipeline.building.models import cache_replies, open_answer_model
         from .retrieval.request import QUERY_LIMITS, Query
         from .retrieval.search.decomposition import find_parts
 
@@ -965,7 +965,7 @@ class LeanRAG:
 
                 result = await delete_documents(self._stores, job.collection, ids, progress.report)
             case RollbackRequest(number):
-                from .pipeline.build.rollback import roll_back
+                from .pipeline.building.rollback import roll_back
 
                 held = await self._collection(job.collection)
                 result = await roll_back(self._stores, held, number, progress.report)
@@ -988,7 +988,7 @@ class LeanRAG:
             case ImportRequest() as request:
                 result = await self._import(job, request, progress)
             case BuildRequest() as order if job.kind == "forecast":
-                from .pipeline.build.generation import forecast_build
+                from .pipeline.building.generation import forecast_build
 
                 result = await forecast_build(self._stores, job.collection, order, progress.report)
             case BuildRequest() as order:
@@ -1028,8 +1028,8 @@ class LeanRAG:
         given: GivenLayers | None = None,
     ) -> BuildResult:
         # Clustering takes a second to import, which a query, or a sync that finds nothing new, need not wait for.
-        from .pipeline.build.generation import build_generation
-        from .pipeline.build.models import open_models
+        from .pipeline.building.generation import build_generation
+        from .pipeline.building.models import open_models
 
         await self._repair_first(job, progress)
         async with open_models(self._stores, job.collection, job.id, order) as models:
@@ -1137,8 +1137,8 @@ class LeanRAG:
         return await self._stores.corrections.put(collection, await self._read(collection, plan, built=True))
 
     async def _propose_schema(self, collection: str) -> ExtractionSchema:
-        from .pipeline.build.models import cache_replies, open_answer_model
-        from .pipeline.build.schemas import propose_schema
+        from .pipeline.building.models import cache_replies, open_answer_model
+        from .pipeline.building.schemas import propose_schema
 
         if not self.settings.llm_model:
             return await propose_schema(self._stores, collection, self.prompts, None)

@@ -39,7 +39,7 @@ MODULES = (
     "leanrag_engine.adapters.chroma.store",
     "leanrag_engine.adapters.embedders.fitted",
     "leanrag_engine.pipeline.delete",
-    "leanrag_engine.pipeline.build.generation",
+    "leanrag_engine.pipeline.building.generation",
     "leanrag_engine.pipeline.ingest.run",
     "leanrag_engine.retrieval.query",
     "alembic.migration",

@@ -15,9 +15,9 @@ from leanrag_engine.core.model import NO_CORRECTIONS, Collection, Generation
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.hierarchy.changes.comparing import compare
 
-from .build.embedding_reuse import reuse_vectors
-from .build.publishing import FinishedBuild, publish_build
-from .build.windows import index_chunks
+from .building.embedding_reuse import reuse_vectors
+from .building.publishing import FinishedBuild, publish_build
+from .building.windows import index_chunks
 from .index import Stores, announce_vector_change, read_hierarchy, restore_embedder
 
 logger = logging.getLogger(__name__)

@@ -246,7 +246,7 @@ async def test_work_that_never_comes_to_report_is_cancelled_where_it_waits(
         begun.set()
         await anyio.sleep_forever()
 
-    monkeypatch.setattr("leanrag_engine.pipeline.build.generation.build_generation", silent)
+    monkeypatch.setattr("leanrag_engine.pipeline.building.generation.build_generation", silent)
     async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
         note = DocumentSource(text="Ada Lovelace met Charles Babbage.")
         job = await engine.job((await engine.submit_ingest([note], build=False)).id, 60)

@@ -129,7 +129,7 @@ UNUSED_IN_READING = {
     *("docx", "lxml", "pypdf", "jsonschema", "alembic", "leanrag_engine.documents.readers"),
     *("filelock", "psutil", "tiktoken", "leanrag_engine.retrieval.browse.text_search"),
     *("leanrag_engine.documents.headings", "leanrag_engine.exchange", "leanrag_engine.retrieval.suggestions"),
-    *("leanrag_engine.extraction", "leanrag_engine.pipeline.build", "leanrag_engine.pipeline.agent"),
+    *("leanrag_engine.extraction", "leanrag_engine.pipeline.building", "leanrag_engine.pipeline.agent"),
 }
 
 

@@ -15,7 +15,7 @@ from leanrag_engine.core.model import Collection, JsonObject
 from leanrag_engine.core.ports import AgentTextKind
 from leanrag_engine.hierarchy.by_model.prompt_lines import approximate_tokens
 from leanrag_engine.llm.prompts import Prompts
-from leanrag_engine.pipeline.build.schemas import find_schema
+from leanrag_engine.pipeline.building.schemas import find_schema
 from leanrag_engine.pipeline.index import Stores
 
 from .chunks import ChunkWork

@@ -23,7 +23,7 @@ from leanrag_engine.pipeline.index import Stores
 
 if TYPE_CHECKING:
     # Clustering takes a second to import, which an import that finds nothing new need not wait for.
-    from leanrag_engine.pipeline.build.generation import GivenLayers
+    from leanrag_engine.pipeline.building.generation import GivenLayers
 
 __all__ = ["ImportedGraph", "import_graph"]
 

@@ -69,7 +69,7 @@ def build(
 
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
-        from leanrag_engine.pipeline.build.modes import parse_mode  # noqa: PLC0415 - heavy
+        from leanrag_engine.pipeline.building.modes import parse_mode  # noqa: PLC0415 - heavy
 
         if not dry_run:
             await finish_interrupted(engine, verbose=verbose)

@@ -146,7 +146,7 @@ async def find_models(settings: Settings) -> list[Check]:
 
 
 async def find_model(settings: Settings) -> Check:
-    from leanrag_engine.pipeline.build.models import open_answer_model  # noqa: PLC0415 - heavy
+    from leanrag_engine.pipeline.building.models import open_answer_model  # noqa: PLC0415 - heavy
 
     try:
         model = await open_answer_model(settings)

@@ -8,7 +8,7 @@ from ..base import ReplyModel
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
-    from leanrag_engine.pipeline.build.schemas import SchemaView
+    from leanrag_engine.pipeline.building.schemas import SchemaView
 
 
 class SchemaReply(ReplyModel):

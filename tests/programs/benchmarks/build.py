@@ -34,7 +34,7 @@ from leanrag_engine.core.jobs import IngestRequest
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.build.generation import build_generation
+from leanrag_engine.pipeline.building.generation import build_generation
 from leanrag_engine.pipeline.index import Stores
 from leanrag_engine.pipeline.ingest.run import ingest_all
 from leanrag_engine.pipeline.jobs import JobProgress

@@ -173,7 +173,7 @@ async def test_an_update_after_one_that_was_cancelled_leaves_no_vector_of_its_te
 async def test_vectors_that_could_not_be_deleted_after_an_update_go_with_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from leanrag_engine.pipeline.build import publishing  # noqa: PLC0415 - only to replace one of its names
+    from leanrag_engine.pipeline.building import publishing  # noqa: PLC0415 - only to replace one of its names
 
     async def skip(*_: Any) -> None:
         """As if the process had been killed between the publish and the deletion."""

@@ -25,7 +25,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.build.embedding_reuse import ReusingEmbedder, SpaceIndex
+from leanrag_engine.pipeline.building.embedding_reuse import ReusingEmbedder, SpaceIndex
 from leanrag_engine.pipeline.index import read_hierarchy, read_indexed_texts
 
 pytestmark = pytest.mark.anyio

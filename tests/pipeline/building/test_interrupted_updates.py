@@ -69,7 +69,7 @@ from leanrag_engine.adapters.sql.generations import publish as publishing
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.jobs import BuildRequest
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.build import generation
+from leanrag_engine.pipeline.building import generation
 
 def say(line):
     print(line, flush=True)

@@ -38,8 +38,8 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.invariants import check_hierarchy
 from leanrag_engine.pipeline.agent.items import WorkKind
-from leanrag_engine.pipeline.build.generation import base_graph
-from leanrag_engine.pipeline.build.models import NO_MODELS
+from leanrag_engine.pipeline.building.generation import base_graph
+from leanrag_engine.pipeline.building.models import NO_MODELS
 from leanrag_engine.pipeline.index import Stores, read_hierarchy
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from leanrag_tests_jobs import ingest, open_engine
 
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.core.ports import Progress
-from leanrag_engine.pipeline.build import memory
-from leanrag_engine.pipeline.build.generation import build_generation
+from leanrag_engine.pipeline.building import memory
+from leanrag_engine.pipeline.building.generation import build_generation
 
 pytestmark = pytest.mark.anyio
 
