@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leanrag_engine.adapters.sql.dialect.fulltext_index import WORDS
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language import segmentation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.segmentation import japanese_morphemes
 from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences, whole_sentences
-from leanrag_engine.core.text.language.words import search_terms, search_text, word_count, words
+from leanrag_engine.core.text.language.words import index_terms, search_terms, search_text, word_count, words
 from leanrag_engine.core.text.scripts import has_cjk, has_hangul, has_kana, is_japanese, is_mostly_latin
 
 anything = st.text(max_size=300) | st.text(
@@ -231,13 +232,13 @@ def test_long_japanese_text_is_segmented_whole_and_by_many_threads_at_once() -> 
 # --- full-text search ----------------------------------------------------------------------
 
 
-def finds(document: str, query: str) -> bool:
-    """Whether SQLite's porter tokenizer finds every term of the query in the indexed document."""
+def finds(document: str, query: str, how: str = " AND ") -> bool:
+    """Whether SQLite's porter tokenizer finds every term of the query in the indexed document, or any."""
     store = sqlite3.connect(":memory:")
     try:
-        store.execute("create virtual table page using fts5(body, tokenize='porter unicode61')")
+        store.execute(f"create virtual table page using fts5(body, tokenize='{WORDS}')")
         store.execute("insert into page values (?)", (search_text(document),))
-        match = " AND ".join(f'"{term}"' for term in search_terms(query))
+        match = how.join(f'"{term}"' for term in index_terms(query))
         return bool(store.execute("select 1 from page where page match ?", (match,)).fetchall())
     finally:
         store.close()
@@ -260,10 +261,59 @@ def finds(document: str, query: str) -> bool:
         ("서울에서 열린 회의", "서울"),
         ("Scrooge's nephew", "scrooge"),
         ("Émile was here", "emile"),
+        ("Emile was here", "Émile"),
+        ("the option --ws-max-size", "--ws-max-size"),
+        ("the option --ws-max-size", "ws max size"),
+        ("the option --ws-max-size", "ws_max_size"),
+        ("set max_size = 3", "max_size"),
+        ("set max_size = 3", "maxSize"),
+        ("set maxSize = 3", "max-size"),
+        ("class HTTPTransport:", "HTTPTransport"),
+        ("class HTTPTransport:", "http transport"),
+        ("class HTTPTransport:", "http_transport"),
+        ("an e-mail", "email"),
+        ("open file.py", "file.py"),
+        ("call pkg.mod.func(x)", "pkg.mod.func"),
+        ("call pkg.mod.func(x)", "mod.func"),
+        ("see src/pkg/_client.py", "pkg/_client.py"),
+        ("write to jane.doe@example.com!", "jane.doe@example.com"),
+        ("since v0.34.0.", "0.34.0"),
+        ("a price of 4,200 pounds", "4200"),
+        ("die Straße", "strasse"),
+        ("die STRASSE", "Straße"),
+        ("by Ørsted", "orsted"),
+        ("a \ufb01le of １２ pages", "file 12"),
     ],
 )
 def test_a_query_finds_what_was_indexed(document: str, query: str) -> None:
     assert finds(document, query)
+
+
+@pytest.mark.parametrize(
+    ("document", "query"),
+    [
+        ("set maxsize = 3", "MAX_SIZE"),
+        ("class httptransport:", "HTTPTransport"),
+        ("an email", "e-mail"),
+        ("a price of 4200 pounds", "4,200"),
+        ("since 0.34.0.", "v0.34.0"),
+    ],
+)
+def test_a_name_in_parts_finds_it_written_as_one_word(document: str, query: str) -> None:
+    assert finds(document, query, " OR ")
+
+
+@pytest.mark.parametrize(
+    ("document", "query"),
+    [
+        ("set the size to its max", "max_size"),
+        ("the func of a mod", "mod.func"),
+        ("since 0.3.40", "v0.34.0"),
+        ("a price of 4, 200 times", "4200"),
+    ],
+)
+def test_a_name_of_several_parts_is_found_only_where_it_stands_whole(document: str, query: str) -> None:
+    assert not finds(document, query)
 
 
 @pytest.mark.parametrize("query", ["C#", "C", "知识", "祖父", "yield"])
@@ -273,7 +323,7 @@ def test_a_query_does_not_find_what_is_not_there(query: str) -> None:
 
 @given(anything)
 def test_no_query_breaks_the_syntax_of_the_index(query: str) -> None:
-    terms = search_terms(clean(query), limit=8)
+    terms = index_terms(clean(query), limit=8)
     assert len(terms) <= 8
     assert len(set(terms)) == len(terms)
     assert not any('"' in term or not term or term != term.strip() or len(term.split()) > 1 for term in terms)

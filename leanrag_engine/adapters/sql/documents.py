@@ -213,6 +213,22 @@ def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
     return stored
 
 
+def index_words_anew(connection: Connection) -> None:
+    """Make the keyword index of the windows of all collections from their chunks, in place of the one there is."""
+    for collection, name in connection.execute(select(collections.c.number, collections.c.name)).all():
+        fulltext.drop_windows(connection, collection)
+        fulltext.create_windows(connection, collection)
+        for document in find_all(connection, name):
+            here = _chunks(connection, name).where(chunks.c.document == document.number)
+            rows = connection.execute(here).all()
+            words = [
+                (row.label, window)
+                for row, part in zip(rows, _chunks_of(rows), strict=True)
+                for window in fulltext.make_indexed_windows(part, document.title)
+            ]
+            fulltext.add_windows(connection, collection, document.number, words)
+
+
 def _remove_missing_chunks(
     connection: Connection, collection: int, document: int, new: PreparedDocument
 ) -> dict[str, int]:

@@ -24,7 +24,7 @@ from leanrag_engine.adapters.sql.dialect.sqlite import opening
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION, metadata
 from leanrag_engine.core.errors import Busy, InvalidInput, NotReady, StoreUnusable
-from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.core.model import DocumentSource, window_id
 
 pytestmark = pytest.mark.anyio
 
@@ -372,7 +372,7 @@ def test_changed_tables_have_another_revision() -> None:
         for index in table.indexes
     )
     digest = blake2b("\n".join(columns + indexes).encode(), digest_size=8).hexdigest()
-    assert (REVISION, digest) == ("0002", "cb8ce989777f34a9")
+    assert (REVISION, digest) == ("0003", "cb8ce989777f34a9")
 
 
 async def test_a_store_of_an_unreleased_schema_is_refused_with_the_next_step(
@@ -426,6 +426,31 @@ async def test_an_older_store_is_migrated_with_all_its_data(
     engine.dispose()
     assert rows == [("x", "unknown", 200)]
     assert "9001" in await open_refused(tmp_path)  # to the code of this version it is newer
+
+
+async def test_a_store_whose_words_were_indexed_in_another_way_is_indexed_anew_when_it_is_opened(
+    tmp_path: Path, parcel: MakeParcel
+) -> None:
+    store = await SqlDatabase.open(tmp_path, read_only=False)
+    await store.documents.create_collection("default")
+    one = parcel("x", "Set max_size first.", "Then open it.", title="Settings")
+    await store.documents.put("default", one.document, one.chunks, one.extracts)
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / opening.FILE)) as connection:
+        connection.execute("UPDATE fts_windows_1 SET title = 'Settings', text = 'Set max_size first.'")
+        connection.execute("UPDATE alembic_version SET version_num = '0002'")
+        connection.commit()
+    assert "Open it once for writing" in await open_refused(tmp_path, read_only=True)
+    store = await SqlDatabase.open(tmp_path, read_only=False)
+    found = {
+        query: [hit.id for hit in await store.documents.search_windows("default", query, 5)]
+        for query in ("maxsize", "then open", "settings")
+    }
+    await store.close()
+    first, second = (window_id(chunk.id, 0) for chunk in one.chunks)
+    assert found["maxsize"] == [first]
+    assert found["then open"] == [second]
+    assert sorted(found["settings"]) == sorted([first, second])
 
 
 async def test_a_migration_that_fails_changes_nothing(

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from leanrag_engine.core.model import Chunk, Entity
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.core.text.language.words import search_terms, search_text
+from leanrag_engine.core.text.language.words import index_terms, search_text
 
 from .fulltext_index import (
     TRIGRAMS,
@@ -315,7 +315,7 @@ def _search(rows: SearchedRows, query: str, limit: int) -> list[tuple[int, float
     almost no weight. The price: rows that contain only common words are not found, and the most common ones do not
     decide between rows that are equal in the others.
     """
-    terms = search_terms(query)
+    terms = index_terms(query)
     ranked = terms
     if limit < 1:
         return []

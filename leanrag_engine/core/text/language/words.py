@@ -12,6 +12,7 @@ from leanrag_engine.core.text.scripts import (
     HANGUL,
     KANA,
     KANA_CHARACTER,
+    has_cjk,
     has_hangul,
     has_kana,
     is_japanese,
@@ -20,7 +21,7 @@ from leanrag_engine.core.text.word_lists import read_words
 
 from .segmentation import segment
 
-__all__ = ["STOPWORDS", "search_terms", "search_text", "word_count", "words"]
+__all__ = ["STOPWORDS", "fold_letters", "index_terms", "search_terms", "search_text", "word_count", "words"]
 
 STOPWORDS = read_words("language", "stopwords")
 """Words without content of their own: English, Chinese and Japanese, in lower case."""
@@ -37,6 +38,14 @@ _HUMP = re.compile("[A-Z](?:(?<=[a-z][A-Z])|[A-Z][a-z]{2})")
 """It looks from the capitals, of which there are few: four times as fast as from the small letters."""
 _SIGN = re.compile(r"#|\+\+|\.[nN][eE][tT]")
 _SIGNED = re.compile(r"(?<!\w)(?:[A-Za-z]\w{0,9}?(?:\+\+|#)(?![\w+#])|\.[nN][eE][tT]\b)")
+_COMPOUND = re.compile(r"[^\W_]++(?:[-_./@:\\>]++[^\W_]++)+")
+_JOINED = re.compile(r"[^\W_]++(?:(?:-|_++)[^\W_]++)+")
+_SEPARATOR = re.compile(r"[-_,'’]|^[vV](?=\d+\.)|\.$")
+_GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,'’]\d{3})+(?![\w,])|\b[vV](?=\d+\.\d)[\d.]+")
+_SPELLED = "ßss ẞSS æae ÆAE œoe ŒOE øo ØO łl ŁL đd ĐD ðd ÐD þth ÞTH ıi ﬀff ﬁfi ﬂfl ﬃffi ﬄffl ﬅst ﬆst"
+_LETTERS = {each[0]: each[1:] for each in _SPELLED.split()}
+_LETTERS |= {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full width
+_LETTER = re.compile(f"[{''.join(map(re.escape, _LETTERS))}]")
 _KOREAN_PARTICLE = re.compile(
     "(?<=[가-힣]{2})(?:은|는|이|가|을|를|의|에|에서|에게|으로|로|와|과|도|만|까지|부터|처럼|보다|이다|입니다|한다|하는)$"
 )
@@ -72,27 +81,56 @@ def word_count(text: str) -> int:
 def search_text(text: str) -> str:
     """Return the form of ``text`` for a full-text index whose tokenizer splits at punctuation.
 
-    CJK is segmented, camel-case names are followed by their parts, and names such as C++ become words
-    that such a tokenizer keeps. Plain text is returned unchanged.
+    CJK is segmented, camel-case names are followed by their parts and names of several parts by themselves as one word
+    (``max_size`` → ``maxsize``), and names such as C++ become words that such a tokenizer keeps. Plain text is returned
+    unchanged. After a change of what this returns, a migration has to index the windows anew.
     """
     if not text.isascii():
-        text = _segment_text(text)
+        text = _segment_text(fold_letters(text))
     # Searching for these names takes ten times as long as checking that a text can contain none.
     camels = _CAMEL.findall(text) if _HUMP.search(text) else []
     signs = _SIGNED.findall(text) if _SIGN.search(text) else []
     extra = [part for name in camels for part in _CAMEL_PART.findall(name)]
     extra += [_spell_signs(sign) for sign in signs]
+    extra += _join_parts(text)
     return f"{text}\n{' '.join(extra)}" if extra else text
 
 
 def search_terms(text: str, limit: int = 32) -> list[str]:
-    """Return the distinct terms of a query in order, at most ``limit``, for a search in :func:`search_text`.
+    """Return the distinct words of a query and the parts of its identifiers in order, at most ``limit``.
 
     Stopwords are dropped unless nothing else remains. A term never contains a quote sign or white space.
     """
     found = dict.fromkeys(_query_words(text))
     content = [term for term in found if term not in STOPWORDS]
     return (content or list(found))[:limit]
+
+
+def index_terms(text: str, limit: int = 32) -> list[str]:
+    """Return what a search in texts made by :func:`search_text` looks for: :func:`search_terms`, after the names of
+    several parts as a whole.
+
+    A name whose parts are joined by hyphens or underscores is one word, whichever of the ways of writing it a text has;
+    any other (``pkg.func``, a path, an address) is a phrase of its parts.
+    """
+    text = fold_letters(text)
+    names = (name.lower() for name in _COMPOUND.findall(text) if not has_cjk(name))
+    phrases = [name for name in names if not _JOINED.fullmatch(name)]
+    parts = (term.replace("_", "") for term in search_terms(text, limit))
+    return list(dict.fromkeys([*phrases, *_join_parts(text), *parts]))[:limit]
+
+
+def fold_letters(text: str) -> str:
+    """Return ``text`` with letters that have no accent to be dropped spelled as people type them: ß as ss, ø as o, ﬁ as fi."""
+    return text if text.isascii() else _LETTER.sub(lambda letter: _LETTERS[letter[0]], text)
+
+
+def _join_parts(text: str) -> list[str]:
+    """Return names of parts as one word, numbers without the commas of their thousands, and versions without their v."""
+    # Looking for names in the whole text takes five times as long.
+    names = " ".join([token for token in text.split() if "-" in token or "_" in token])
+    found = [*_JOINED.findall(names), *_GROUPED.findall(text)]
+    return list(dict.fromkeys(_SEPARATOR.sub("", each).lower() for each in found))
 
 
 def _query_words(text: str) -> Iterator[str]:
