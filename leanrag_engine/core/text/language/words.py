@@ -41,6 +41,8 @@ _SIGNED = re.compile(r"(?<!\w)(?:[A-Za-z]\w{0,9}?(?:\+\+|#)(?![\w+#])|\.[nN][eE]
 _COMPOUND = re.compile(r"[^\W_]++(?:[-_./@:\\>]++[^\W_]++)+")
 _JOINED = re.compile(r"[^\W_]++(?:(?:-|_++)[^\W_]++)+")
 _SEPARATOR = re.compile(r"[-_,'’]|^[vV](?=\d+\.)|\.$")
+_COMMA = re.compile("[0-9][,'’][0-9]{3}")
+_VERSION = re.compile(r"[vV][0-9]+\.")
 _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,'’]\d{3})+(?![\w,])|\b[vV](?=\d+\.\d)[\d.]+")
 _SPELLED = "ßss ẞSS æae ÆAE œoe ŒOE øo ØO łl ŁL đd ĐD ðd ÐD þth ÞTH ıi ﬀff ﬁfi ﬂfl ﬃffi ﬄffl ﬅst ﬆst"
 _LETTERS = {each[0]: each[1:] for each in _SPELLED.split()}
@@ -129,7 +131,9 @@ def _join_parts(text: str) -> list[str]:
     """Return names of parts as one word, numbers without the commas of their thousands, and versions without their v."""
     # Looking for names in the whole text takes five times as long.
     names = " ".join([token for token in text.split() if "-" in token or "_" in token])
-    found = [*_JOINED.findall(names), *_GROUPED.findall(text)]
+    found = _JOINED.findall(names)
+    if _COMMA.search(text) or _VERSION.search(text):  # as two patterns, six times as fast
+        found += _GROUPED.findall(text)
     return list(dict.fromkeys(_SEPARATOR.sub("", each).lower() for each in found))
 
 
