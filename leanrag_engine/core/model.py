@@ -933,6 +933,19 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class RareWord:
+    """A word or phrase, the number of documents that hold it (up to a bound), and the windows that do if those are few.
+
+    Where it stands nowhere as it is written, other forms of it count: *run* for *running*, ``maxSize`` for ``max_size``.
+    Windows that hold it in their text come before those that have it in a title or heading alone, then in reading order.
+    """
+
+    word: str
+    documents: int
+    windows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Seed:
     entity: Entity
     score: float

@@ -39,6 +39,7 @@ from .model import (
     Hit,
     LoadedDocument,
     PassageText,
+    RareWord,
     ReadDocument,
     Relation,
     Spent,
@@ -511,6 +512,15 @@ class DocumentStore(Protocol):
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         """Return ids of windows by keyword relevance (BM25). ``text`` is any user text and never syntax."""
+        ...
+
+    async def find_rare_words(
+        self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
+    ) -> tuple[RareWord, ...]:
+        """Return for each word or phrase how many documents hold it, built or not: at most one more than ``most_documents``.
+
+        Up to ``most_documents``, at most ``most_windows`` of the windows that hold it are named.
+        """
         ...
 
 

@@ -40,15 +40,17 @@ from leanrag_engine.core.model import (
     Method,
     Page,
     PassageText,
+    RareWord,
     Window,
     window_id,
 )
 from leanrag_engine.core.ports import ChunkReading, SubmittedExtract
 from leanrag_engine.core.text.citation import format_citation, parse_citation
+from leanrag_engine.core.text.language.words import plain_letters, whole_forms, whole_word_pattern
 
 from . import collections as collection_rows
 from .dialect import fulltext
-from .dialect.fulltext import IndexedWindow
+from .dialect.fulltext import IndexedWindow, WindowPlace
 from .dialect.fulltext_index import RowCounts
 from .dialect.statements import among, among_pairs, contains_letters, fetch, list_value
 from .schema.tables import chunks, collections, documents, extracts, parse_rows, select_unparsed
@@ -716,6 +718,67 @@ def search_windows(
     rows = fetch(connection, _IDS, collection=collection, places=places)
     ids = {(document, label): id_ for document, label, id_ in rows}
     return [Hit(window_id(ids[place.chunk], place.window), score) for place, score in hits]
+
+
+_LOOKED_AT = 32
+"""Windows of a word whose texts are read, to know whether it stands there as it is written."""
+
+
+def find_rare_words(
+    connection: Connection,
+    name: str,
+    words: Sequence[str],
+    most_documents: int,
+    most_windows: int,
+    recent: RecentChunks | None = None,
+) -> tuple[RareWord, ...]:
+    """Find words as :meth:`leanrag_engine.core.ports.DocumentStore.find_rare_words` specifies."""
+    collection = collection_rows.number_of(connection, name)
+    forms = {word: whole_forms(word) for word in words}
+    places = {word: fulltext.find_windows(connection, collection, forms[word], _LOOKED_AT) for word in forms}
+    bound = most_documents + 1
+    counts = {
+        word: fulltext.count_documents(connection, collection, forms[word], bound)
+        for word, found in places.items()
+        if len(found) == _LOOKED_AT
+    }
+    wanted = {place.chunk for word, found in places.items() if counts.get(word, 0) < bound for place in found}
+    rows = fetch(connection, _IDS, collection=collection, places=list_value(wanted))
+    ids = {(document, label): id_ for document, label, id_ in rows}
+    read = {chunk.id: chunk for chunk in chunks_with(connection, name, list(ids.values()), recent)}
+    held = {place: read[id_] for place, id_ in ids.items()}
+    return tuple(
+        RareWord(word, counts[word], ())
+        if counts.get(word, 0) == bound
+        else _find_exact(word, places[word], held, counts.get(word), most_documents, most_windows)
+        for word in words
+    )
+
+
+def _find_exact(
+    word: str,
+    places: Sequence[WindowPlace],
+    held: Mapping[tuple[int, int], Chunk],
+    counted: int | None,
+    most_documents: int,
+    most_windows: int,
+) -> RareWord:
+    """Choose from ``places``, which hold the word in some form, those that hold it as it is written, if any does."""
+    pattern = whole_word_pattern(word)
+    in_text, in_title = list[WindowPlace](), list[WindowPlace]()
+    for place in places:
+        chunk = held[place.chunk]
+        window = chunk.windows[place.window]
+        if pattern.search(plain_letters(chunk.quote(window))):
+            in_text.append(place)
+        elif pattern.search(plain_letters(f"{window.heading}\n{chunk.title}")):
+            in_title.append(place)
+    found = [*in_text, *in_title] or places
+    count = counted or len({place.document for place in found})
+    if count > most_documents:
+        return RareWord(word, most_documents + 1, ())
+    ids = [window_id(held[place.chunk].id, place.window) for place in found[:most_windows]]
+    return RareWord(word, count, tuple(ids))
 
 
 def _chunks(connection: Connection, name: str) -> Select[Any]:

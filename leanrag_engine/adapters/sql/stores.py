@@ -34,6 +34,7 @@ from leanrag_engine.core.model import (
     Hit,
     LoadedDocument,
     PassageText,
+    RareWord,
     ReadDocument,
     Relation,
     Spent,
@@ -207,6 +208,13 @@ class SqlDocumentStore:
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         return await self._transactions.read(
             documents.search_windows, collection, text, limit, self._row_counts
+        )
+
+    async def find_rare_words(
+        self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
+    ) -> tuple[RareWord, ...]:
+        return await self._transactions.read(
+            documents.find_rare_words, collection, words, most_documents, most_windows, self._recent_chunks
         )
 
     async def delete(

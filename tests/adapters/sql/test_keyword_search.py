@@ -14,6 +14,7 @@ from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import Entity, Generation, window_id
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import find_whole_words
 
 pytestmark = pytest.mark.anyio
 
@@ -245,3 +246,91 @@ async def test_an_entity_with_a_very_long_name_is_published_and_found(
     found = await store.generations.entities_by_name(generation, [name])
     assert "long" in [each.id for each in found]
     assert (await store.generations.search_entities(generation, name[:2], 5, 0))[0].score > 0
+
+
+# --- rare words ----------------------------------------------------------------------------
+
+
+async def test_rare_words_are_counted_by_document_and_name_their_windows(
+    store: SqlDatabase, parcel: MakeParcel
+) -> None:
+    await store.documents.create_collection("default")
+    texts = ("Set max_size and call HTTPTransport.", "A café in the Straße.", "The beacon keeper ran home.")
+    here = await put(store, parcel("x", *texts, title="Harbour"))
+    for number in range(4):
+        await put(store, parcel(f"y{number}", "common words of a beacon", title="Other"))
+    asked = {
+        "max_size": (1, here[:1]),
+        "maxSize": (1, here[:1]),  # in another way of writing it
+        "--max-size": (1, here[:1]),
+        "httptransport": (1, here[:1]),
+        "HTTP transport": (1, here[:1]),
+        "CAFE": (1, here[1:2]),
+        "strasse": (1, here[1:2]),
+        "harbour": (1, here),  # in the title of each
+        "keeper ran home": (1, here[2:]),
+        "home ran": (0, []),
+        "beacon": (4, []),  # in five
+        "common": (4, []),
+        "absent": (0, []),
+        '"': (0, []),
+        "": (0, []),
+    }
+    found = await store.documents.find_rare_words("default", list(asked))
+    assert {each.word: (each.documents, list(each.windows)) for each in found} == asked
+    assert [each.word for each in found] == list(asked)
+
+
+async def test_a_word_is_counted_as_it_is_written_and_in_its_other_forms_only_where_it_stands_nowhere(
+    store: SqlDatabase, parcel: MakeParcel
+) -> None:
+    await store.documents.create_collection("default")
+    for number in range(6):
+        await put(store, parcel(f"y{number}", "the mills grind", title="Other"))
+    ids = await put(store, parcel("x", "the milling of corn", title="Other"))
+    words = await store.documents.find_rare_words(
+        "default", ["milling", "milled", "grinding"], most_documents=6
+    )
+    assert [(each.word, each.documents) for each in words] == [("milling", 1), ("milled", 7), ("grinding", 6)]
+    assert words[0].windows == tuple(ids)
+
+
+async def test_of_a_word_in_many_windows_of_one_document_those_with_it_in_their_text_come_first(
+    store: SqlDatabase, parcel: MakeParcel
+) -> None:
+    await store.documents.create_collection("default")
+    texts = ["nothing here"] * 20 + ["the Zephyrus is a wind"]
+    ids = await put(store, parcel("x", *texts, title="Zephyrus"))
+    await put(store, parcel("y", *["Aquilo blows"] * 50, title="Aquilo"))
+    zephyrus, aquilo = await store.documents.find_rare_words(
+        "default", ["Zephyrus", "Aquilo"], most_windows=3
+    )
+    assert zephyrus.documents == aquilo.documents == 1
+    assert zephyrus.windows == (ids[20], ids[0], ids[1])
+    assert len(aquilo.windows) == 3
+
+
+async def test_chinese_japanese_and_korean_words_are_counted(store: SqlDatabase, parcel: MakeParcel) -> None:
+    await store.documents.create_collection("default")
+    ids = await put(
+        store, parcel("x", "语义聚合与层次检索技术。", "吾輩は猫である。", "서울에서 열린 회의", title="")
+    )
+    words = await store.documents.find_rare_words("default", ["层次检索", "猫", "서울", "检索语义"])
+    assert [each.windows for each in words[:3]] == [(ids[0],), (ids[1],), (ids[2],)]
+
+
+@pytest.mark.parametrize(
+    ("question", "words_"),
+    [
+        ("What is the default of max_size?", ["default", "max_size"]),
+        ("Why does `uv sync --frozen` fail?", ["uv sync --frozen", "fail"]),
+        ("Who said “bah, humbug” to Scrooge's nephew?", ["bah, humbug", "said", "Scrooge", "nephew"]),
+        ("Is C++ or .NET in src/main.py (v0.34.0)?", ["C++", ".NET", "src/main.py", "v0.34.0"]),
+        ("the of", []),
+        ("什么是检索", ["检索"]),
+    ],
+)
+def test_the_words_of_a_question_are_its_phrases_and_its_words_as_written(
+    question: str, words_: list[str]
+) -> None:
+    assert find_whole_words(question) == words_

@@ -192,6 +192,22 @@ def search_windows(
     return [(WindowPlace.from_row(row), score) for row, score in _search(rows, query, limit)]
 
 
+def find_windows(
+    connection: Connection, collection: int, forms: Sequence[Sequence[str]], limit: int
+) -> list[WindowPlace]:
+    """Return the places of at most ``limit`` windows that contain all terms of any of ``forms``, in reading order."""
+    found = _index_of(connection).find(connection, _windows(collection), forms, limit)
+    return sorted(map(WindowPlace.from_row, found))
+
+
+def count_documents(
+    connection: Connection, collection: int, forms: Sequence[Sequence[str]], limit: int
+) -> int:
+    """Return the number of documents with a window that contains all terms of any of ``forms``, at most ``limit``."""
+    bits = WINDOW_BITS + CHUNK_BITS
+    return len(_index_of(connection).find(connection, _windows(collection), forms, limit, bits))
+
+
 # --- entities of an edition --------------------------------------------------------------
 
 

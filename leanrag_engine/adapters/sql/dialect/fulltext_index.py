@@ -128,6 +128,20 @@ class FullTextIndex(Protocol):
         terms are in more, the whole number."""
         ...
 
+    def find(
+        self,
+        connection: Connection,
+        table: FullTextTable,
+        forms: Sequence[Sequence[str]],
+        limit: int,
+        dropped_bits: int = 0,
+    ) -> list[int]:
+        """Return the numbers of at most ``limit`` rows that contain all terms of any of ``forms``, in ascending order.
+
+        ``dropped_bits``: the numbers without their last bits, each once.
+        """
+        ...
+
     def rank(
         self, rows: SearchedRows, terms: Sequence[str], required: Sequence[str], limit: int
     ) -> list[tuple[int, float]]:

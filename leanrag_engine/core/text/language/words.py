@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -21,7 +22,19 @@ from leanrag_engine.core.text.word_lists import read_words
 
 from .segmentation import segment
 
-__all__ = ["STOPWORDS", "fold_letters", "index_terms", "search_terms", "search_text", "word_count", "words"]
+__all__ = [
+    "STOPWORDS",
+    "find_whole_words",
+    "fold_letters",
+    "index_terms",
+    "plain_letters",
+    "search_terms",
+    "search_text",
+    "whole_forms",
+    "whole_word_pattern",
+    "word_count",
+    "words",
+]
 
 STOPWORDS = read_words("language", "stopwords")
 """Words without content of their own: English, Chinese and Japanese, in lower case."""
@@ -38,6 +51,9 @@ _HUMP = re.compile("[A-Z](?:(?<=[a-z][A-Z])|[A-Z][a-z]{2})")
 """It looks from the capitals, of which there are few: four times as fast as from the small letters."""
 _SIGN = re.compile(r"#|\+\+|\.[nN][eE][tT]")
 _SIGNED = re.compile(r"(?<!\w)(?:[A-Za-z]\w{0,9}?(?:\+\+|#)(?![\w+#])|\.[nN][eE][tT]\b)")
+_QUOTED = re.compile(r'["“”„«]([^"“”„«»]{2,200})["“”»]|`([^`]{2,200})`')
+_EDGES = re.compile(r"^(?!\.[nN][eE][tT]$)[\W_]+|(?:(?![+#])[\W_])+$")
+_ACCENT = re.compile("[\u0300-\u036f]")
 _COMPOUND = re.compile(r"[^\W_]++(?:[-_./@:\\>]++[^\W_]++)+")
 _JOINED = re.compile(r"[^\W_]++(?:(?:-|_++)[^\W_]++)+")
 _SEPARATOR = re.compile(r"[-_,'’]|^[vV](?=\d+\.)|\.$")
@@ -120,6 +136,49 @@ def index_terms(text: str, limit: int = 32) -> list[str]:
     phrases = [name for name in names if not _JOINED.fullmatch(name)]
     parts = (term.replace("_", "") for term in search_terms(text, limit))
     return list(dict.fromkeys([*phrases, *_join_parts(text), *parts]))[:limit]
+
+
+def whole_forms(word: str) -> list[list[str]]:
+    """Return the ways in which a text made by :func:`search_text` may hold a word, an identifier or a phrase as a whole.
+
+    A text that holds it has all terms of one of them.
+    """
+    word = _EDGES.sub("", _POSSESSIVE.sub("", fold_letters(word).replace('"', " ")))
+    if has_cjk(word) and (" " in word or not has_hangul(word)):
+        return [index_terms(word)]
+    if has_hangul(word):
+        return [[form] for form in _korean_forms(word)]
+    if _SIGNED.fullmatch(word):
+        return [[_spell_signs(word)]]
+    if _JOINED.fullmatch(word) or _GROUPED.fullmatch(word):
+        return [[word], _join_parts(word)]
+    return [[word]]
+
+
+def find_whole_words(text: str, limit: int = 32) -> list[str]:
+    """Return the quoted phrases of a question, and its words and identifiers as they are written there, at most ``limit``.
+
+    Stopwords are left out. Chinese and Japanese is cut into words.
+    """
+    phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
+    tokens = (_EDGES.sub("", _POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
+    words_ = (word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token]))
+    found = (word for word in words_ if word and word.casefold() not in STOPWORDS)
+    return list(dict.fromkeys([*phrases, *found]))[:limit]
+
+
+def whole_word_pattern(word: str) -> re.Pattern[str]:
+    """Return what finds ``word`` where it stands as written, in a text that went through :func:`plain_letters`."""
+    parts = r"\s+".join(map(re.escape, plain_letters(_EDGES.sub("", word)).split()))
+    return re.compile(parts if has_cjk(word) else rf"(?<![^\W_]){parts}(?![^\W_])")
+
+
+def plain_letters(text: str) -> str:
+    """Return ``text`` in lower case and without accents, as the full-text index compares it."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFD", fold_letters(text).casefold())
+    return unicodedata.normalize("NFC", _ACCENT.sub("", decomposed))
 
 
 def fold_letters(text: str) -> str:

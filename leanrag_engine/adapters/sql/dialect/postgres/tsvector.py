@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from leanrag_engine.adapters.sql.dialect.fulltext_index import FullTextTable, SearchedRows
-from leanrag_engine.adapters.sql.dialect.statements import copy_rows
+from leanrag_engine.adapters.sql.dialect.statements import copy_rows, fetch_sql
 
 K1, B = 1.2, 0.75
 _FIRST = 1_000
@@ -125,6 +125,25 @@ class TsvectorIndex:
             else _count_rows(rows, phrase)
             for term, phrase in phrases.items()
         }
+
+    def find(
+        self,
+        connection: Connection,
+        table: FullTextTable,
+        forms: Sequence[Sequence[str]],
+        limit: int,
+        dropped_bits: int = 0,
+    ) -> list[int]:
+        cut = [_cut_terms(table, form) for form in forms]
+        wanted = " | ".join(f"({_write_query(form, ' & ')})" for form in cut if form and all(form))
+        if not wanted:
+            return []
+        # Without a bound, the rows of the most common words would all be read.
+        statement = (
+            f"SELECT DISTINCT number >> {dropped_bits} AS place FROM (SELECT number FROM {table.name}"
+            " WHERE words @@ %s::tsquery LIMIT 4000) AS found ORDER BY place LIMIT %s"
+        )
+        return [row for (row,) in fetch_sql(connection, statement, (wanted, limit))]
 
     def rank(
         self, rows: SearchedRows, terms: Sequence[str], required: Sequence[str], limit: int
@@ -242,8 +261,8 @@ def _read_vector(text: str) -> dict[str, list[int]]:
     }
 
 
-def _write_query(phrases: Sequence[Sequence[str]]) -> str:
-    return " | ".join(f"({' <-> '.join(map(_quote, phrase))})" for phrase in phrases)
+def _write_query(phrases: Sequence[Sequence[str]], operator: str = " | ") -> str:
+    return operator.join(f"({' <-> '.join(map(_quote, phrase))})" for phrase in phrases)
 
 
 # --- words ---------------------------------------------------------------------------------

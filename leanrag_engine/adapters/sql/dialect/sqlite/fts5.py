@@ -72,6 +72,22 @@ class Fts5Index:
             return {term: _count_term(rows, term, -1) if count else 0 for term, count in counts.items()}
         return counts
 
+    def find(
+        self,
+        connection: Connection,
+        table: FullTextTable,
+        forms: Sequence[Sequence[str]],
+        limit: int,
+        dropped_bits: int = 0,
+    ) -> list[int]:
+        wanted = " OR ".join(f"({each})" for form in forms if (each := _join_terms(form, " AND ")))
+        if not wanted:
+            return []
+        statement = (
+            f"SELECT DISTINCT rowid >> {dropped_bits} FROM {table.name} WHERE {table.name} MATCH ? LIMIT ?"
+        )
+        return [row for (row,) in fetch_sql(connection, statement, (wanted, limit))]
+
     def rank(
         self, rows: SearchedRows, terms: Sequence[str], required: Sequence[str], limit: int
     ) -> list[tuple[int, float]]:
@@ -120,10 +136,15 @@ def _match(rows: SearchedRows, wanted: str) -> tuple[str, tuple[str | int, ...]]
 
 
 def _any_of(terms: Iterable[str]) -> str:
-    """Return an FTS5 expression that matches any of ``terms``; "" if no term is left.
+    """Return an FTS5 expression that matches any of ``terms``; "" if no term is left."""
+    return _join_terms(terms, " OR ")
+
+
+def _join_terms(terms: Iterable[str], operator: str) -> str:
+    """Return ``terms`` as phrases of an FTS5 expression; "" if no term is left.
 
     Inside quotes only the quote itself is syntax. NUL would end the expression, and a lone surrogate cannot be
     encoded, so both are removed.
     """
     plain = (term.replace("\x00", "").encode("utf-8", "ignore").decode() for term in terms)
-    return " OR ".join('"' + term.replace('"', '""') + '"' for term in plain if term)
+    return operator.join('"' + term.replace('"', '""') + '"' for term in plain if term)
