@@ -46,7 +46,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import ChunkReading, SubmittedExtract
 from leanrag_engine.core.text.citation import format_citation, parse_citation
-from leanrag_engine.core.text.language.words import plain_letters, whole_forms, whole_word_pattern
+from leanrag_engine.core.text.language.words import match_whole_word, plain_letters, whole_forms
 
 from . import collections as collection_rows
 from .dialect import fulltext
@@ -764,14 +764,14 @@ def _find_exact(
     most_windows: int,
 ) -> RareWord:
     """Choose from ``places``, which hold the word in some form, those that hold it as it is written, if any does."""
-    pattern = whole_word_pattern(word)
+    holds = match_whole_word(word)
     in_text, in_title = list[WindowPlace](), list[WindowPlace]()
     for place in places:
         chunk = held[place.chunk]
         window = chunk.windows[place.window]
-        if pattern.search(plain_letters(chunk.quote(window))):
+        if holds(plain_letters(chunk.quote(window))):
             in_text.append(place)
-        elif pattern.search(plain_letters(f"{window.heading}\n{chunk.title}")):
+        elif holds(plain_letters(f"{window.heading}\n{chunk.title}")):
             in_title.append(place)
     found = [*in_text, *in_title] or places
     count = counted or len({place.document for place in found})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from leanrag_engine.core.text.scripts import (
@@ -27,11 +27,11 @@ __all__ = [
     "find_whole_words",
     "fold_letters",
     "index_terms",
+    "match_whole_word",
     "plain_letters",
     "search_terms",
     "search_text",
     "whole_forms",
-    "whole_word_pattern",
     "word_count",
     "words",
 ]
@@ -167,10 +167,13 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     return list(dict.fromkeys([*phrases, *found]))[:limit]
 
 
-def whole_word_pattern(word: str) -> re.Pattern[str]:
-    """Return what finds ``word`` where it stands as written, in a text that went through :func:`plain_letters`."""
-    parts = r"\s+".join(map(re.escape, plain_letters(_EDGES.sub("", word)).split()))
-    return re.compile(parts if has_cjk(word) else rf"(?<![^\W_]){parts}(?![^\W_])")
+def match_whole_word(word: str) -> Callable[[str], bool]:
+    """Return whether ``word`` stands as it is written in a text that went through :func:`plain_letters`."""
+    parts = plain_letters(_EDGES.sub("", word)).split() or [""]
+    spaced = r"\s+".join(map(re.escape, parts))
+    pattern = re.compile(spaced if has_cjk(word) else rf"(?<![^\W_]){spaced}(?![^\W_])")
+    # Most texts do not have it, which this finds ten times as fast.
+    return lambda text: parts[0] in text and pattern.search(text) is not None
 
 
 def plain_letters(text: str) -> str:
