@@ -514,6 +514,13 @@ class DocumentStore(Protocol):
         """Return ids of windows by keyword relevance (BM25). ``text`` is any user text and never syntax."""
         ...
 
+    async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
+        """Return words of the documents that differ from ``word`` by one letter, as they are written there, likely ones first.
+
+        None for a word of less than five letters.
+        """
+        ...
+
     async def find_rare_words(
         self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
     ) -> tuple[RareWord, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,7 +47,15 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import ChunkReading, SubmittedExtract
 from leanrag_engine.core.text.citation import format_citation, parse_citation
-from leanrag_engine.core.text.language.words import match_whole_word, plain_letters, whole_forms
+from leanrag_engine.core.text.language.words import (
+    match_whole_word,
+    plain_letters,
+    spell_as_one,
+    strip_punctuation,
+    whole_forms,
+)
+from leanrag_engine.core.text.nearest import misspell
+from leanrag_engine.core.text.scripts import has_cjk
 
 from . import collections as collection_rows
 from .dialect import fulltext
@@ -720,6 +729,9 @@ def search_windows(
     return [Hit(window_id(ids[place.chunk], place.window), score) for place, score in hits]
 
 
+_SHORTEST_NAME, _LONGEST_NAME = 5, 40
+_SPELLING_WINDOWS = 4
+"""Windows of a word that are read to see how it is written."""
 _LOOKED_AT = 32
 """Windows of a word whose texts are read, to know whether it stands there as it is written."""
 
@@ -779,6 +791,32 @@ def _find_exact(
         return RareWord(word, most_documents + 1, ())
     ids = [window_id(held[place.chunk].id, place.window) for place in found[:most_windows]]
     return RareWord(word, count, tuple(ids))
+
+
+def nearest_words(connection: Connection, name: str, word: str, limit: int) -> tuple[str, ...]:
+    """Find words as :meth:`leanrag_engine.core.ports.DocumentStore.nearest_words` specifies."""
+    asked = spell_as_one(word)
+    if not _SHORTEST_NAME <= len(asked) <= _LONGEST_NAME or has_cjk(asked):
+        return ()
+    collection = collection_rows.number_of(connection, name)
+    variants = misspell(asked)
+    known = fulltext.find_known(connection, collection, sorted(variants))
+    # The index has words without their endings, so that the texts say how they are written.
+    places = {
+        place.chunk
+        for variant in known
+        for place in fulltext.find_windows(connection, collection, [[variant]], _SPELLING_WINDOWS)
+    }
+    statement = _chunks(connection, name).where(among_pairs(_CITED, sorted(places)))
+    found = Counter(
+        bare
+        for chunk in _chunks_of(connection.execute(statement).all())
+        for token in f"{chunk.title}\n{chunk.heading}\n{chunk.text}".split()
+        if spell_as_one(token) in variants and (bare := strip_punctuation(token))
+    )
+    ordered = sorted(found, key=lambda each: (spell_as_one(each)[0] != asked[0], -found[each], each))
+    spelled = {spell_as_one(each): each for each in reversed(ordered)}
+    return tuple(each for each in ordered if spelled[spell_as_one(each)] == each)[:limit]
 
 
 def _chunks(connection: Connection, name: str) -> Select[Any]:

@@ -210,6 +210,9 @@ class SqlDocumentStore:
             documents.search_windows, collection, text, limit, self._row_counts
         )
 
+    async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
+        return await self._transactions.read(documents.nearest_words, collection, word, limit)
+
     async def find_rare_words(
         self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
     ) -> tuple[RareWord, ...]:

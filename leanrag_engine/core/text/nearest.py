@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher, get_close_matches
+from string import ascii_lowercase, digits
 from typing import TypeVar
 
-__all__ = ["find_nearest", "similarity", "sort_by_similarity"]
+__all__ = ["find_nearest", "misspell", "similarity", "sort_by_similarity"]
 
 T = TypeVar("T")
+
+_DIGIT = re.compile("[0-9]")
+_CYRILLIC = re.compile("[\u0400-\u04ff]")
 
 
 def find_nearest(name: str, known: Iterable[str], limit: int = 1, *, cutoff: float = 0.6) -> list[str]:
     """Return at most ``limit`` of the ``known`` names with a similarity of at least ``cutoff``, the nearest first."""
     return get_close_matches(name, list(known), n=limit, cutoff=cutoff)
+
+
+def misspell(word: str) -> set[str]:
+    """Return all words that differ from ``word``, in lower case, by one letter: missing, added, wrong, or swapped with the next.
+
+    Letters are those of the Latin or the Cyrillic alphabet, whichever it is written in, and digits if it has some.
+    """
+    alphabet = map(chr, range(0x430, 0x450)) if _CYRILLIC.search(word) else ascii_lowercase
+    letters = {*alphabet, *(digits if _DIGIT.search(word) else "")}
+    halves = [(word[:place], word[place:]) for place in range(len(word) + 1)]
+    swapped = {f"{one}{other[1]}{other[0]}{other[2:]}" for one, other in halves if len(other) > 1}
+    shorter = {f"{one}{other[1:]}" for one, other in halves if other}
+    wrong = {f"{one}{letter}{other[1:]}" for one, other in halves if other for letter in letters}
+    longer = {f"{one}{letter}{other}" for one, other in halves for letter in letters}
+    return (swapped | shorter | wrong | longer) - {word}
 
 
 def sort_by_similarity(

@@ -334,3 +334,37 @@ def test_the_words_of_a_question_are_its_phrases_and_its_words_as_written(
     question: str, words_: list[str]
 ) -> None:
     assert find_whole_words(question) == words_
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        ("Zephirus", ("Zephyrus",)),
+        ("zehpyrus", ("Zephyrus",)),
+        ("zephyru", ("Zephyrus",)),
+        ("Zzephyrus", ("Zephyrus",)),
+        ("max_szie", ("max_size",)),
+        ("HTTPTransprot", ("HTTPTransport",)),
+        ("src/mian.py", ("src/main.py",)),
+        ("lighthouss", ("lighthouse",)),  # whose stem is a third word
+        ("Müler", ("Müller",)),
+        ("Маскву", ("Москву",)),
+        ("rivet", ("river", "rivets")),  # what stands there more often is likelier
+        ("Zefirus", ()),  # two letters
+        ("rive", ()),  # too short
+        ("检索检索检索", ()),
+        ("", ()),
+    ],
+)
+async def test_a_word_with_one_wrong_letter_is_answered_with_those_of_the_documents(
+    store: SqlDatabase, parcel: MakeParcel, typo: str, meant: tuple[str, ...]
+) -> None:
+    await store.documents.create_collection("default")
+    texts = (
+        "Zephyrus, the wind.",
+        "Set max_size: HTTPTransport in (src/main.py).",
+        "The lighthouse of Müller.",
+    )
+    more = ("в Москву", "a river and a river with rivets", "river")
+    await put(store, parcel("x", *texts, *more, title="Other"))
+    assert await store.documents.nearest_words("default", typo) == meant

@@ -208,6 +208,20 @@ def count_documents(
     return len(_index_of(connection).find(connection, _windows(collection), forms, limit, bits))
 
 
+def find_known(
+    connection: Connection, collection: int, terms: Sequence[str], together: int = 32
+) -> list[str]:
+    """Return those of ``terms`` that any window contains. So many at once are looked for ``together``: most are not there."""
+
+    def is_known(some: Sequence[str]) -> bool:
+        return bool(
+            _index_of(connection).find(connection, _windows(collection), [[each] for each in some], 1)
+        )
+
+    groups = (terms[start : start + together] for start in range(0, len(terms), together))
+    return [term for group in groups if is_known(group) for term in group if is_known([term])]
+
+
 # --- entities of an edition --------------------------------------------------------------
 
 

@@ -31,6 +31,8 @@ __all__ = [
     "plain_letters",
     "search_terms",
     "search_text",
+    "spell_as_one",
+    "strip_punctuation",
     "whole_forms",
     "word_count",
     "words",
@@ -165,6 +167,16 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     words_ = (word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token]))
     found = (word for word in words_ if word and word.casefold() not in STOPWORDS)
     return list(dict.fromkeys([*phrases, *found]))[:limit]
+
+
+def strip_punctuation(word: str) -> str:
+    """Return a word without the signs before and after it that are no part of a name: ``(--max-size):`` → ``max-size``."""
+    return _EDGES.sub("", word)
+
+
+def spell_as_one(word: str) -> str:
+    """Return a word or identifier in the one form that all its ways of writing have: ``--max-size`` → ``maxsize``."""
+    return _SEPARATOR.sub("", plain_letters(_EDGES.sub("", word)))
 
 
 def match_whole_word(word: str) -> Callable[[str], bool]:

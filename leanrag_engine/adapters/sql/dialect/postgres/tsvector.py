@@ -134,8 +134,9 @@ class TsvectorIndex:
         limit: int,
         dropped_bits: int = 0,
     ) -> list[int]:
-        cut = [_cut_terms(table, form) for form in forms]
-        wanted = " | ".join(f"({_write_query(form, ' & ')})" for form in cut if form and all(form))
+        cut = iter(_cut_terms(table, [term for form in forms for term in form]))
+        phrases = [[next(cut) for _ in form] for form in forms]
+        wanted = " | ".join(f"({_write_query(form, ' & ')})" for form in phrases if form and all(form))
         if not wanted:
             return []
         # Without a bound, the rows of the most common words would all be read.
