@@ -8,7 +8,7 @@ SWITCHES = {
     # Reports each session, and keeps a device id and a database in the home folder; read as it is imported.
     "ORT_DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
-    # Version 1.5 sends nothing whatever this says; its servers' settings have it too.
+    # Chroma's: version 1.5 has the setting and sends nothing.
     "ANONYMIZED_TELEMETRY": "False",
     # litellm would download its table of prices as it is imported, and that of headers at the first call of some models.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
