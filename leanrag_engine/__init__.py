@@ -19,6 +19,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .core.runtime.privacy import turn_off_reporting
+
 if TYPE_CHECKING:
     from .core.config import Settings, load_settings
     from .core.errors import LeanRAGError
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from .retrieval.request import Query
 
 __all__ = ["DocumentSource", "LeanRAG", "LeanRAGError", "Query", "Settings", "load_settings"]
+
+# Every process that uses the engine imports this package before any other library that reports.
+turn_off_reporting()
 
 _HOMES = {
     "DocumentSource": "core.model",

@@ -27,6 +27,7 @@ from .protocol.apps import create_apps
 from .protocol.completions import Completions
 from .protocol.prompts import add_prompts
 from .protocol.resources import add_resources
+from .protocol.stdio import open_stdio
 from .protocol.tasks import Tasks
 from .replies.errors import (
     Offered,
@@ -54,6 +55,12 @@ class LeanRAGServer(MCPServer[None]):
     only_collection = ""
     """The only collection served; empty: any."""
     handle: EngineHandle
+
+    async def run_stdio_async(self) -> None:
+        """Serve one client over standard input and output until it closes them."""
+        server = self._lowlevel_server
+        async with open_stdio() as (messages, replies):
+            await server.run(messages, replies, server.create_initialization_options())
 
     async def list_tools(self) -> list[Tool]:
         """List the tools that the caller has the right to."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.text.citation import unbracket_citations
 from leanrag_engine.core.text.shortening import one_line, shorten
 
 from .errors import plain, plain_line
@@ -68,16 +69,20 @@ LIMITS = ReplyLimits()
 
 class Card(BaseModel):
     """Base of everything in a reply: frozen, no undeclared keys, no invisible characters. Only the fields in
-    ``MULTILINE`` keep their line breaks: a break in a name would make the rest look like the server's own line."""
+    ``MULTILINE`` keep their line breaks: a break in a name would make the rest look like the server's own line.
+    Those in ``LABELS``, which stand beside citations and fences, neither forge the one nor open the other."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     MULTILINE: ClassVar[frozenset[str]] = frozenset({"context", "text", "answer", "instructions"})
 
+    LABELS: ClassVar[frozenset[str]] = frozenset({"document", "title", "heading", "name"})
+
     @field_validator("*", mode="after")
     @classmethod
     def _clean(cls, value: object, about: ValidationInfo) -> object:
-        return clean_value(value, multiline=about.field_name in cls.MULTILINE)
+        cleaned = clean_value(value, multiline=about.field_name in cls.MULTILINE)
+        return disarm(cleaned) if about.field_name in cls.LABELS and isinstance(cleaned, str) else cleaned
 
 
 class ReplyModel(Card):
@@ -117,6 +122,11 @@ def clean_value(value: object, *, multiline: bool) -> object:
     if isinstance(value, dict):
         return {plain_line(str(key)): clean_value(each, multiline=multiline) for key, each in value.items()}
     return value
+
+
+def disarm(text: str) -> str:
+    """Return a title, heading, name or path that neither reads as a citation nor opens a fence."""
+    return unbracket_citations(text).replace("```", "'''")
 
 
 def quote_lines(lines: Sequence[str]) -> str:

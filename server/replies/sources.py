@@ -20,6 +20,7 @@ from .base import (
     count_things,
     cursor_after,
     cursor_lines,
+    disarm,
     fit_page,
     parse_cursor,
     quote_lines,
@@ -219,7 +220,7 @@ def _passage_lines(sources: Sequence[SourceText]) -> Iterator[list[str]]:
     for each in sources:
         place = f"characters {each.start}–{each.end}"
         if (each.document, each.path) != document:
-            title = " ".join(filter(None, (each.document, format_place(each.path, each.line))))
+            title = " ".join(filter(None, (each.document, disarm(format_place(each.path, each.line)))))
             title = f" {title}"
         else:
             title = ""
@@ -246,7 +247,7 @@ class PassageReply(SourceText, ReplyModel):
     def to_markdown(self) -> str:
         page = f", page {self.page}" if self.page else ""
         lines = [f"[{self.citation}] {self.document}{f' > {self.heading}' if self.heading else ''}"]
-        place = f"{self.path}:{self.line}" if self.path and self.line else self.path
+        place = disarm(format_place(self.path, self.line))
         lines.append(f"{place or 'text'} (characters {self.start}–{self.end}{page})")
         near = [f"before it {self.before}"] if self.before else []
         near += [f"after it {self.after}"] if self.after else []

@@ -333,6 +333,27 @@ def test_no_cap_is_ever_passed_and_what_fits_is_asked(data: st.DataObject) -> No
         assert refused == 0
 
 
+async def test_a_cap_holds_for_a_prompt_of_more_tokens_than_those_measured(store: SqlDatabase) -> None:
+    """After prompts whose tokens are those that we count comes one of a fifth more: the cap leaves no room for them."""
+    drift = 1.0
+    long = request("word " * 1000, room=1)
+
+    async def answer(asked: ChatRequest) -> Reply:
+        return Reply("x", FinishReason.STOP, round(drift * count_prompt(TOKENIZER, asked)), 1)
+
+    short = [request(f"word {number}", room=1) for number in range(20)]
+    measured = sum(count_prompt(TOKENIZER, each) + 1 for each in short)
+    caps = Caps(tokens=measured + round(1.1 * count_prompt(TOKENIZER, long)))
+    model = Scripted(answer)
+    paid = await paying(model, store.replies, caps)
+    for each in short:
+        await paid.complete(each)
+    drift = 1.2
+    with pytest.raises(CapReached):
+        await paid.complete(long)
+    assert len(model.asked) == len(short)
+
+
 @pytest.mark.parametrize(
     ("caps", "calls"),
     # A reply claims to have used 100 and 20 tokens, of which a dollar buys 10,000 and 2,500.

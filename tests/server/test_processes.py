@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from leanrag_tests_forks import run
+from leanrag_tests_forks import Fork, run
 from typer.testing import CliRunner
 
 from leanrag_mcp.cli.main import app
@@ -161,3 +161,27 @@ def test_a_process_with_another_hash_seed_gives_the_same_answer(lighthouses: Pat
     for key in ("seeds", "sources", "groups", "path"):
         assert here[key], key
     assert json.loads(ran.stdout) == here
+
+
+def test_a_line_that_is_no_message_is_answered_and_the_next_one_too(tmp_path: Path) -> None:
+    """Models write half a surrogate pair, as ``json.dumps`` and ``JSON.stringify`` do; a client waits for each reply."""
+    asked = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x", "arguments": {"q": "\\ud83d"}}}'
+    lines = {
+        "no JSON": (None, -32700),
+        asked: (7, -32700),
+        "[]": (None, -32600),
+        '{"jsonrpc": "2.0", "id": 8}': (8, -32600),
+        '{"id": "\\ud83d"}': (None, -32700),
+    }
+    with Fork(["serve", "--data-dir", tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin
+        assert server.stdout
+        for line, (id_, code) in lines.items():
+            # A blank line asks nothing.
+            server.stdin.write(f'{line}\n\n{{"jsonrpc": "2.0", "id": "next", "method": "ping"}}\n')
+            server.stdin.flush()
+            refused, answered = (json.loads(server.stdout.readline()) for _ in range(2))
+            assert (refused["id"], refused["error"]["code"]) == (id_, code)
+            assert answered["id"] == "next"
+        server.stdin.close()
+        assert server.wait() == 0

@@ -368,8 +368,7 @@ class TokenForecast:
 
 
 def import_litellm() -> Any:
-    """Import litellm (about two seconds the first time) so that it neither uses the network nor prints."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    """Import litellm (about two seconds the first time) so that it neither reads a stray file nor prints."""
     os.environ.setdefault(
         "LITELLM_MODE", "PRODUCTION"
     )  # else it reads whichever .env lies above site-packages

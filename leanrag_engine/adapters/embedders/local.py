@@ -231,12 +231,8 @@ def _check_installed(name: str) -> None:
 
 
 def _silence_libraries() -> None:
-    """Turn off telemetry, progress bars and warnings on threads; called before the first import."""
-    for variable in (
-        "HF_HUB_DISABLE_TELEMETRY",
-        "HF_HUB_DISABLE_PROGRESS_BARS",
-        "TRANSFORMERS_NO_ADVISORY_WARNINGS",
-    ):
+    """Turn off progress bars and warnings on threads; called before the first import."""
+    for variable in ("HF_HUB_DISABLE_PROGRESS_BARS", "TRANSFORMERS_NO_ADVISORY_WARNINGS"):
         os.environ.setdefault(variable, "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 

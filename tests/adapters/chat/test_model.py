@@ -616,7 +616,7 @@ def note(event, arguments):
 sys.addaudithook(note)
 from leanrag_engine.adapters.chat.model import LiteLLMChatModel
 from leanrag_engine.adapters.embedders.service import LitellmModel, LitellmSource
-from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 from leanrag_engine.core.ports import ChatRequest, Message
 assert not {{"litellm", "openai"}} & set(sys.modules)
 async def main():
@@ -628,12 +628,19 @@ async def main():
         await LitellmSource(LitellmModel("openai/m", {embedding_server.url!r} + "/nowhere")).fit(["oak"])
     except InvalidInput as problem:
         print("refused")
+    model = await LiteLLMChatModel.open("anthropic/claude-sonnet-4-5", api_base={chat_server.url!r})
+    try:
+        schema = {{"title": "x", "type": "object", "properties": {{}}, "additionalProperties": False}}
+        await model.complete(ChatRequest((Message("user", "Hi"),), max_tokens=5, schema=schema))
+    except LeanRAGError as problem:
+        print("refused")
+    await model.close()
 anyio.run(main)
 print(sorted({{each[1] for each in seen}}), {{each[0] for each in seen}})
 """
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("LITELLM", "OPENAI"))
-    }
+    } | {"ANTHROPIC_API_KEY": KEY}
     ran = subprocess.run(
         [sys.executable, "-P", "-W", "error::ResourceWarning", "-c", code],
         capture_output=True,
@@ -643,7 +650,7 @@ print(sorted({{each[1] for each in seen}}), {{each[0] for each in seen}})
         env=environment,
     )
     ports = sorted(int(each.url.split(":")[-1].split("/")[0]) for each in (chat_server, embedding_server))
-    assert ran.stdout.splitlines() == ["Hello.", "refused", f"{ports} {{'127.0.0.1'}}"], ran.stderr
+    assert ran.stdout.splitlines() == ["Hello.", "refused", "refused", f"{ports} {{'127.0.0.1'}}"], ran.stderr
     assert ran.stderr == ""
 
 

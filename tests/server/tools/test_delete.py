@@ -38,7 +38,7 @@ OTHERS = [
     },
     {"id": "c", "text": "The Bell Rock lies off Arbroath. The Bell Rock was lit in 1811."},
 ]
-WORDS = re.compile("zyzzyva|brobding|flannelr|quibblew", re.IGNORECASE)
+WORDS = re.compile("zyzzyva|brobding|flannelr|quibblew|secret-file", re.IGNORECASE)
 
 
 def traces(folder: Path) -> list[str]:
@@ -87,6 +87,8 @@ async def test_after_a_deletion_no_table_no_file_and_no_reply_holds_a_word_that_
             documents=[{**SECRET, "text": SECRET["text"] + " It is green."}],
             wait_seconds=40,
         )
+        # So must the failure of a job that names it.
+        await call("ingest_documents", documents=[OTHERS[0], {**SECRET, "text": " "}], wait_seconds=40)
         assert WORDS.search(await everything(call))
         assert traces(tmp_path)
         reply = await call("delete_documents", ids=["secret-file"], wait_seconds=40)

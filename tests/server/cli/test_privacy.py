@@ -1,0 +1,101 @@
+"""Nothing leaves the machine: whatever is started looks up and reaches loopback alone, and leaves nothing beside its data."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from leanrag_mcp.cli.machine.session import call_tool, open_session
+
+pytestmark = pytest.mark.anyio
+
+WATCH = """
+import json, os, sys
+
+LOOK_UPS = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"}
+
+def note(event, given):
+    if event in {"socket.connect", "socket.sendto", "socket.sendmsg"} and isinstance(given[1], tuple):
+        found = {"address": given[1][0]}
+    elif event in LOOK_UPS:
+        found = {"address": given[0]}
+    elif event == "import" and given[0] == "onnxruntime":
+        found = {"telemetry": os.environ.get("ORT_DISABLE_TELEMETRY")}
+    else:
+        return
+    with open(os.environ["WATCHED"], "a") as file:
+        file.write(json.dumps({"started": sys.orig_argv, **found}, default=str) + "\\n")
+
+sys.addaudithook(note)
+"""
+"""A ``sitecustomize`` of every Python that is started. What compiled code does on its own it cannot see: of that,
+onnxruntime's reports are known by the files that they leave in the home folder."""
+
+LIBRARY = """
+import sys, anyio
+from leanrag_engine import LeanRAG, Query, load_settings
+async def main():
+    async with await LeanRAG.open(load_settings()) as engine:
+        print((await engine.query(Query(sys.argv[1]))).context.text)
+anyio.run(main)
+"""
+
+QUESTION, ANSWER = "Who designed Skerryvore?", "Alan Stevenson designed Skerryvore"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The empty home folder of the processes that the test starts, which are watched and told nothing else."""
+    folder, watch = tmp_path / "home", tmp_path / "watch"
+    folder.mkdir()
+    watch.mkdir()
+    (watch / "sitecustomize.py").write_text(WATCH)
+    for name in set(os.environ) - {"PATH"}:
+        monkeypatch.delenv(name)
+    for name, value in {"HOME": folder, "PYTHONPATH": watch, "WATCHED": tmp_path / "watched"}.items():
+        monkeypatch.setenv(name, str(value))
+    return folder
+
+
+def is_loopback(address: str | None) -> bool:
+    return address in {None, "", "localhost"} or ipaddress.ip_address(address).is_loopback
+
+
+async def test_setup_a_server_a_question_and_the_library_reach_nothing_and_leave_nothing_but_the_data_folder(
+    home: Path, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "light.txt").write_text(f"Skerryvore is a lighthouse off Tiree. {ANSWER} in 1844.")
+    (notes / "lens.txt").write_text("Augustin Fresnel invented the Fresnel lens. It was used in lighthouses.")
+    command = [sys.executable, "-P", "-m", "leanrag_mcp"]
+
+    def run(*arguments: str) -> str:
+        return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
+
+    run(*command, "setup", str(notes), "--yes")
+    async with open_session([*command, "serve"]) as client:
+        reply = await call_tool(client, "query_lca_context", {"query": QUESTION})
+    answers = [
+        reply["context"],
+        run(*command, "query", QUESTION),
+        run(sys.executable, "-c", LIBRARY, QUESTION),
+    ]
+    assert all(ANSWER in " ".join(each.split()) for each in answers)
+
+    watched = [json.loads(line) for line in (tmp_path / "watched").read_text().splitlines()]
+    assert [each for each in watched if not is_loopback(each.get("address"))] == []
+    switches = {" ".join(each["started"]): each["telemetry"] for each in watched if "telemetry" in each}
+    for started in ("setup", "serve", "query", "import LeanRAG"):
+        assert any(started in each for each in switches), started
+    assert set(switches.values()) == {"1"}
+    data = home / ".local" / "share" / "leanrag"
+    assert [
+        path for path in home.rglob("*") if not (data.is_relative_to(path) or path.is_relative_to(data))
+    ] == []
