@@ -1002,6 +1002,8 @@ class ScoreParts:
     """The place of its passage in the walk from the seeds."""
     seat: float = 0.0
     """A place among the first of plain search, in lieu of ``graph``."""
+    exact: float = 0.0
+    """A rare word or phrase of the question that stands in it."""
     bridge: float = 0.0
     """Joining seeds: a relation between two, or their LCA."""
     summary: float = 0.0

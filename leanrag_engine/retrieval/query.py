@@ -16,7 +16,7 @@ from .context.rendering import Statement
 from .context.statements import is_written
 from .evidence.beneath import Beneath, find_bearers, sample_clusters
 from .evidence.citations import load_citations
-from .evidence.passages import load_ranked, order_plain, put_anchors_first, rank_passages
+from .evidence.passages import order_plain, put_anchors_first, rank_passages, rank_sources
 from .evidence.pool import (
     leave_out_seen,
     rank_chunk_windows,
@@ -101,8 +101,7 @@ async def _answer_naive(run: QueryRun) -> QueryResult:
     if not run.query.include_sources:
         run.warnings.append("include_sources=false was ignored: passages are all that this answer has.")
     windows = [await value_windows(run, each, ()) for each in found]
-    sources = await load_ranked(run, [order_plain(run, each) for each in found])
-    return _make_result(run, subgraph.EMPTY, sources, found, windows)
+    return _make_result(run, subgraph.EMPTY, rank_sources(run, windows), found, windows)
 
 
 async def _answer_lca(run: QueryRun) -> QueryResult:
@@ -181,7 +180,7 @@ async def _answer_from(
         windows = [
             await value_windows(run, each, hits, weight) for each, hits in zip(found, walked, strict=True)
         ]
-    sources = await load_ranked(run, rankings)  # hardly any is not loaded yet
+    sources = rank_sources(run, windows)
     statements: list[list[Statement]] = []
     everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources
     if everything or is_written([*graph.path, *graph.base_relations]):

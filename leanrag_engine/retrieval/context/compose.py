@@ -157,7 +157,7 @@ class _Pool:
         self, rankings: Sequence[Sequence[Evidence]], counter: _TokenCounter, options: ContextOptions
     ) -> None:
         self._rankings = [_worth_showing(ranking, options.cutoff) for ranking in rankings]
-        self._best = max((ranking[0].value for ranking in self._rankings if ranking), default=0.0)
+        self._best = max((each.near for ranking in self._rankings for each in ranking), default=0.0)
         self._counter = counter
         self._options = options
         self._documents: set[str] = set()
@@ -198,7 +198,7 @@ class _Pool:
         cost = self._cost(item) if len(text) <= 8 * room else room + 1
         told = [] if cost > room else list(self._said.find_sentences(text))
         if cost > room or self._said.covers(told):
-            if cost > room and item.value >= self._options.strong * self._best:
+            if cost > room and item.near >= self._options.strong * self._best:
                 self.left.append(item)
             return 0
         self._said.add(told)
@@ -212,19 +212,18 @@ class _Pool:
         """Return the tokens that an item adds: its text, its label, and the headings that are not there yet."""
         if isinstance(item, Statement):
             return self._counter.count(f"- {item.subject}: {item.text} [{'] ['.join(item.citations)}]\n")
-        cost = self._counter.count(f"{render_excerpt([item])}\n")
         document = item.chunk.document_id
+        heading = item.heading if (document, item.heading) not in self._sections else ""
+        cost = self._counter.count(f"{render_excerpt([item], heading=heading)}\n")
         if document not in self._documents:
             cost += self._counter.count(f"{format_document(item.chunk)}\n{self._counter.fence}\n\n\n") + 2
-        if item.heading and (document, item.heading) not in self._sections:
-            cost += self._counter.count(f"# {item.heading}\n")
         return cost
 
 
 def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
-    """Return the evidence that is worth at least ``cutoff`` of the best."""
-    best = max((each.value for each in ranking), default=0.0)
-    return [each for each in ranking if each.value >= cutoff * best]
+    """Return the evidence that is near enough to the question: at least ``cutoff`` as near as the nearest."""
+    best = max((each.near for each in ranking), default=0.0)
+    return [each for each in ranking if each.near >= cutoff * best]
 
 
 def _worth_showing(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:

@@ -15,6 +15,7 @@ from leanrag_engine.retrieval.search.hits import (
     rank_windows_by_similarity,
     spaces_of,
 )
+from leanrag_engine.retrieval.search.relevance import RankedWindow
 from leanrag_engine.retrieval.search.second_hop import raise_second_hops
 from leanrag_engine.retrieval.search.seeds import fuse, unite
 
@@ -115,9 +116,11 @@ def put_anchors_first(run: QueryRun, seeds: Sequence[Seed], hits: Sequence[Hit])
     return [*first.values(), *(hit for hit in hits if hit.id not in first)]
 
 
-async def load_ranked(run: QueryRun, rankings: Sequence[Sequence[Hit]]) -> list[RankedChunk]:
-    """Return the first ``top_k`` chunks of the rankings, taken in turns, that still exist."""
-    hits = unite(rankings, 2 * run.query.top_k)
-    await run.load(hit.id for hit in hits)
-    found = [RankedChunk(run.chunks[hit.id], hit.score) for hit in hits if hit.id in run.chunks]
-    return found[: run.query.top_k]
+def rank_sources(run: QueryRun, rankings: Sequence[Sequence[RankedWindow]]) -> list[RankedChunk]:
+    """Return the first ``top_k`` chunks of the windows' rankings, taken in turns, each with the value of its best window."""
+    best: list[dict[str, Hit]] = [{} for _ in rankings]
+    for hits, windows in zip(best, rankings, strict=True):
+        for window in windows:
+            hits.setdefault(window.chunk.id, Hit(window.chunk.id, window.value))
+    united = unite([list(each.values()) for each in best], run.query.top_k)
+    return [RankedChunk(run.chunks[hit.id], hit.score) for hit in united]

@@ -21,6 +21,7 @@ from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows
 from leanrag_engine.retrieval.search.seeds import rarity
 
+from .exact import find_exact_words
 from .run import QueryRun
 
 
@@ -32,18 +33,20 @@ async def value_windows(
     scores = fuse_scores(found.dense_windows, found.keyword_windows, options)
     seen = run.query.seen_passages
     # Seen windows would fill the pool: with them, all that search found is valued.
-    best = sorted(scores.total, key=lambda each: -scores.total[each])[: None if seen else options.pool]
+    most = None if seen else max(options.pool, 3 * run.query.top_k)
+    best = sorted(scores.total, key=lambda each: -scores.total[each])[:most]
     ranked = graph[: options.graph_passages]
-    ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in best), *(hit.id for hit in ranked)]))
+    exact = await find_exact_words(run, found.text)
+    windows = [*best, *(id_ for match in exact for id_ in match.windows)]
+    ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in windows), *(hit.id for hit in ranked)]))
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
     places = {hit.id: place for place, hit in enumerate(ranked)}
-    seats = round(run.query.token_budget / len(run.query.texts) / options.seat_tokens)
-    return rank_windows(scores, chunks, places, graph_weight, seats, options, seen)
+    return rank_windows(scores, chunks, places, graph_weight, exact, options, seen)
 
 
 def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
-    """Return the weight of the walk from the seeds: high if the question surely names a rare entity.
+    """Return the weight of the walk from the seeds: all of it if the question surely names a rare entity, else 0.
 
     A walk from a hub reaches everything, one from a guess anything.
     """
@@ -56,10 +59,9 @@ def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
         for seed in seeds[: run.query.seeds]
         if seed.entity.layer == 0
     )
-    most = max(trusts, default=0.0)
-    return float(
-        options.graph * most**options.graph_trust + options.graph_sure * most**options.graph_sureness
-    )
+    trust = max(trusts, default=0.0)
+    share = (trust - options.graph_from) / (options.graph_full - options.graph_from)
+    return options.graph * min(max(share, 0.0), 1.0)
 
 
 async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[RankedWindow]:
@@ -176,8 +178,8 @@ def leave_out_seen(
     fresh: list[list[RankedWindow | Statement]] = []
     left_out: set[str] = set()
     for ranking in rankings:
-        least = cutoff * max((each.value for each in ranking), default=0.0)
-        worth = [each for each in ranking if each.value >= least or each.kept]
+        least = cutoff * max((each.near for each in ranking), default=0.0)
+        worth = [each for each in ranking if each.near >= least or each.kept]
         left_out |= {
             each.chunk.citation
             for each in worth

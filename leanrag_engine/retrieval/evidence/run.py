@@ -17,13 +17,15 @@ from leanrag_engine.retrieval.search.relevance import RankedWindow
 
 @dataclass(frozen=True, slots=True)
 class QueryRun:
-    """``chunks`` keeps the chunks that were loaded, by id; ``warnings`` what makes the answer worse than it could be."""
+    """``chunks`` keeps the chunks that were loaded, by id; ``warnings`` what makes the answer worse than it could be;
+    ``absent`` the words of the query that no document has, each with similar ones that are there."""
 
     index: IndexSnapshot
     query: Query
     scope: ChunkScope
     chunks: dict[str, Chunk] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    absent: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     async def load(self, ids: Iterable[str]) -> None:
         """Load into ``chunks`` those of these chunks that exist and are in scope."""

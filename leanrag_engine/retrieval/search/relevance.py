@@ -24,13 +24,14 @@ _FILLING = re.compile(rf"[\s{_BULLETS}]+")
 class RankedWindow:
     """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone.
 
-    ``kept``: it is shown where there is room, however low its value. ``explain`` returns what the value is made of;
-    it is called for the few windows that are shown.
+    ``near`` is the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
+    however low its value. ``explain`` returns what the value is made of; it is called for the few windows that are shown.
     """
 
     chunk: Chunk
     number: int
     value: float
+    near: float = 0.0
     kept: bool = False
     explain: Callable[[], ScoreParts] = field(default=ScoreParts, compare=False, repr=False)
 
@@ -53,6 +54,19 @@ class RankedWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class ExactMatch:
+    """A rare word or phrase of the question, the ids of the windows that hold it, and what one gains by it.
+
+    ``sought``: the question is hardly more than this, so that each of the windows gains.
+    """
+
+    word: str
+    windows: tuple[str, ...]
+    gain: float
+    sought: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SearchScores:
     """The ``total`` score of each window that search found, and the parts of it that are not similarity to the text."""
 
@@ -69,13 +83,15 @@ class SearchScores:
 def fuse_scores(dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions) -> SearchScores:
     """Return the score of each hit: its share of the best dense score, plus that of the best keyword score, weighted.
 
-    What dense search did not find is no better than its last hit; the first of what it found gain by their rank.
+    What dense search did not find is no better than its last hit; the first of what it found gain by their rank. If the
+    best dense score is below ``related``, shares are of that.
     """
-    by_meaning, floor = _relative(dense)
+    by_meaning, floor = _relative(dense, options.related)
     shares, _ = _relative(keyword)
     by_keyword = {id_: options.keyword * share for id_, share in shares.items()}
+    first = options.first * max(by_meaning.values(), default=0.0)
     by_rank = {
-        hit.id: options.first * options.first_decay / (options.first_decay + rank)
+        hit.id: first * options.first_decay / (options.first_decay + rank)
         for rank, hit in enumerate(dense)
         if hit.id in by_meaning
     }
@@ -86,11 +102,12 @@ def fuse_scores(dense: Sequence[Hit], keyword: Sequence[Hit], options: Relevance
     return SearchScores(total, by_keyword, by_rank)
 
 
-def _relative(hits: Sequence[Hit]) -> tuple[dict[str, float], float]:
-    """Return the scores as shares of the best one, and the last of them."""
-    most = max((hit.score for hit in hits), default=0.0)
-    if most <= 0:
+def _relative(hits: Sequence[Hit], least: float = 0.0) -> tuple[dict[str, float], float]:
+    """Return the scores as shares of the best one, or of ``least`` if that is more, and the last of them."""
+    best = max((hit.score for hit in hits), default=0.0)
+    if best <= 0:
         return {}, 0.0
+    most = max(best, least)
     shares = {hit.id: max(hit.score, 0.0) / most for hit in hits}
     return shares, min(shares.values())
 
@@ -99,16 +116,17 @@ def rank_windows(
     scores: SearchScores,
     chunks: Sequence[Chunk],
     graph_ranks: Mapping[str, int],
-    graph_weight: float = 1.0,
-    seats: int = 0,
+    graph_weight: float = 0.0,
+    exact: Sequence[ExactMatch] = (),
     options: RelevanceOptions = DEFAULT_RELEVANCE,
     seen: CitationSet = NO_CITATIONS,
 ) -> list[RankedWindow]:
     """Return all windows of ``chunks``, best first; equal ones in reading order.
 
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
-    graph gives to chunks. ``graph_weight`` is what the first of these places gains,
-    and so do the first ``seats`` windows of plain search, not counting those of ``seen`` chunks, which gain too.
+    graph gives to chunks. ``graph_weight`` is what the first of these places gains, and so do the first windows of
+    plain search, not counting those of ``seen`` chunks, which gain too. The best of the windows of an ``exact`` match
+    gains what the match brings, each of them if it is ``sought``.
     """
     floor = min(scores.total.values(), default=0.0) / 2
     windows = [
@@ -136,11 +154,13 @@ def rank_windows(
         for place in range(len(windows))
     ]
     seated: set[int] = set()
+    seats = options.graph_seats
     for place in sorted(range(len(windows)), key=lambda place: -plain[place]):
         if seats <= 0:
             break
         seated.add(place)
         seats -= windows[place][0].citation not in seen
+    gains = _exact_gains(exact, ids, plain)
     ranked = []
     for place, (chunk, number) in enumerate(windows):
         seat, graph = graph_weight if place in seated else 0.0, 0.0
@@ -149,10 +169,29 @@ def rank_windows(
             share = own[place] / best[chunk.id] if best[chunk.id] > 0 else 1.0
             graph = graph_weight * share * options.graph_decay / (options.graph_decay + rank)
         near, about = options.neighbour * beside[place], options.section * around[place]
-        value = plain[place] + (seat + graph) * fullness[place]
-        explain = partial(_explain, scores, ids[place], own[place], near, about, graph, seat, fullness[place])
-        ranked.append(RankedWindow(chunk, number, value, explain=explain))
-    return _keep_first(sorted(ranked, key=lambda each: -each.value), graph_ranks, options.graph_kept)
+        gain = gains.get(ids[place], 0.0)
+        value = plain[place] + (seat + graph) * fullness[place] + gain
+        explain = partial(
+            _explain, scores, ids[place], own[place], near, about, graph, seat, gain, fullness[place]
+        )
+        ranked.append(RankedWindow(chunk, number, value, plain[place], explain=explain))
+    ranked.sort(key=lambda each: -each.value)
+    return _keep_first(ranked, graph_ranks, options.graph_kept) if graph_weight else ranked
+
+
+def _exact_gains(
+    exact: Sequence[ExactMatch], ids: Sequence[str], values: Sequence[float]
+) -> dict[str, float]:
+    """Return what windows gain by the words that they hold: each the most of what its words bring."""
+    places = {id_: place for place, id_ in enumerate(ids)}
+    gains: dict[str, float] = {}
+    for match in exact:
+        held = [id_ for id_ in match.windows if id_ in places]
+        best = max(held, key=lambda id_: values[places[id_]], default=None)
+        for id_ in held:
+            if match.sought or id_ == best:
+                gains[id_] = max(match.gain, gains.get(id_, 0.0))
+    return gains
 
 
 def _explain(
@@ -163,6 +202,7 @@ def _explain(
     section: float,
     graph: float,
     seat: float,
+    exact: float,
     fullness: float,
 ) -> ScoreParts:
     """Return the parts of a window's value: those of its ``own`` score and its gains, each by its ``fullness``."""
@@ -176,6 +216,7 @@ def _explain(
         section=section * fullness,
         graph=graph * fullness,
         seat=seat * fullness,
+        exact=exact,
     )
 
 

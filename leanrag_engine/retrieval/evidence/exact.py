@@ -1,0 +1,56 @@
+"""Find the rare words and phrases of a question, and the windows that hold them: what is named outright is no guess."""
+
+from __future__ import annotations
+
+from leanrag_engine.core.model import RareWord, parse_window_id
+from leanrag_engine.core.text.language.words import find_whole_words, strip_punctuation
+from leanrag_engine.retrieval.search.relevance import ExactMatch
+
+from .run import QueryRun
+
+SHORT = 3
+"""Words of a question up to which it asks for these words themselves."""
+
+_FEW_WINDOWS = 8
+"""Windows that are looked up for one word; a word of a single document may stand in all of that."""
+
+_SMALL = 10
+"""Documents up to which a word of few documents may be a common one: then it must stand in few windows too."""
+
+
+async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
+    """Return the words and phrases of ``text`` that at most three documents hold, with their windows in scope.
+
+    A word that stands nowhere is replaced by the nearest one where it is a name or the text is short; ``run.absent``
+    notes it.
+    """
+    words = find_whole_words(text)
+    short = len(words) <= SHORT
+    options, documents, name = run.query.relevance_options, run.index.documents, run.index.collection.name
+    counted = list(await documents.find_rare_words(name, words, most_windows=_FEW_WINDOWS)) if words else []
+    missing = [each.word for each in counted if not each.documents]
+    guesses = {word: await documents.nearest_words(name, word) for word in missing if short or is_name(word)}
+    run.absent.update((word, guesses.get(word, ())) for word in missing)
+    nearest = [near[0] for near in guesses.values() if near]
+    if nearest:
+        counted += await documents.find_rare_words(name, nearest, most_windows=_FEW_WINDOWS)
+    few = run.index.collection.documents <= _SMALL
+    return [
+        ExactMatch(
+            each.word,
+            tuple(id_ for id_ in each.windows if run.scope.allows(parse_window_id(id_)[0])),
+            options.exact if short or is_name(each.word) else options.exact_plain,
+            sought=short,
+        )
+        for each in counted
+        if each.windows and _is_rare(each, few=few)
+    ]
+
+
+def _is_rare(word: RareWord, *, few: bool) -> bool:
+    return not few or len(word.windows) < _FEW_WINDOWS
+
+
+def is_name(word: str) -> bool:
+    """Return whether a word is written as a name or identifier: with a capital, a figure, a sign or a space within."""
+    return not strip_punctuation(word).isalpha() or not word.islower()
