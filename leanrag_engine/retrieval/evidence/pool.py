@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from leanrag_engine.core.model import Entity, Hit, Relation, ScoreParts, Seed, Subgraph, parse_window_id
 from leanrag_engine.core.text.citation import CitationSet
@@ -68,7 +69,9 @@ async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[Rank
     """Return all windows of the chunks in the order of ``ranking``: what a rule for whole passages chooses."""
     await run.load(hit.id for hit in ranking)
     return [
-        RankedWindow(run.chunks[hit.id], number, 1.0, explain=lambda: ScoreParts(fixed=1.0))
+        RankedWindow(
+            run.chunks[hit.id], number, hit.score, 1.0, explain=partial(ScoreParts, fixed=hit.score)
+        )
         for hit in ranking
         if hit.id in run.chunks
         for number in range(len(run.chunks[hit.id].windows))
