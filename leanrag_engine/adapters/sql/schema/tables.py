@@ -40,6 +40,9 @@ from sqlalchemy.types import TypeDecorator
 REVISION = "0002"
 """The schema that this code reads and writes: the newest file in ``migrations/versions``."""
 
+_TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+"""Text that every database sorts and compares by code point, as SQLite does."""
+
 
 class UtcDateTime(TypeDecorator[datetime]):
     """An aware time, kept in UTC without its zone: SQLite has no type that could hold one."""
@@ -59,7 +62,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 class Json(TypeDecorator[Any]):
     """Lists and mappings as compact JSON text. Tuples come back as lists."""
 
-    impl = Text
+    impl = _TEXT
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str:
@@ -114,9 +117,6 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 _PARSE = json.JSONDecoder().raw_decode
 """What stands in a column was written here: without the search for white space around it half of the time is saved."""
 
-
-_TEXT = Text().with_variant(Text(collation="C"), "postgresql")
-"""Text that every database sorts and compares by code point, as SQLite does."""
 
 OPEN = 2**31 - 1
 """The ``until`` of a row that the published generation has."""
@@ -388,7 +388,7 @@ replies = Table(
         "replies_kept",
         "digest",
         unique=True,
-        # PostgreSQL's condition stands in the migration alone: named here, every command would import that dialect.
+        # PostgreSQL has the same condition (see ``migrations``): named here, every command would import that dialect.
         sqlite_where=text("text IS NOT NULL"),
     ),
     Index(
