@@ -29,7 +29,7 @@ from leanrag_engine.core.model import BuildRecord, Collection, ExtractionSchema,
 from .dialect import fulltext
 from .dialect.fulltext_index import RowRange
 from .dialect.statements import fetch
-from .schema.records import record_from_json
+from .schema.records import from_json
 from .schema.tables import (
     agent_texts,
     chunks,
@@ -282,7 +282,7 @@ def _generation(row: Row[Any]) -> Generation:
 @lru_cache(maxsize=64)
 def _parse_record(stored: str) -> BuildRecord:
     """Return the record of a build; every query reads it."""
-    return record_from_json(json.loads(stored))
+    return from_json(BuildRecord, json.loads(stored))
 
 
 def generation_exists(connection: Connection, generation: int) -> bool:

@@ -17,7 +17,6 @@ from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext import IndexedEntity
 from leanrag_engine.adapters.sql.dialect.statements import among, fetch, insert_rows
 from leanrag_engine.adapters.sql.schema import tables
-from leanrag_engine.adapters.sql.schema.records import record_to_json
 from leanrag_engine.adapters.sql.schema.tables import (
     ENDED,
     OPEN,
@@ -375,7 +374,7 @@ def _insert_generation(
         "dimension": build.dimension,
         "created_at": datetime.now(UTC),
         "layers": build.layers,
-        "settings": record_to_json(build.record),
+        "settings": build.record,
     }
     added = insert(generations).values(row).returning(generations.c.number)
     return int(connection.execute(added).scalar_one())

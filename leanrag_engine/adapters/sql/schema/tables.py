@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,7 +61,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class Json(TypeDecorator[Any]):
-    """Lists and mappings as compact JSON text. Tuples come back as lists."""
+    """Lists, mappings and dataclasses as compact JSON text. Tuples come back as lists, dataclasses by ``records``."""
 
     impl = _TEXT
     cache_ok = True
@@ -74,7 +75,7 @@ class Json(TypeDecorator[Any]):
         return None if value is None else [] if value == "[]" else _PARSE(value)[0]
 
 
-def as_json(value: Sequence[Any] | Mapping[str, Any]) -> str:
+def as_json(value: object) -> str:
     """Return the text in a :class:`Json` column."""
     if not value:  # most lists of a build are empty
         return "{}" if isinstance(value, Mapping) else "[]"
@@ -108,6 +109,8 @@ def parse_rows(found: Sequence[Sequence[Any]], *columns: ColumnElement[Any]) -> 
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
+    if is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
     raise TypeError(f"{type(value).__name__} cannot be kept as JSON")
 
 
