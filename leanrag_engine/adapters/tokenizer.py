@@ -23,8 +23,6 @@ from leanrag_engine.core.errors import LeanRAGError
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-__all__ = ["TiktokenTokenizer"]
-
 _VOCABULARY = "fb374d419588a4632f3f557e76b4b70aebbca790"
 """The name under which tiktoken caches o200k_base: the SHA-1 of its address."""
 

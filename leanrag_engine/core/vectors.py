@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["find_infinite", "one_thread", "unit_rows"]
-
 _Float = TypeVar("_Float", np.float32, np.float64)
 
 

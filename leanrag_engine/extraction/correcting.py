@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from leanrag_engine.core.model import Correction, CorrectionEffects
 from leanrag_engine.core.text.language.names import name_key
 
-__all__ = ["NameCorrections"]
-
 
 @dataclass(slots=True)
 class _SplitRule:

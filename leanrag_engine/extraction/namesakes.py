@@ -21,8 +21,6 @@ from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from .heuristic.words import vocabulary as known
 from .mentions import Flags, MentionTable, Numbers, Trait, count_rows, find_traits
 
-__all__ = ["find_namesakes"]
-
 
 @dataclass(frozen=True, slots=True)
 class NamesakeOptions:

@@ -14,8 +14,6 @@ from leanrag_engine.core.text.fencing import fence
 from .batching import Meter, ask
 from .prompts import BUILT_IN, Prompts
 
-__all__ = ["Answer", "answer", "answer_request"]
-
 
 _GAP = re.compile(r"\A\W*insufficient\b[^\w\n]*", re.IGNORECASE)
 """The beginning of an answer for which the evidence is insufficient, as the prompt demands."""

@@ -23,8 +23,6 @@ from .answering import Answer, answer
 from .batching import Meter, ask, quote, read_object
 from .prompts import BUILT_IN, Prompts
 
-__all__ = ["AnswerLimits", "AnswerRound", "Ending", "IterativeAnswer", "answer_iteratively"]
-
 LONGEST_QUERY = 500
 """Characters of a search that a model writes."""
 TYPED = (

@@ -39,8 +39,6 @@ from leanrag_engine.core.text.shortening import cut_end, one_line
 
 from .pacing import Clock, Pace, Places, Sleep
 
-__all__ = ["Limits", "LiteLLMChatModel"]
-
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:

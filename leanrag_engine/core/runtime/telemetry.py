@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram
     from opentelemetry.trace import Span, Tracer
 
-__all__ = ["Activity", "measure", "watch"]
-
 # ruff: noqa: PLC0415
 
 Fact = str | int | float | bool

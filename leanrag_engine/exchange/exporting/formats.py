@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-__all__ = ["ExportFormat"]
-
 
 class ExportFormat(StrEnum):
     """A vault and Parquet tables are folders, the others are files."""

@@ -9,8 +9,6 @@ from urllib.parse import quote
 
 from .graph import ExportedGraph
 
-__all__ = ["write_triples"]
-
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _SKOS = "http://www.w3.org/2004/02/skos/core#"
 _TERMS = "http://purl.org/dc/terms/"

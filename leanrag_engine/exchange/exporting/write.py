@@ -17,8 +17,6 @@ from .tables import write_tables
 from .triples import write_triples
 from .vault import write_vault
 
-__all__ = ["write_graph"]
-
 
 _WRITERS: Mapping[ExportFormat, Callable[[ExportedGraph, Path], None]] = {
     ExportFormat.GRAPHML: write_graphml,

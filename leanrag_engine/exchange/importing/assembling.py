@@ -25,8 +25,6 @@ from leanrag_engine.documents.dates import date_document
 
 from .graph import ForeignDocument, ForeignEntity, ForeignGraph, ForeignPassage, ForeignRelation, Remarks
 
-__all__ = ["Assembled", "assemble", "import_digest"]
-
 
 @dataclass(frozen=True, slots=True)
 class Assembled:

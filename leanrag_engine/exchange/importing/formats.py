@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-__all__ = ["ImportFormat"]
-
 
 class ImportFormat(StrEnum):
     """What the files of another program are. The folders of nano-graphrag are like LightRAG's."""

@@ -13,8 +13,6 @@ from leanrag_engine.core.text.language.names import name_key
 
 from .graph import ForeignCluster
 
-__all__ = ["lay_clusters"]
-
 
 def lay_clusters(clusters: Sequence[ForeignCluster], base: Graph, unwritten: str) -> Hierarchy | None:
     """Return a hierarchy over those entities of ``base`` that the clusters hold; None if they hold none.

@@ -20,8 +20,6 @@ from .readers.openie import assemble_openie
 from .readers.tables import read_csv, read_jsonl, read_leanrag
 from .readers.vault import assemble_vault
 
-__all__ = ["ForeignRead", "read_foreign"]
-
 _READERS: Mapping[ImportFormat, Callable[[Path], ForeignGraph]] = {
     ImportFormat.LIGHTRAG: read_lightrag,
     ImportFormat.LEANRAG: read_leanrag,

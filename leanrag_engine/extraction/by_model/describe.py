@@ -31,8 +31,6 @@ from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
-__all__ = ["Description", "apply_descriptions", "describe_by_model", "description_kind", "description_tasks"]
-
 Report = Callable[[int, int], None]
 """Called with the number of finished descriptions and their total; an exception that it raises ends the work."""
 

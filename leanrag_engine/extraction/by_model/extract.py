@@ -22,8 +22,6 @@ from .gleaning import add_new, gleaning_kind, gleaning_task
 from .reply import LIMITS, read_extract, read_strictly
 from .tuple_reply import read_tuples
 
-__all__ = ["extract_by_model", "extraction_groups", "extraction_kind", "extraction_task", "submission_task"]
-
 StoreExtracts = Callable[[Sequence[Extract]], Awaitable[None]]
 Report = Callable[[int, int], None]
 """Called with the number of finished chunks and their total; an exception that it raises ends the work."""

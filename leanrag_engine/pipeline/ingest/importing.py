@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     # Clustering takes a second to import, which an import that finds nothing new need not wait for.
     from leanrag_engine.pipeline.building.generation import GivenLayers
 
-__all__ = ["ImportedGraph", "import_graph"]
-
 
 @dataclass(frozen=True, slots=True)
 class ImportedGraph:

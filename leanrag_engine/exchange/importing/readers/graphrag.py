@@ -22,8 +22,6 @@ from leanrag_engine.exchange.parquet import read_parquet_rows
 
 from .rows import Row, find_file, get_ids, get_raw_text, get_text, refuse_columns
 
-__all__ = ["read_graphrag"]
-
 
 def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:
     """Read a project's folder or its output folder, its ``communities`` on request. Entities and relationships are required."""

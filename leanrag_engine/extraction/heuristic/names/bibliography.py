@@ -9,8 +9,6 @@ from leanrag_engine.extraction.heuristic.words.tokens import Sentence
 
 from .mentions import Kind, Mention
 
-__all__ = ["is_author", "is_reference"]
-
 _SIGNS = (
     re.compile(r"\b[A-Z]\.\s?(?:[A-Z]\.\s?)*[A-Z][a-z]+|[A-Z][a-z]+, (?:[A-Z]\.\s?)+"),
     re.compile(r"\b(?:1[6-9]|20)\d\d[a-z]?\b"),
