@@ -49,10 +49,8 @@ AskedMode = Literal["auto", "update", "rebuild"]
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """How to build. ``upgrade``: the model also reads what was read heuristically before.
-
-    Caps that are None are those of the settings, if any; ``max_cost`` is in US dollars.
-    """
+    """How to build. ``upgrade``: the model also reads what was read heuristically. Caps (``max_cost`` in US
+    dollars) that are None are those of the settings."""
 
     upgrade: bool = False
     max_calls: int | None = None
@@ -63,10 +61,8 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """A graph to take over from the files of another program, in one transaction; then a build if ``build`` is set.
-
-    ``hierarchy``: the first build keeps the clusters and summaries that the files hold. ``allowed`` as for an ingest.
-    """
+    """A graph to take over from another program's files, then a build if ``build``, which keeps the files'
+    clusters if ``hierarchy``. ``allowed`` as for an ingest."""
 
     format: str
     path: str
@@ -136,10 +132,8 @@ class JobFailure:
 
 @dataclass(frozen=True, slots=True)
 class IngestOutcome:
-    """What became of one document. ``error`` says why it failed or was removed.
-
-    ``kept`` of its ``chunks`` were in the replaced version too, with their citations and what was written about them.
-    """
+    """What became of one document, why it failed or was removed, and how many of its ``chunks`` were ``kept``
+    of the replaced version."""
 
     id: str
     title: str
@@ -151,10 +145,8 @@ class IngestOutcome:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What was left out, or taken with a change, for one reason: how many, and the first of them.
-
-    Of an ingest, files and folders, relative to the folder; of an import, parts of the graph.
-    """
+    """What was left out, or taken with a change, for one reason: of an ingest, files and folders; of an
+    import, parts of the graph."""
 
     reason: str
     count: int
@@ -163,11 +155,8 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The published generation, what its model calls used, by step, and what ``corrections`` and the ``schema`` did.
-
-    ``mode`` is "update" or "rebuild", and ``reason`` says why. ``stale`` is the number of written summaries and
-    sentences beneath which something has changed since they were written.
-    """
+    """The published generation, what its model calls used by step, its ``mode`` ("update" or "rebuild") and
+    why, the number of ``stale`` texts, and what ``corrections`` and ``schema`` did."""
 
     generation: int
     layers: tuple[LayerCount, ...]
@@ -235,11 +224,8 @@ class ImportCounts:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What was found in the files of another program and what was taken, in ``changed`` documents.
-
-    ``remarks`` say what was left out or changed. ``changed`` is 0 if all was there already. ``build`` is ``None`` if the
-    job did not build; ``built`` as for an ingest.
-    """
+    """What was found in another program's files and taken, in ``changed`` documents (0: all was there),
+    ``remarks`` on the rest, and the build, if the job built."""
 
     format: str
     found: ImportCounts
@@ -336,11 +322,8 @@ class StepRange:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a build would request of its models, by step. Totals are sums over ``steps``.
-
-    ``exact``: each range is one number. ``guessed`` are the steps whose output is estimated without any earlier reply;
-    ``models`` the names of the models by their work.
-    """
+    """What a build would request of its models, by step; not ``exact``: as ranges. ``guessed`` steps have
+    output estimated without any reply; ``models`` are named by their work."""
 
     documents: int
     chunks: int
@@ -405,11 +388,8 @@ JobResult = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """How far a job is, where it runs and whether it should stop: what is read often, without its request and result.
-
-    ``owner`` names the process that runs it. ``done`` of ``total`` units of ``stage`` are finished; ``rate`` is the
-    number of units per second, 0 if it is not known yet.
-    """
+    """How far a job is, which process (``owner``) runs it and whether it should stop: ``done`` of ``total``
+    units of ``stage``, ``rate`` a second (0: unknown)."""
 
     id: str
     kind: str
@@ -435,11 +415,8 @@ class JobState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(JobState):
-    """Work that runs in the background, stored in the database.
-
-    ``attempts`` counts the runs that crashed without progress and the present one; ``reached`` is ``done`` at the last
-    interruption, -1 before the first.
-    """
+    """Work that runs in the background. ``attempts`` counts the runs that crashed without progress and the
+    present one; ``reached`` is ``done`` at the last interruption, -1 before."""
 
     request: JobRequest
     failures: tuple[JobFailure, ...] = ()

@@ -93,12 +93,12 @@ class Tokenizer(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. ``identity`` names the model or the fit: equal identities, equal vectors.
+    """Turns texts into vectors. ``identity``, short and perhaps part of a space's name: equal identities,
+    equal vectors.
 
-    An identity is short and may be part of the name of a vector space. Every row is L2-normalised float32; a text
-    without any known word is a zero row. ``report`` is called with the stage ``embed`` between batches, from any
-    thread; an exception from it ends the work. Every method raises ``InvalidInput`` naming
-    the text if a row is not finite or not of ``dimension``, ``ModelUnavailable`` if a service does not answer.
+    Rows are L2-normalised float32, zero for texts without a known word. ``report`` is called with the stage
+    ``embed`` between batches, from any thread, and may raise. Raises ``InvalidInput`` for a bad row,
+    ``ModelUnavailable`` if a service does not answer.
     """
 
     @property
@@ -213,11 +213,8 @@ class Workers(Protocol):
         ...
 
     async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
-        """Return ``work(value, say)``, or raise what it raises. A cancelled call ends the work, or waits for its end.
-
-        ``work`` is a function of a module; it tells ``say`` how far it is, where that can be heard. Raises ``WorkerLost`` if its
-        process ended.
-        """
+        """Return ``work(value, say)``, a function of a module, or raise what it raises, or ``WorkerLost`` if
+        its process ended. A cancelled call ends the work or waits for its end."""
         ...
 
     async def close(self) -> None: ...
@@ -258,10 +255,8 @@ class WriterLock(Protocol):
     def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AbstractAsyncContextManager[None]:
-        """Wait for the lock, then hold it.
-
-        ``waiting`` is called with the holder about every half second, and may raise ``Cancelled`` to give up.
-        """
+        """Wait for the lock, then hold it; ``waiting`` gets the holder about every half second, and may raise
+        ``Cancelled``."""
         ...
 
     async def holder(self) -> LockHolder | None:
@@ -316,24 +311,16 @@ class DocumentStore(Protocol):
         ...
 
     async def rename_collection(self, name: str, new: str) -> None:
-        """Give the collection and its jobs another name.
-
-        Raises ``NotFound`` if it does not exist, ``InvalidInput`` if another one is called ``new``.
-        """
+        """Rename the collection and its jobs. Raises ``NotFound``, and ``InvalidInput`` if ``new`` is taken."""
         ...
 
     async def copy_collection(self, name: str, new: str) -> Collection:
-        """Copy documents, chunks, extracts, agents' texts and corrections into a new collection, without any generation.
-
-        Citations and the revision stay the same. Raises as ``rename_collection``.
-        """
+        """Copy all but generations, with citations and revision, into a new collection. Raises as
+        ``rename_collection``."""
         ...
 
     async def delete_collection(self, name: str, job: str) -> None:
-        """Delete the collection with all that depends on it, and its jobs but ``job``, in one transaction.
-
-        Raises ``NotFound`` if it does not exist.
-        """
+        """Delete the collection with all that depends on it, and its jobs but ``job``. Raises ``NotFound``."""
         ...
 
     async def put(
@@ -413,10 +400,8 @@ class DocumentStore(Protocol):
     async def passage_texts(
         self, collection: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
     ) -> list[PassageText]:
-        """Return the texts of ``limit`` chunks in reading order, of the documents of these ``numbers`` (``None``: of all).
-
-        ``after`` are the number of a document and the place of a chunk in it.
-        """
+        """Return ``limit`` texts in reading order, of the documents ``numbers`` (``None``: all), ``after`` a
+        document and place."""
         ...
 
     async def chunk_labels(self, collection: str, numbers: Sequence[int]) -> dict[int, list[int]]:
@@ -503,10 +488,8 @@ class DocumentStore(Protocol):
         ...
 
     async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
-        """Replace all extracts of these chunks; return the ids of the chunks that still exist.
-
-        ``revise``: the collection's revision grows by one, so that the published generation is stale.
-        """
+        """Replace all extracts of these chunks, return the existing chunks' ids; ``revise``: raise the
+        revision by one."""
         ...
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
@@ -638,10 +621,8 @@ class GenerationStore(Protocol):
         offset: int,
         limit: int,
     ) -> tuple[list[Relation], int]:
-        """Return one page of inter-cluster relations, strongest first, and the total.
-
-        ``layer`` None: all layers above 0.
-        """
+        """Return one page of inter-cluster relations (``layer`` None: all above 0), strongest first, and the
+        total."""
         ...
 
     async def vector_version(self) -> int: ...
@@ -691,10 +672,8 @@ class ReplyStore(Protocol):
         model: str,
         counted: int,
     ) -> None:
-        """Cache a reply and record what it used (``counted``: see ``Spent``).
-
-        A second reply to the same request replaces the first; what both used counts.
-        """
+        """Cache a reply and record what it used (``counted``: see ``Spent``), in place of an earlier one's
+        text."""
         ...
 
     async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
@@ -704,10 +683,8 @@ class ReplyStore(Protocol):
     async def put_texts(
         self, collection: str, kind: AgentTextKind, texts: Mapping[str, AgentText], *, replace: bool
     ) -> list[str]:
-        """Store an agent's texts by the ids of their tasks. The published generation becomes stale.
-
-        Returns the ids of the tasks that held another text: it stays unless ``replace`` is set.
-        """
+        """Store an agent's texts by the ids of their tasks; return those that held another text, which stays
+        unless ``replace``."""
         ...
 
     async def texts(self, collection: str, kind: AgentTextKind) -> dict[str, AgentText]:
@@ -723,9 +700,8 @@ class CorrectionStore(Protocol):
     """The corrections of graphs: facts of their own, which every build applies."""
 
     async def put(self, collection: str, correction: Correction) -> Correction:
-        """Store a correction and return it with its number, or an equal one that is stored already.
-
-        The published generation becomes stale."""
+        """Store a correction, unless an equal one is stored, and return it with its number; the build becomes
+        stale."""
         ...
 
     async def find_all(self, collection: str) -> list[Correction]:
@@ -814,10 +790,8 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A chat model's reply and what it used. ``cost`` is in US dollars, ``None`` if no price is known.
-
-    ``kept``: it is the cached reply to an equal request and cost nothing now.
-    """
+    """A chat model's reply and what it used. ``cost`` is in US dollars, ``None`` if unknown; ``kept``: it is
+    cached and cost nothing now."""
 
     text: str
     finish_reason: FinishReason

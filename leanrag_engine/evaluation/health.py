@@ -69,11 +69,9 @@ class PairMeetings:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringStability:
-    """Agreement of G0's clusters with a second clustering (adjusted Rand index, 1 = equal): with another seed, and
-    without a tenth of the entities. ``entities`` is the number of clustered entities.
-
-    ``kept``: the share of clusters whose members stay together, without others, when a hundredth of the entities goes.
-    """
+    """Agreement of the clusters of ``entities`` of G0 with a second clustering (adjusted Rand index): with
+    another seed, and without a tenth; ``kept``: clusters that stay the same when a hundredth of the
+    entities goes."""
 
     entities: int
     other_seed: float
@@ -93,10 +91,8 @@ class ContextRedundancy:
 
 @dataclass(frozen=True, slots=True)
 class CollectionHealth:
-    """The figures of one collection: ``meetings`` by kind of seed set, ``redundancy`` by mode. Shares are from 0 to 1.
-
-    ``build`` is the record that the build stored.
-    """
+    """The figures of one collection: ``meetings`` by kind of seed set, ``redundancy`` by mode, ``build`` as
+    it was stored."""
 
     collection: str
     layers: tuple[int, ...]
@@ -136,10 +132,8 @@ def _pairs(count: int) -> int:
 
 
 def stability(count: int, clusterer: Clusterer, *, seed: int = 0, most: int = 20_000) -> ClusteringStability:
-    """Cluster ``count`` entities four times: as they are, with another seed, without a tenth and without a hundredth of them.
-
-    Beyond ``most`` entities a random sample is clustered: more would take over a minute.
-    """
+    """Cluster ``count`` entities, of more than ``most`` a sample, as they are, with another seed, without a
+    tenth and without a hundredth."""
     rng = np.random.default_rng(seed)
     rows = np.arange(count)
     if count > most:
@@ -213,10 +207,7 @@ def phrases_of(text: str) -> list[tuple[str, ...]]:
 async def collection_health(
     settings: Settings, collection: str, report: ProgressReport = lambda _: None
 ) -> CollectionHealth:
-    """Return the health of a built collection; nothing is written.
-
-    Raises ``NotReady`` if it was never built, ``NotFound`` if there is no such collection.
-    """
+    """Return the health of a built collection; nothing is written. Raises ``NotReady`` and ``NotFound``."""
     settings = settings.model_copy(update={"read_only": True})
     adapters = await compose(settings)
     async with LeanRAG(settings, adapters) as engine:

@@ -1,8 +1,5 @@
 """Index the mentions of all extracts as arrays, so that G0 is merged again only where something changed.
-
-The index of a build is kept until the next one. Extracts with the same stamp are the same: of those the next merge reads
-only the ones that mention an entity which changed. Losing an index only costs time.
-"""
+Losing the index of a build only costs time."""
 
 from __future__ import annotations
 
@@ -246,11 +243,9 @@ def find_traits(key: str, name: str) -> int:
 
 @dataclass(slots=True, eq=False)
 class MentionTable:
-    """The mentions of all extracts before they are merged; the arrays are those of :class:`MentionIndex`.
-
-    ``same`` (x,) is the row that an extract had in the index before, −1 for a new or changed one, of which ``fresh`` has the
-    content by row. ``read`` gives the contents of rows.
-    """
+    """The mentions of all extracts before they are merged; arrays as of :class:`MentionIndex`. ``same`` (x,)
+    is the row of an extract in the index before, −1 for a new or changed one, whose content ``fresh`` has
+    by row."""
 
     words: Vocabulary
     states: Sequence[ExtractState]
@@ -356,10 +351,8 @@ class MentionTable:
         return self._map_acronyms() | self._map_joined_names()
 
     def _map_acronyms(self) -> dict[str, str]:
-        """Map the key of an acronym to the key of its long form, where the corpus defines exactly one.
-
-        Other aliases (a surname, a title without its bracketed remark) may mean another entity in another document.
-        """
+        """Map the key of an acronym to that of its long form, where the corpus defines exactly one. Other
+        aliases may mean another entity in another document."""
         longs: dict[int, set[int]] = {}
         for short, long in self.acronyms[:, 1:].tolist():
             longs.setdefault(short, set()).add(long)

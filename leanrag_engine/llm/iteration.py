@@ -1,7 +1,5 @@
-"""Answer a question in rounds: divide it, retrieve, let the model say what is missing, retrieve that, answer from all.
-
-The number of rounds, the tokens of the evidence and the time are bounded, whatever the model asks for.
-"""
+"""Answer a question in bounded rounds: divide it, retrieve, let the model say what is missing, retrieve that,
+answer."""
 
 from __future__ import annotations
 

@@ -43,10 +43,8 @@ class Status:
 async def vector_counts(
     vectors: VectorStore, generation: Generation | None
 ) -> tuple[dict[str, int], list[str]]:
-    """Return the rows in the vector store by kind, and the errors of spaces that cannot be read.
-
-    Raises ``StoreUnreachable`` if none can.
-    """
+    """Return the rows in the vector store by kind, and the errors of unreadable spaces. Raises
+    ``StoreUnreachable``."""
     counts: dict[str, int] = {}
     problems: list[str] = []
     spaces = generation.record.spaces.by_kind() if generation else {}
@@ -102,10 +100,8 @@ def schema_warnings(schema: ExtractionSchema | None, generation: Generation | No
 
 
 def note_embedder(generation: Generation | None, setting: str) -> str:
-    """Return a sentence on an embedder that was chosen by the script of the documents, or does not suit it.
-
-    ``setting`` is the embedder of the settings. "" if there is nothing to say.
-    """
+    """Return a sentence, or "", on an embedder that the script of the documents chose, or that does not suit
+    it; ``setting`` is that of the settings."""
     if generation is None:
         return ""
     match generation.embedder_name, generation.record.latin, setting:

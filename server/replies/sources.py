@@ -132,10 +132,8 @@ class SourcesReply(ReplyModel):
 
     @classmethod
     def from_engine(cls, page: SourcePage, begin: ReadingCursor, count: Count, budget: int) -> SourcesReply:
-        """Build the reply with the sentences and passages from ``begin`` on that ``budget`` tokens of text hold.
-
-        At least one sentence is given, whole. A passage that alone does not fit is cut; the cursor then continues in it.
-        """
+        """Build the reply with what ``budget`` tokens hold from ``begin`` on, at least one whole sentence. A
+        passage that alone does not fit is cut; the cursor continues in it."""
         problems = list(page.problems)
         # The lines around sentences and passages take 75: what they are, the fence, how many of all, the cursor.
         room = budget - 75 - sum(count(problems))

@@ -1,9 +1,8 @@
-"""Chat models of any provider, through litellm.
+"""Chat models of any provider, through litellm; :func:`import_litellm` keeps that from the network, ``.env``
+files and standard output.
 
-By default litellm asks the network for a price list at import, reads a ``.env`` from the folders above itself, and
-prints advice to standard output on every error; :func:`import_litellm` turns this off. litellm takes keys from the
-provider's environment variable. No key is an argument here, and error texts of a provider are quoted without the
-values of such variables.
+litellm takes keys from the provider's environment variable. No key is an argument here, and error texts of a
+provider are quoted without the values of such variables.
 """
 
 from __future__ import annotations
@@ -144,11 +143,11 @@ class LiteLLMChatModel:
         clock: Clock = time.monotonic,
     ) -> Self:
         """Return the model that litellm calls ``name``, at ``api_base`` or else at its provider's address.
+        Sends nothing.
 
-        Raises ``InvalidInput`` if the provider is unknown, the address is no URL, or the provider's key is missing
-        in the environment; without ``calls``, for a model that is only asked for its price, no key is needed. Sends
-        nothing. A call that has no answer after ``seconds`` is tried again only if another one was answered meanwhile: else
-        the service counts as dead.
+        Raises ``InvalidInput`` for an unknown provider, a bad address, or a missing key, which is not needed
+        without ``calls``. A call without an answer after ``seconds`` is tried again only if another one was
+        answered meanwhile.
         """
         if api_base and not re.match(r"https?://[^/\s]+", api_base):
             raise InvalidInput(

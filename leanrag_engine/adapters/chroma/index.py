@@ -28,10 +28,8 @@ recall there (0.986). 2 is the smallest ``sync_threshold`` that Chroma accepts."
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A vector space: Chroma's id of it, and how many numbers its vectors have.
-
-    A part of a space knows how many ``shards`` that has; the space of several has them as its ``parts``.
-    """
+    """A vector space: Chroma's id of it, how many numbers its vectors have, and if it is spread over several,
+    its ``parts``; a part knows how many ``shards`` there are."""
 
     id: str
     dimension: int
@@ -150,10 +148,8 @@ class Index:
                 self.client.drop(space)
 
     def _whole(self, space: str, dimension: int | None = None, known: Space | None = None) -> Space | None:
-        """Return the space, ``None`` if there is none; it need not be looked up if it is ``known``.
-
-        Raises ``StoreUnusable`` if its writer was killed, ``InvalidInput`` if its vectors have another dimension.
-        """
+        """Return the space, perhaps ``known``; ``None`` for none. Raises ``StoreUnusable`` if its writer was
+        killed, ``InvalidInput`` for another dimension."""
         found = known or self.client.find(space)
         if found is None:
             return None

@@ -110,10 +110,8 @@ def number_of(connection: Connection, name: str) -> int:
 
 
 def state_of(connection: Connection, name: str) -> tuple[int, int]:
-    """Return the number of the collection, and its revision: how often its documents have changed.
-
-    Raises ``NotFound`` as :func:`number_of`.
-    """
+    """Return the number of the collection, and its revision: how often it changed. Raises as
+    :func:`number_of`."""
     for number, revision in fetch(connection, _STATE, name=name):
         return number, revision
     existing = connection.execute(select(collections.c.name).order_by(collections.c.name)).scalars()
@@ -125,10 +123,8 @@ def state_of(connection: Connection, name: str) -> tuple[int, int]:
 
 
 def rename(connection: Connection, name: str, new: str) -> None:
-    """Give the collection and its jobs another name.
-
-    Raises ``NotFound`` as :func:`number_of`, ``InvalidInput`` if a collection is called so already.
-    """
+    """Give the collection and its jobs another name. Raises ``NotFound``, and ``InvalidInput`` if that is
+    taken."""
     number = number_of(connection, name)
     check_free(connection, new)
     connection.execute(update(collections).where(collections.c.number == number).values(name=new))
@@ -136,10 +132,8 @@ def rename(connection: Connection, name: str, new: str) -> None:
 
 
 def copy(connection: Connection, name: str, new: str) -> Collection:
-    """Copy documents, chunks, extracts, agents' texts, corrections and schema, with all citations, into a new collection.
-
-    Raises as :func:`rename`.
-    """
+    """Copy all but generations of a collection, with its citations, into a new one. Raises as
+    :func:`rename`."""
     number = number_of(connection, name)
     check_free(connection, new)
     row = connection.execute(select(collections).where(collections.c.number == number)).one()

@@ -14,10 +14,8 @@ from .schema.tables import corrections
 
 
 def put(connection: Connection, name: str, new: Correction) -> Correction:
-    """Store a correction and return it with its number; the collection's revision grows by one.
-
-    An equal correction that is stored already is returned instead.
-    """
+    """Store a correction, unless an equal one is stored, and return it with its number; the revision grows by
+    one."""
     for held in find_all(connection, name):
         if (held.kind, held.names, held.name, held.documents, held.chunks) == (
             *(new.kind, new.names, new.name),

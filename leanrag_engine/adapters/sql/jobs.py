@@ -111,10 +111,8 @@ def find_unfinished(connection: Connection) -> list[Job]:
 
 
 def claim(connection: Connection, id_: str, seen_owner: str, new_owner: str) -> bool:
-    """Set the owner if it still is ``seen_owner``; return whether this succeeded.
-
-    Of several callers that saw the same owner, exactly one succeeds.
-    """
+    """Set the owner if it still is ``seen_owner``; of several callers that saw the same, exactly one
+    succeeds."""
     unchanged = (jobs.c.id == id_) & (jobs.c.owner == seen_owner) & jobs.c.status.not_in(FINISHED)
     # Another process that is just claiming it has locked the row: this one does not wait for it.
     free = select(jobs.c.number).where(unchanged).with_for_update(skip_locked=True)

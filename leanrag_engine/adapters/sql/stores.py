@@ -486,9 +486,8 @@ class SqlJobStore:
 class SqlDatabase:
     """One database, opened; its stores share their transactions.
 
-    They may be used from several threads and event loops at once, and several processes may have the
-    same database open. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a
-    collection's name raise ``NotFound`` if it does not exist.
+    Several threads, event loops and processes may use it at once. Every method may raise ``StoreUnusable`` and
+    ``Busy``; those that take a collection's name ``NotFound``.
     """
 
     def __init__(self, database: OpenedDatabase) -> None:
@@ -511,11 +510,10 @@ class SqlDatabase:
 
     @classmethod
     async def connect(cls, url: str, *, read_only: bool) -> SqlDatabase:
-        """Open the PostgreSQL database at ``url``; create or upgrade its tables if that is allowed.
+        """Open, create or upgrade the PostgreSQL database at ``url``.
 
-        Raises ``InvalidInput`` if the address is none or the driver is not installed; ``StoreUnusable`` if the server
-        cannot be reached, is too old, or the database is not ours or of a newer schema; ``NotReady`` if there is
-        nothing to open read-only.
+        Raises ``InvalidInput`` for a bad address or a missing driver, ``StoreUnusable`` and ``NotReady`` as
+        :meth:`open`.
         """
         from .dialect.postgres.address import parse_address  # noqa: PLC0415 - only those pay who use it
 

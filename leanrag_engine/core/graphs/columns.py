@@ -1,8 +1,5 @@
-"""The entities and relations of a layer in columns: arrays with a value for each row.
-
-A step of a build that has to look at all rows looks at these. Columns of stored rows are stored too, so that a small update
-reads few of them.
-"""
+"""The entities and relations of a layer in columns: arrays with a value for each row, which steps that look
+at all rows use. Those of stored rows are stored too."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Judge answers by a model: answer every question from every strategy's context, grade and compare the answers.
-
-Follows the paper's protocol (appendix D.3, D.4): four measures from 1 to 10, and comparisons of two answers, several
-votes each. Unlike the paper, every comparison is made in both orders, which cancels a judge's position bias.
-"""
+"""Judge answers by a model, as the paper does (appendix D.3, D.4): four measures from 1 to 10, and
+comparisons of two answers, here in both orders, which cancels a judge's position bias."""
 
 from __future__ import annotations
 
@@ -46,10 +43,8 @@ USUAL_ANSWER, USUAL_VERDICT = 400, 250
 
 
 def strategies(compare: Sequence[str], *, ablations: bool) -> tuple[Strategy, ...]:
-    """Return ``lca``, then the named strategies, each once, then the paper's ablations.
-
-    Raises ``InvalidInput`` for a name that is neither a mode, a ranking nor an ablation.
-    """
+    """Return ``lca``, the named strategies, each once, then the paper's ablations. Raises ``InvalidInput``
+    for other names."""
     names = [Mode.LCA.value, *compare, *((each.name for each in ABLATIONS) if ablations else ())]
     # The default ranking of the default mode is ``lca`` itself.
     return tuple(each for each in parse_strategies(names, ABLATIONS) if each.name != Ranking.SPREAD)
@@ -332,10 +327,8 @@ def _in_rows(items: Sequence[T], width: int) -> list[Sequence[T]]:
 async def _call_or_note_loss(
     run: JudgingRun, what: tuple[str, str, str], call: Callable[[], Awaitable[T]]
 ) -> T | None:
-    """Return the call's result, or ``None`` and note the loss.
-
-    Raises ``ModelUnavailable`` after ``FAILURES`` consecutive calls without an answer.
-    """
+    """Return the call's result, or ``None`` and note the loss; raise after ``FAILURES`` calls in a row
+    without an answer."""
     try:
         found = await call()
     except (ReplyUnusable, ModelUnavailable) as problem:

@@ -23,10 +23,8 @@ Note = Callable[[JudgedQuestion], None]
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
-    """Read the questions of a set in any format, or of a text file with one per line, without blank lines and ``#``.
-
-    Raises ``InvalidInput`` if the file cannot be read or has no questions.
-    """
+    """Read the questions of a set, or of a text file's lines but blank ones and ``#``. Raises
+    ``InvalidInput`` for none."""
     if path.suffix.lower() in SET_SUFFIXES:
         return read_set(path).questions
     try:
@@ -48,10 +46,8 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
 @asynccontextmanager
 async def open_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, ChatModel]]:
-    """Open the model that answers and the one that judges, which may be the same.
-
-    Raises ``InvalidInput`` if none is set or one cannot be called.
-    """
+    """Open the model that answers and the one that judges, perhaps the same. Raises ``InvalidInput`` if one
+    is missing."""
     if not settings.llm_model:
         raise InvalidInput(
             "No model is set to write the answers.",

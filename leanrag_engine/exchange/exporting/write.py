@@ -17,7 +17,6 @@ from .tables import write_tables
 from .triples import write_triples
 from .vault import write_vault
 
-
 _WRITERS: Mapping[ExportFormat, Callable[[ExportedGraph, Path], None]] = {
     ExportFormat.GRAPHML: write_graphml,
     ExportFormat.JSON: write_json,
@@ -29,10 +28,8 @@ _WRITERS: Mapping[ExportFormat, Callable[[ExportedGraph, Path], None]] = {
 
 
 def write_graph(graph: ExportedGraph, format_: ExportFormat, path: Path) -> None:
-    """Write ``graph`` to ``path``, beside it first, so that nothing is left half written.
-
-    Raises :class:`InvalidInput` if something is there already, or its folder cannot be written to.
-    """
+    """Write ``graph`` to ``path``, all or nothing. Raises :class:`InvalidInput` if something is there, or it
+    cannot be written."""
     path = path.expanduser().absolute()
     if path.exists():
         raise InvalidInput(

@@ -21,10 +21,8 @@ _IMPORTANCE = re.compile(r"\d+(?:\.\d+)?")
 
 
 def read_tuples(text: str) -> list[JsonObject]:
-    """Return the answers in ``text``, with the numbers of their tasks if it names them, else in order.
-
-    The list is empty if the text holds no tuple. The caller checks the content of each answer.
-    """
+    """Return the unchecked answers in ``text``, with the numbers of their tasks if it names them, else in
+    order."""
     # The text before the first heading, then number and answer for each heading.
     _, *parts = _TASK.split(text)
     if parts:

@@ -1,8 +1,5 @@
-"""Texts of a layer that a model or an agent writes in place of the heuristic ones.
-
-Per layer the summaries come first, then the relation sentences, then the next layer. A heuristic text stays where
-nothing usable was written. Requests and results do not depend on the order of the replies.
-"""
+"""Texts of a layer that a model or an agent writes in place of heuristic ones: first the summaries, then the
+sentences. Nothing depends on the order of the replies."""
 
 from __future__ import annotations
 
@@ -80,10 +77,8 @@ async def write_summaries(
     progress: ProgressReport,
     carried: CarriedSummaries = NOTHING_CARRIED,
 ) -> dict[int, WrittenSummary]:
-    """Return the summaries of the clusters of ``step`` that an agent or the model wrote since the previous build.
-
-    The model is not asked for a cluster whose text is ``carried`` over and not due.
-    """
+    """Return the summaries of the clusters of ``step`` that an agent or the model wrote since the previous
+    build; the model is not asked for what is ``carried`` over and not due."""
     if sources.work is None and not sources.summaries:
         return {}
     clusters = _list_clusters(step, counts)
@@ -200,11 +195,8 @@ def apply_summary(entity: Entity, written: WrittenSummary | None) -> Entity:
 def apply_summaries(
     drafts: Sequence[Entity], written: Mapping[int, WrittenSummary], taken: NameKeys
 ) -> Sequence[Entity]:
-    """Return a layer with the ``written`` texts and unique names. ``taken`` has the names of the other ``drafts`` and gains these.
-
-    Of clusters with equal written names the first keeps its name; the
-    others add their heuristic name in brackets.
-    """
+    """Return a layer with the ``written`` texts and unique names, which ``taken`` gains: of equal written
+    names the first stays, and the others add their heuristic name in brackets."""
     found = {}
     for number in sorted(written):
         entity = drafts[number]
@@ -285,10 +277,9 @@ async def write_sentences(
     progress: ProgressReport,
     carried: CarriedSentences = NO_SENTENCES,
 ) -> dict[int, WrittenSentence]:
-    """Return the sentences of agents and of the model on pairs of clusters with λ > ``tau``, by the number of the pair.
+    """Return the sentences of agents and of the model on pairs with λ > ``tau``, by the number of the pair.
 
-    ``drafts`` are the clusters before anything was ``written`` of them; ``published`` has the clusters as they are
-    published, and the relations of the pairs. The model is not asked for a sentence that is ``carried`` over and not due.
+    ``drafts`` are the clusters before anything was ``written`` of them, ``published`` as they are published.
     """
     if sources.work is None and not sources.sentences:
         return {}

@@ -1,7 +1,5 @@
-"""Split large clusters where a layer would shrink too much: a layer has at least one cluster per mean size of entities.
-
-A layer of at most the mean size gets the root alone.
-"""
+"""Split large clusters where a layer would shrink too much: it has at least one cluster per mean size of
+entities."""
 
 from __future__ import annotations
 
@@ -33,10 +31,7 @@ def split_until_enough(
     divide: Divide,
     pulse: Callable[[], None],
 ) -> Labels:
-    """Return ``labels`` (n,) with the largest clusters divided until there are :func:`fewest_clusters`.
-
-    Natural groups may be larger than the mean size, such as communities of relations. Labels have no gaps.
-    """
+    """Return ``labels`` (n,) with the largest clusters divided until there are :func:`fewest_clusters`."""
     while (missing := fewest_clusters(len(labels), sizes.mean) - int(labels.max()) - 1) > 0:
         pulse()
         chosen = _select_largest(labels, sizes.mean, missing)

@@ -14,10 +14,8 @@ from leanrag_engine.core.text.scripts import has_cjk
 
 
 class ChunkFinder:
-    """Finds the chunks behind sentences on a cluster or on two, from the entities and relations beneath, best first.
-
-    It gives at most ``most`` chunks for a sentence and looks at the first ``tried`` relations, more than a task shows.
-    """
+    """Finds at most ``most`` chunks behind sentences on a cluster or on two, from the entities and the first
+    ``tried`` relations beneath, best first."""
 
     def __init__(
         self, members: Sequence[Entity], relations: Sequence[Relation], *, most: int = 3, tried: int = 200
@@ -27,12 +25,9 @@ class ChunkFinder:
         self._most = most
 
     def chunks(self, text: str) -> tuple[str, ...]:
-        """Return at least one chunk behind ``text``, unless no chunk is known of anything beneath.
-
-        They are those of the relations both of whose ends it names; else those of the sentences beneath with the
-        greatest share of its words; else, for a text in other words or another language, those of the best relations
-        and members.
-        """
+        """Return at least one chunk behind ``text``, if any is known: of the relations both of whose ends it
+        names; else of the sentences beneath with most of its words; else of the best relations and
+        members."""
         return self.supporting(text) or self._of_the_best()
 
     def supporting(self, text: str) -> tuple[str, ...]:

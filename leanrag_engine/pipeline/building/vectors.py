@@ -1,9 +1,7 @@
 """Write the vectors of a build: a rebuild into new spaces, an update into the spaces of the build that it continues.
 
-An update writes only the rows whose texts are new or changed, before the generation is published, and deletes those that
-it does not need after that: readers of the build before find all of theirs until the switch, and skip ids that they do
-not know. Until an update has ended, the rows that it changes count as unsettled: a build after one that was killed
-or cancelled writes them again.
+An update writes new and changed rows before the generation is published and deletes others afterwards: readers
+find theirs until the switch. Until it has ended its rows are unsettled: a later build writes them again.
 """
 
 from __future__ import annotations
@@ -63,11 +61,8 @@ async def write_vectors(
     *,
     in_place: bool,
 ) -> WrittenVectors:
-    """Write the rows of a build by kind; ``texts`` are those that they are embedded from.
-
-    ``vectors`` are those of the kinds that are embedded already, in the same order; of the other kinds only what is written is.
-    ``in_place``: the spaces of the published build are changed where that is better than new ones.
-    """
+    """Write the rows of a build by kind; ``vectors`` are those of ``texts`` that are embedded already.
+    ``in_place``: the published spaces are changed where that is better than new ones."""
     before = collection.generation.record.spaces.by_kind() if collection.generation else {}
     shelves = {each.space: each for each in embedder.shelves} if in_place else {}
     changes: dict[str, _SpaceChange] = {}

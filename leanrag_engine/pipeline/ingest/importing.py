@@ -37,10 +37,8 @@ class ImportedGraph:
 async def import_graph(
     stores: Stores, collection: Collection, request: ImportRequest, report: ProgressReport
 ) -> ImportedGraph:
-    """Read the files and store what has changed of their documents, all or none. No model is called.
-
-    Raises ``PathRefused``, and ``InvalidInput`` for files that cannot be taken.
-    """
+    """Read the files and store what has changed, all or none. Raises ``PathRefused``, and ``InvalidInput``
+    for other files."""
     report(Progress("import", message=f"Reading {request.format}"))
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     _, path = identify(DocumentSource(path=request.path), allowed=allowed)

@@ -51,12 +51,11 @@ def plan_sync(
     held: Sequence[Document],
     request: IngestRequest,
 ) -> SyncPlan:
-    """Return what makes the collection equal to the folders of the request.
+    """Return what makes the collection equal to the folders of the request; of ``held`` those from beneath
+    them are concerned.
 
-    ``held`` are all its documents; only those that were read from beneath the folders are concerned. A file that was ingested
-    under an id of its own keeps it, and so does one that was ingested although a folder leaves such files out, unless an
-    ignore file names it. Raises ``InvalidInput`` for anything but folders, and for a folder without files of which there
-    are documents, unless the request allows it.
+    A file ingested by an id of its own, or although such files are left out, stays, unless an ignore file names
+    it. Raises ``InvalidInput`` for anything but folders, and for an unexpectedly empty one.
     """
     roots = [each.root for each in folders if each.root is not None]
     if len(roots) < len(request.documents):
@@ -154,10 +153,8 @@ def _report_changed_folder(root: Path, why: str) -> DocumentUnreadable:
 async def remove_missing(
     stores: Stores, collection: str, plan: SyncPlan, progress: JobProgress, *, dry_run: bool
 ) -> list[IngestOutcome]:
-    """Delete the documents without a file and return their outcomes; ``dry_run``: only return them.
-
-    Raises ``DocumentUnreadable`` if a folder is no longer the one that was listed; then nothing is deleted.
-    """
+    """Delete the documents without a file and return their outcomes; ``dry_run``: only these. Raises
+    ``DocumentUnreadable`` if a folder was replaced."""
     gone = await anyio.to_thread.run_sync(partial(confirm_missing, plan))
     if gone and not dry_run:
         await delete_documents(stores, collection, [each.document.id for each in gone], progress.report)

@@ -148,10 +148,8 @@ class DocumentsReply(ReplyModel):
         )
 
     def to_markdown(self, width: int = 0) -> str:
-        """Return one line for each document, and their number.
-
-        If a line is longer than ``width`` (0: no limit), paths are shortened by the folder that all share, which is named last.
-        """
+        """Return one line for each document, and their number. Lines longer than ``width`` (0: no limit) have
+        paths without the common folder, named last."""
         if not self.documents:
             return "No document."
         lines, beneath = self._to_lines(""), ""

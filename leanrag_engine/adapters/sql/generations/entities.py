@@ -113,10 +113,8 @@ def search(
     layer: int | None,
     counts: RowCounts | None = None,
 ) -> list[Hit]:
-    """Search names, aliases and descriptions by keyword; ``layer`` None: all layers.
-
-    ``counts`` are kept between the searches of one database.
-    """
+    """Search names, aliases and descriptions by keyword; ``layer`` None: all. ``counts`` are kept between
+    searches."""
     held = collection_rows.find_rows(connection, generation)
     if held is None or (layer is not None and layer not in held.layers):
         return []
@@ -163,10 +161,8 @@ def find_by_prefix(
 def find_similar(
     connection: Connection, generation: int, name: str, limit: int, options: NameSearchOptions = DEFAULT
 ) -> list[Entity]:
-    """Return the entities whose name or alias is most similar to ``name``, best first.
-
-    Ties: lower layers first, then those with most mentions.
-    """
+    """Return the entities whose name or alias is most similar to ``name``, then of lower layers, with most
+    mentions."""
     key = _encodable_key(name, options)
     held = collection_rows.find_rows(connection, generation)
     if not key or limit < 1 or held is None:
@@ -191,11 +187,8 @@ def _encodable_key(name: str, options: NameSearchOptions) -> str:
 def _find_spelled_alike(
     connection: Connection, generation: int, edition: int, key: str, options: NameSearchOptions
 ) -> list[int]:
-    """Return positions of entities whose names are worth comparing with ``key``.
-
-    These share trigrams with it. A short key has few trigrams or none: for it, also those that contain it or have its
-    first letter and about its length.
-    """
+    """Return positions of entities whose names are worth comparing: they share trigrams with ``key`` or, for
+    a short one, contain it or have its first letter and about its length."""
     found = fulltext.entities_spelled_like(connection, edition, key, options.candidates)
     if len(key) > options.short_key:
         return found
@@ -216,11 +209,8 @@ def _compute_similarity(key: str, entity: Entity, options: NameSearchOptions) ->
 
 
 def _compare_keys(key: str, other: str, options: NameSearchOptions) -> float:
-    """Return the similarity of two name keys, from 0 to 1: as a whole or word by word, whichever is greater.
-
-    Word by word, each word of ``key`` counts by its best match in ``other``: ``marley`` is more similar to
-    ``jacob marley`` than to ``harley``.
-    """
+    """Return the similarity of two name keys, from 0 to 1, the greater of that as a whole and of each word of
+    ``key`` with its best match in ``other``."""
     whole = similarity(key, other)
     words = key.split()
     best = [max((similarity(word, each) for each in other.split()), default=0.0) for word in words]

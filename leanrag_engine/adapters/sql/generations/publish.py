@@ -111,10 +111,10 @@ def prepare_build(
     shared: SharedRows | None = None,
     report: ProgressReport = ignore_progress,
 ) -> Build:
-    """Check the hierarchy, find what differs from the published one, whose rows are ``shared``, and segment its texts into words.
+    """Check the hierarchy, find what differs from the published one, whose rows are ``shared``, and segment
+    its texts.
 
-    Raises ``InvalidInput`` if an entity is in the wrong layer or has no parent one layer up, or if an end of a relation
-    is not in its layer: readers rely on all three. Also raises what ``report`` raises.
+    Raises ``InvalidInput`` if the layers do not fit together, and what ``report`` raises.
     """
     fault = find_misfit(hierarchy)
     if fault:

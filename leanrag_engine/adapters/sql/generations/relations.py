@@ -53,10 +53,7 @@ def at_positions(connection: Connection, generation: int, positions: Sequence[in
 def search_facts(
     connection: Connection, generation: int, text: str, limit: int, counts: RowCounts | None = None
 ) -> list[Hit]:
-    """Search the descriptions of base relations by keyword; equal descriptions give only their first relation.
-
-    ``counts`` are kept between the searches of one database.
-    """
+    """Search the distinct descriptions of base relations by keyword. ``counts`` are kept between searches."""
     held = collection_rows.find_rows(connection, generation)
     if held is None:
         return []

@@ -91,10 +91,8 @@ def select_unparsed(*columns: ColumnElement[Any]) -> Select[Any]:
 
 
 def parse_rows(found: Sequence[Sequence[Any]], *columns: ColumnElement[Any]) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a :func:`select_unparsed` with the values of their :class:`Json` columns.
-
-    Each column is parsed at once: for the rows of a large build, a call for each value took most of the time of reading.
-    """
+    """Return the rows of a :func:`select_unparsed` with the values of their :class:`Json` columns, each
+    column parsed at once: a call for each value took most of the time of reading."""
     if not found:
         return iter(())
     return zip(

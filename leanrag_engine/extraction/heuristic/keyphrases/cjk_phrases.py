@@ -1,8 +1,5 @@
-"""Find names and terms of a Chinese, Japanese or Korean document: compounds of the words that its segmenter finds.
-
-The segmenter alone splits *knowledge graph* and tags half of it as a verb. Neighbours are therefore joined by how often
-they occur together in the document (a simplification of Frantzi and Ananiadou's C-value).
-"""
+"""Find names and terms of a Chinese, Japanese or Korean document: neighbours of a segmenter's words that
+often occur together (a simplification of Frantzi and Ananiadou's C-value)."""
 
 from __future__ import annotations
 
@@ -16,10 +13,7 @@ from .cjk_units import Run, Unit
 
 
 class Compound(NamedTuple):
-    """A term ``text[start:end]`` of a sentence; ``type`` is "" if unknown.
-
-    A proper compound holds a name; a weak one occurs only once.
-    """
+    """A term ``text[start:end]`` of a sentence. A proper one holds a name; a weak one occurs only once."""
 
     name: str
     type: str
