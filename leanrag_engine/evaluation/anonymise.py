@@ -81,7 +81,9 @@ def anonymise(questions: QuestionSet) -> AnonymousSet:
     short_forms = [tokens.add_passage(each) for each in questions.passages]
     for question in questions.questions:
         tokens.add_passage(CorpusPassage("", question.text))
-        tokens.add_answers([each for each in question.answers if _stands_in(each, text)])
+        tokens.add_answers(
+            [each for each in question.answers if re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text)]
+        )
     if not tokens.names:
         raise InvalidInput(f"The set {questions.name} has no name to replace.", "Give a set of prose.")
     everywhere = _Spellings(tokens.by_spelling | _find_unambiguous(short_forms))
@@ -145,10 +147,6 @@ def _is_name(text: str) -> bool:
         word != word.lower() and word.lower() not in STOPWORDS and len(word) > 1
         for word in _WORD.findall(text)
     )
-
-
-def _stands_in(name: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _find_unambiguous(short_forms: Iterable[Mapping[str, str]]) -> dict[str, str]:

@@ -76,23 +76,13 @@ def scratch_settings(folder: Path, embedder: str | None = None, *, whole_passage
     )
 
 
-def without_model(settings: Settings) -> Settings:
-    """Return the settings without a model: measuring retrieval must not cause costs for a graph."""
-    return settings.model_copy(update={"llm_model": ""})
-
-
-def scratch_name(questions: QuestionSet, given: GivenGraph | None, embedder: str) -> str:
-    """Return a name that identifies passages, graph and embedder."""
-    return f"eval-{content_id('', questions.digest, given.digest if given else '', embedder)}"
-
-
 @asynccontextmanager
 async def open_scratch(
     settings: Settings, questions: QuestionSet, given: GivenGraph | None, report: ProgressReport
 ) -> AsyncIterator[ScratchCollection]:
     """Build a collection of the passages in ``settings.data_dir``, or reuse it. Raises ``LeanRAGError`` if it
     cannot be built."""
-    name = scratch_name(questions, given, settings.embedder)
+    name = f"eval-{content_id('', questions.digest, given.digest if given else '', settings.embedder)}"
     extractor = given.extractor if given else extract_heuristically
     sources = _sources(questions.passages)
     async with _build_collection(
@@ -124,7 +114,9 @@ async def _build_collection(
     is_folder: bool = False,
 ) -> AsyncIterator[ScratchCollection]:
     timed = TimedEmbedderSource(adapters.embedders)
-    async with LeanRAG(without_model(settings), replace(adapters, embedders=timed), extractor) as engine:
+    # Measuring retrieval must not cause costs for a graph.
+    free = settings.model_copy(update={"llm_model": ""})
+    async with LeanRAG(free, replace(adapters, embedders=timed), extractor) as engine:
         started = time.perf_counter()
         allowed = None if is_folder else ()
         job = await engine.submit_ingest(sources, collection=name, allowed=allowed, sync=is_folder)

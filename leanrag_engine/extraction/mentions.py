@@ -132,7 +132,7 @@ class MentionIndex:
         if set(names) != set(arrays):
             return None
         values: dict[str, Any] = {
-            name: _decode_text(arrays[name]) if name in _TEXTS else arrays[name] for name in names
+            name: json.loads(arrays[name].tobytes()) if name in _TEXTS else arrays[name] for name in names
         }
         return cls(**values)
 
@@ -149,10 +149,6 @@ def _choose(texts: Sequence[str], chosen: Flags) -> list[str]:
 def _encode_text(value: Sequence[str] | Mapping[str, str]) -> NDArray[np.uint8]:
     plain = dict(value) if isinstance(value, Mapping) else list(value)
     return np.frombuffer(json.dumps(plain).encode("ascii"), dtype=np.uint8)
-
-
-def _decode_text(array: NDArray[Any]) -> Any:
-    return json.loads(array.tobytes())
 
 
 def select_segments(starts: Places, rows: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -206,10 +206,6 @@ class _Round(Generic[T]):
     cut: bool = False
     kept: bool = False
 
-    @property
-    def unusable(self) -> bool:
-        return any(isinstance(each, ReplyUnusable) for each in self.answers)
-
 
 async def _ask_twice(
     model: ChatModel, kind: TaskKind, tasks: Sequence[Task[T]], request: ChatRequest, meter: Meter
@@ -217,7 +213,7 @@ async def _ask_twice(
     """Ask the model; if the cached reply is unusable, once more without the cache, where the newer reply
     replaces it."""
     found = await _ask_once(model, kind, tasks, request, meter)
-    if found.kept and found.unusable:
+    if found.kept and any(isinstance(each, ReplyUnusable) for each in found.answers):
         newer = await _ask_once(model, kind, tasks, replace(request, anew=True), meter)
         return newer if newer.taken else found
     return found

@@ -77,7 +77,7 @@ class Budget:
     async def reserve(self, need: Usage) -> int:
         """Reserve ``need``, once running calls leave enough, and return its number for :meth:`settle`. Raises
         ``CapReached`` if they cannot."""
-        while (self._used + self._total_reserved() + need).passes(self._caps):
+        while (sum(self._reserved.values(), self._used) + need).passes(self._caps):
             if (cap := (self._used + need).passes(self._caps)) or not self._reserved:
                 raise CapReached(
                     f"One more call could pass the cap of {cap}.",
@@ -94,9 +94,6 @@ class Budget:
         self._used += used
         self._settled.set()
         self._settled = anyio.Event()
-
-    def _total_reserved(self) -> Usage:
-        return sum(self._reserved.values(), Usage())
 
 
 def total_use(spent: Iterable[Spent]) -> Usage:

@@ -120,11 +120,6 @@ def note_embedder(generation: Generation | None, setting: str) -> str:
     return ""
 
 
-def has_written_texts(generation: Generation) -> bool:
-    """Return whether a model or an agent wrote any summary of the build."""
-    return bool({Method.MODEL, Method.AGENT} & generation.record.summaries.keys())
-
-
 def health_warnings(held: Collection, vectors: Mapping[str, int] | None) -> list[str]:
     """Return a warning for each thing that degrades answers; ``vectors`` are None if their numbers are not known."""
     warnings = []
@@ -145,6 +140,6 @@ def health_warnings(held: Collection, vectors: Mapping[str, int] | None) -> list
         warnings.append(
             "The vector index is incomplete: search by meaning misses some. A server repairs it, as does the next build, ingest or reindex."
         )
-    if not has_written_texts(generation):
+    if not {Method.MODEL, Method.AGENT} & generation.record.summaries.keys():
         warnings.append("Summaries and relations are heuristic: made without a language model.")
     return warnings

@@ -32,7 +32,7 @@ from leanrag_engine.core.errors import (
     ReplyUnusable,
 )
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Price, Reply
-from leanrag_engine.core.runtime.telemetry import Activity, measure, watch
+from leanrag_engine.core.runtime.telemetry import measure, watch
 from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
@@ -200,18 +200,17 @@ class LiteLLMChatModel:
                     failure = problem
                     call.fail(type(problem).__name__)
                 else:
-                    self._report_tokens(call, reply)
+                    call.note(input_tokens=reply.prompt_tokens, output_tokens=reply.completion_tokens)
+                    measure("chat.tokens", reply.prompt_tokens, "token", kind=self._name, direction="input")
+                    measure(
+                        "chat.tokens", reply.completion_tokens, "token", kind=self._name, direction="output"
+                    )
                     return reply
                 finally:
                     call.note(step=request.step, attempts=attempts.statistics.get("attempt_number", 1))
         # Outside the handler: the provider's error may hold a key, and would become the context of this one.
         silent = is_timeout(failure) and self._answered < began
         raise self._map_error(failure, attempts.statistics.get("attempt_number", 1), silent=silent)
-
-    def _report_tokens(self, call: Activity, reply: Reply) -> None:
-        call.note(input_tokens=reply.prompt_tokens, output_tokens=reply.completion_tokens)
-        measure("chat.tokens", reply.prompt_tokens, "token", kind=self._name, direction="input")
-        measure("chat.tokens", reply.completion_tokens, "token", kind=self._name, direction="output")
 
     async def close(self) -> None:
         """Close the connections of this event loop, which litellm keeps by loop and never closes itself."""

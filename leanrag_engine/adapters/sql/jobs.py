@@ -66,8 +66,10 @@ def put(connection: Connection, job: Job) -> None:
     """Insert the job, or overwrite all but ``cancel_requested``, which only ``request_cancel`` sets."""
     values = {name: getattr(job, name) for name in Job.__dataclass_fields__} | {
         "status": job.status.value,
-        "result": _result_to_json(job),
+        "result": job.result.figures() if job.result else {},
     }
+    if job.reached >= 0:  # what resuming needs to know
+        values["result"] = {"attempts": job.attempts, "reached": job.reached, **values["result"]}
     del values["attempts"], values["reached"]
     cancel_requested = values.pop("cancel_requested")
     # A request may contain megabytes of text: it is written when the job is inserted and when it ends.
@@ -97,7 +99,7 @@ def find(connection: Connection, id_: str) -> Job | None:
     return _job(row) if row else None
 
 
-def find_newest(connection: Connection, collection: str | None, limit: int) -> list[Job]:
+def find_newest(connection: Connection, collection: str | None = None, limit: int = 20) -> list[Job]:
     statement = select(jobs).order_by(*_NEWEST).limit(max(limit, 0))
     if collection is not None:
         statement = statement.where(jobs.c.collection == collection)
@@ -145,12 +147,6 @@ def _job(row: RowMapping) -> Job:
         "result": _result_from_json(kind, figures) if figures else None,
     }
     return Job(**values, **resumed)
-
-
-def _result_to_json(job: Job) -> dict[str, Any]:
-    """Return the column ``result``: the figures of the result beside what resuming needs to know."""
-    resumed = {"attempts": job.attempts, "reached": job.reached} if job.reached >= 0 else {}
-    return {**resumed, **(job.result.figures() if job.result else {})}
 
 
 def _result_from_json(kind: str, figures: Mapping[str, Any]) -> JobResult:

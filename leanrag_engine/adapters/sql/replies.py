@@ -55,7 +55,7 @@ def put(connection: Connection, name: str, record: ReplyRecord) -> None:
     connection.execute(insert(replies).values(row))
 
 
-def find(connection: Connection, digest: str, job: str) -> Reply | None:
+def find(connection: Connection, digest: str, job: str = "") -> Reply | None:
     """Return the cached reply to a request, of this ``job`` alone unless it is ""; ``None`` if there is
     none."""
     statement = select(replies).where(replies.c.digest == digest, _CACHED)
@@ -92,7 +92,7 @@ def sum_spending_by_job(connection: Connection, collection: int) -> dict[str, Sp
     return {row["job"]: Spent("", **{each.name: row[each.name] for each in _SUMS}) for row in rows}
 
 
-def sum_spending(connection: Connection, name: str | None, job: str, model: str) -> list[Spent]:
+def sum_spending(connection: Connection, name: str | None, job: str = "", model: str = "") -> list[Spent]:
     """Add up calls, tokens and cost of each step, sorted by its name. ``None`` and "" select everything."""
     statement = select(replies.c.step, *_SUMS).group_by(replies.c.step).order_by(replies.c.step)
     if name is not None:

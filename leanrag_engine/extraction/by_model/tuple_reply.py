@@ -43,18 +43,13 @@ def _answer(text: str) -> JsonObject:
     answer: dict[str, list[JsonObject]] = {"entities": [], "relations": []}
     for number, head in enumerate(heads, 1):
         end = heads[number].start() if number < len(heads) else len(text)
-        body = _until_end(text[head.end() : end])
+        body = _END.split(text[head.end() : end], maxsplit=1)[0]
         fields = [field.strip(f" \n{_QUOTES}") for field in _BETWEEN.split(body)]
         if head[1].lower() == "entity":
             answer["entities"].append(_entity(fields))
         else:
             answer["relations"].append(_relation(fields))
     return answer if heads else {}
-
-
-def _until_end(body: str) -> str:
-    end = _END.search(body)
-    return body[: end.start()] if end else body
 
 
 def _entity(fields: Sequence[str]) -> JsonObject:

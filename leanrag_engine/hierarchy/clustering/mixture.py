@@ -50,12 +50,8 @@ class Clusters:
     resolution: float = 0.0
 
 
-def _no_pulse() -> None:
-    """Do nothing: the default ``pulse``."""
-
-
 def cluster(
-    vectors: Vectors, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None] = _no_pulse
+    vectors: Vectors, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None] = lambda: None
 ) -> Clusters:
     """Cluster the rows of ``vectors`` (n, d) into ceil(n / mean_size) clusters of 2 to ``cap`` members.
 

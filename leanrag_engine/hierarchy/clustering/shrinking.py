@@ -3,7 +3,7 @@ entities."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -72,14 +72,9 @@ def split_by_meaning(vectors: Vectors, _: EdgeList, wanted: int) -> Labels:
 def split_by_relations(vectors: Vectors, links: EdgeList, wanted: int) -> Labels:
     """Return ``wanted`` parts joined by relations and of similar size; by vectors if there are none."""
     size = fewest_clusters(len(vectors), wanted)
-    for parts in _finer_communities(links):
+    for parts in (leiden(links, 2.0**step) for step in range(6)):
         if int(parts.max()) + 1 >= wanted:
             found = join_small_communities(links, parts, ClusterSizes(size, size + size // 2))
             if int(found.max()) + 1 == wanted and np.bincount(found).min() >= SMALLEST:
                 return found
     return split_by_meaning(vectors, links, wanted)
-
-
-def _finer_communities(links: EdgeList) -> Iterator[Labels]:
-    """Yield communities at rising resolutions."""
-    return (leiden(links, 2.0**step) for step in range(6))

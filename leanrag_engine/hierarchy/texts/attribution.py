@@ -28,7 +28,7 @@ class ChunkFinder:
         """Return at least one chunk behind ``text``, if any is known: of the relations both of whose ends it
         names; else of the sentences beneath with most of its words; else of the best relations and
         members."""
-        return self.supporting(text) or self._of_the_best()
+        return self.supporting(text) or self._first(map(origin, self._items))
 
     def supporting(self, text: str) -> tuple[str, ...]:
         """Return as :meth:`chunks` does, but none for a text that shares no name or word with what lies beneath."""
@@ -64,9 +64,6 @@ class ChunkFinder:
             return ()
         alike = sorted((each for each in shares if each[0] >= near * most), key=lambda each: -each[0])
         return self._first(ids[0] for _, ids in alike)
-
-    def _of_the_best(self) -> tuple[str, ...]:
-        return self._first(map(origin, self._items))
 
     def _first(self, ids: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(filter(None, ids)))[: self._most]

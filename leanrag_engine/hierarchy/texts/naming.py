@@ -392,12 +392,7 @@ def _empty(token: _PhraseWord) -> bool:
     """Return whether a word alone means nothing: a stop word, a number, a letter that is no initial."""
     if len(token.key) == 1:
         return not (token.text[0].isupper() and token.text.endswith("."))
-    return _means_nothing(token.key)
-
-
-@lru_cache(maxsize=1 << 16)
-def _means_nothing(key: str) -> bool:
-    return key in STOPWORDS or not any(character.isalpha() for character in key)
+    return token.key in STOPWORDS or not any(character.isalpha() for character in token.key)
 
 
 def _select_phrases(

@@ -86,7 +86,8 @@ async def write_vectors(
             if change.whole:
                 await write_space(stores, change.space, change.rows, report)
             else:
-                await _write_change(stores, change, report)
+                await stores.generations.note_unsettled(change.space, change.rows.ids)
+                await upsert(stores, change.space, change.rows, report)
                 if await stores.vectors.count(change.space) != len(texts[kind]) + len(change.excess):
                     excess = {*await stores.vectors.ids(change.space)}.difference(decode_ids(texts[kind].ids))
                     changes[kind] = replace(change, excess=sorted(excess))
@@ -157,11 +158,6 @@ async def _find_content(stores: Stores, shelf: SpaceIndex, texts: EmbeddedTexts)
 async def _embed(embedder: ReusingEmbedder, texts: EmbeddedTexts, report: ProgressReport) -> Vectors:
     report(Progress("embed", 0, len(texts)))
     return await embedder.embed(texts, report)
-
-
-async def _write_change(stores: Stores, change: _SpaceChange, report: ProgressReport) -> None:
-    await stores.generations.note_unsettled(change.space, change.rows.ids)
-    await upsert(stores, change.space, change.rows, report)
 
 
 async def settle_spaces(stores: Stores, written: WrittenVectors) -> None:

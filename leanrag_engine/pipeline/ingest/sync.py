@@ -64,7 +64,10 @@ def plan_sync(
             f"Only folders can be synced; {other.path or other.title or 'a text'!r} is none.",
             "Give folders, or ingest it without sync.",
         )
-    beneath = {root: [each for each in held if _lies_beneath(each, root)] for root in roots}
+    beneath = {
+        root: [each for each in held if each.source and Path(each.source).is_relative_to(root)]
+        for root in roots
+    }
     for folder in folders:
         if folder.root is not None and not folder.files and beneath[folder.root] and not request.allow_empty:
             raise _empty_folder(folder.root, len(beneath[folder.root]))
@@ -91,10 +94,6 @@ def plan_sync(
 
 def _is_folder(path: str) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder is closed
-
-
-def _lies_beneath(document: Document, root: Path) -> bool:
-    return bool(document.source) and Path(document.source).is_relative_to(root)
 
 
 def _empty_folder(root: Path, documents: int) -> InvalidInput:

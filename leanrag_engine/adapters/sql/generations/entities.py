@@ -171,7 +171,10 @@ def find_similar(
     statement = _SELECTED.where(visible(entities, generation), among(entities.c.position, positions))
     ranked = sorted(
         (
-            (_compute_similarity(key, entity, options), entity)
+            (
+                max(_compare_keys(key, name_key(name), options) for name in (entity.name, *entity.aliases)),
+                entity,
+            )
             for entity in _entities(connection.execute(statement).all())
         ),
         key=lambda pair: (-pair[0], pair[1].layer, -pair[1].mentions, pair[1].name, pair[1].id),
@@ -201,11 +204,6 @@ def _find_spelled_alike(
         .limit(options.candidates)
     )
     return [*found, *connection.execute(statement).scalars()]
-
-
-def _compute_similarity(key: str, entity: Entity, options: NameSearchOptions) -> float:
-    """Return the similarity of ``key`` to the most similar of the entity's names."""
-    return max(_compare_keys(key, name_key(name), options) for name in (entity.name, *entity.aliases))
 
 
 def _compare_keys(key: str, other: str, options: NameSearchOptions) -> float:

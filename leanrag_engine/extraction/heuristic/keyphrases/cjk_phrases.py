@@ -97,7 +97,7 @@ class Compounds:
             return False
         if len(units) == 1:
             return units[0].role in "plo" and name not in _GENERIC
-        if _is_institution(units):
+        if units[0].role in "plo" and units[-1].text in _INSTITUTIONS:
             return True
         # Sudachi's tags are reliable enough to accept a compound that occurs once.
         return (self._language == "ja" and whole) or (self._counts[name] >= _OFTEN and self._holds(units))
@@ -135,11 +135,6 @@ def _person_end(run: Run, first: int) -> int:
     while last < len(run) and run[last].role == "p":
         last += 1
     return last if last - first > 1 else 0
-
-
-def _is_institution(units: Sequence[Unit]) -> bool:
-    """Return whether the words name a Chinese institution by a place or name before what it is."""
-    return units[0].role in "plo" and units[-1].text in _INSTITUTIONS
 
 
 def _type(units: Sequence[Unit]) -> str:

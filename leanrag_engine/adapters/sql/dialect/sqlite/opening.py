@@ -161,7 +161,7 @@ def _read_revision(connection: Connection) -> str | None:
     try:
         row = connection.execute(text("SELECT version_num FROM alembic_version")).first()
     except DBAPIError as problem:
-        if failures.says_no_such_table(problem):
+        if "no such table" in str(problem.orig):
             return None
         raise
     return str(row[0]) if row else None
