@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from sqlalchemy import Connection, bindparam, func, select
 
@@ -12,20 +12,12 @@ from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, fetch, in_order, list_value
-from leanrag_engine.adapters.sql.schema.tables import entities, names, parse_rows, select_unparsed
-from leanrag_engine.core.model import (
-    METHODS,
-    Attribute,
-    Entity,
-    EntityHead,
-    Evidence,
-    Finding,
-    Hit,
-    Staleness,
-)
+from leanrag_engine.adapters.sql.schema.tables import entities, names, select_unparsed
+from leanrag_engine.core.model import Entity, EntityHead, Hit
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
+from .fields import list_columns, read_items
 from .visibility import visible
 
 
@@ -46,7 +38,8 @@ class NameSearchOptions:
 
 DEFAULT = NameSearchOptions()
 
-_SELECTED = select_unparsed(*entities.c)
+_entities = partial(read_items, Entity, entities)
+_SELECTED = select_unparsed(*list_columns(entities, Entity))
 _ENTITIES = _SELECTED.where(visible(entities))
 _WITH_IDS = _ENTITIES.where(among(entities.c.id, bindparam("ids")))
 _IN_LAYER = _ENTITIES.where(
@@ -80,14 +73,7 @@ def with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> lis
 def heads(connection: Connection, generation: int) -> list[EntityHead]:
     """Return all entities without their texts: the root first, each layer as ``members`` orders it."""
     statement = (
-        select(
-            entities.c.id,
-            entities.c.name,
-            entities.c.type,
-            entities.c.layer,
-            entities.c.mentions,
-            entities.c.parent_id,
-        )
+        select(*list_columns(entities, EntityHead))
         .where(visible(entities, generation))
         .order_by(entities.c.layer.desc(), entities.c.mentions.desc(), entities.c.position)
     )
@@ -214,57 +200,3 @@ def _compare_keys(key: str, other: str, options: NameSearchOptions) -> float:
     best = [max((similarity(word, each) for each in other.split()), default=0.0) for word in words]
     by_word = options.word_weight * sum(best) / len(words) if words else 0.0
     return max(whole, by_word)
-
-
-# --- rows ----------------------------------------------------------------------------------
-
-
-def _entities(rows: Sequence[Sequence[Any]]) -> list[Entity]:
-    return [
-        Entity(
-            id_,
-            name,
-            type_,
-            layer,
-            description,
-            METHODS[method],
-            mentions,
-            members,
-            parent_id,
-            tuple(aliases),
-            tuple([Finding(summary, why, tuple(chunks)) for summary, why, chunks in findings]),
-            tuple(chunk_ids),
-            second_parent_id,
-            responsibility,
-            second_responsibility,
-            tuple([Evidence(*each) for each in evidence]),
-            Staleness(*stale) if stale else None,
-            statements,
-            tuple([Attribute(name, value, tuple(chunks)) for name, value, chunks in attributes]),
-        )
-        for (
-            _,
-            _,
-            _,
-            _,
-            id_,
-            layer,
-            parent_id,
-            name,
-            type_,
-            method,
-            mentions,
-            members,
-            description,
-            aliases,
-            findings,
-            chunk_ids,
-            second_parent_id,
-            responsibility,
-            second_responsibility,
-            evidence,
-            stale,
-            statements,
-            attributes,
-        ) in parse_rows(rows, *entities.c)
-    ]

@@ -20,7 +20,6 @@ from leanrag_engine.adapters.sql.schema import tables
 from leanrag_engine.adapters.sql.schema.tables import (
     ENDED,
     OPEN,
-    as_json,
     editions,
     embedders,
     entities,
@@ -40,6 +39,7 @@ from leanrag_engine.core.text.language.words import search_text
 
 from . import history
 from .difference import RowChanges, compare_rows, place_rows
+from .fields import write_rows
 from .visibility import visible
 
 T = TypeVar("T")
@@ -272,10 +272,14 @@ def publish(
         fulltext.create_facts(connection, edition)
     else:
         _end_rows(connection, edition, number, build)
-    _insert_all(connection, entities, watch.batches(_entity_rows(edition, number, build)))
+    _insert_all(
+        connection, entities, watch.batches(write_rows(entities, edition, number, build.entities.added))
+    )
     for words in watch.batches(build.words):
         fulltext.add_entities(connection, edition, words)
-    _insert_all(connection, relations, watch.batches(_relation_rows(edition, number, build)))
+    _insert_all(
+        connection, relations, watch.batches(write_rows(relations, edition, number, build.relations.added))
+    )
     for facts in watch.batches(build.facts):
         fulltext.add_facts(connection, edition, facts)
     named = ((edition, *name, number, OPEN) for name in build.names)
@@ -383,65 +387,3 @@ def _insert_generation(
 def _insert_all(connection: Connection, target: Table, batches: Iterable[list[tuple[object, ...]]]) -> None:
     for batch in batches:
         insert_rows(connection, target, batch)
-
-
-def _entity_rows(edition: int, number: int, build: Build) -> Iterator[tuple[object, ...]]:
-    for position, entity in build.entities.added:
-        yield (
-            edition,
-            position,
-            number,
-            OPEN,
-            entity.id,
-            entity.layer,
-            entity.parent_id,
-            entity.name,
-            entity.type,
-            entity.method.value,
-            entity.mentions,
-            entity.members,
-            entity.description,
-            as_json(entity.aliases),
-            as_json([(each.summary, each.explanation, each.chunk_ids) for each in entity.findings]),
-            as_json(entity.chunk_ids),
-            entity.second_parent_id,
-            entity.responsibility,
-            entity.second_responsibility,
-            _evidence(entity),
-            _staleness(entity),
-            entity.statements,
-            as_json([(each.name, each.value, each.chunk_ids) for each in entity.attributes]),
-        )
-
-
-def _relation_rows(edition: int, number: int, build: Build) -> Iterator[tuple[object, ...]]:
-    for position, relation in build.relations.added:
-        yield (
-            edition,
-            position,
-            number,
-            OPEN,
-            relation.id,
-            relation.layer,
-            relation.source_id,
-            relation.target_id,
-            relation.method.value,
-            relation.strength,
-            relation.weight,
-            relation.support,
-            relation.description,
-            as_json(relation.chunk_ids),
-            _evidence(relation),
-            _staleness(relation),
-            relation.statements,
-            as_json(relation.types),
-        )
-
-
-def _evidence(item: Entity | Relation) -> str:
-    return as_json([(each.start, each.end, each.chunk_id) for each in item.evidence])
-
-
-def _staleness(item: Entity | Relation) -> str:
-    stale = item.stale
-    return as_json([] if stale is None else [stale.joined, stale.left, stale.changed, stale.cut])

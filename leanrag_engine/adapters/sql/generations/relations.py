@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, union
@@ -11,13 +12,15 @@ from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, fetch, list_value
-from leanrag_engine.adapters.sql.schema.tables import parse_rows, relations, select_unparsed
-from leanrag_engine.core.model import METHODS, Evidence, Hit, Relation, Staleness
+from leanrag_engine.adapters.sql.schema.tables import relations, select_unparsed
+from leanrag_engine.core.model import Hit, Relation
 
+from .fields import list_columns, read_items
 from .visibility import visible
 
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
-_SELECTED = select_unparsed(*relations.c)
+_relations = partial(read_items, Relation, relations)
+_SELECTED = select_unparsed(*list_columns(relations, Relation))
 _RELATIONS = _SELECTED.where(visible(relations))
 _IN_LAYER = _RELATIONS.where(relations.c.layer == bindparam("number")).order_by(relations.c.position)
 _JOINING = _RELATIONS.where(
@@ -95,44 +98,3 @@ def _touches(generation: int, ids: Sequence[str]) -> ColumnElement[bool]:
 
 def _of(generation: int, wanted: ColumnElement[bool]) -> Select[Any]:
     return _SELECTED.where(visible(relations, generation), wanted)
-
-
-def _relations(rows: Sequence[Sequence[Any]]) -> list[Relation]:
-    return [
-        Relation(
-            id_,
-            source_id,
-            target_id,
-            layer,
-            description,
-            METHODS[method],
-            strength,
-            weight,
-            support,
-            tuple(chunk_ids),
-            tuple([Evidence(*each) for each in evidence]),
-            Staleness(*stale) if stale else None,
-            statements,
-            tuple(types),
-        )
-        for (
-            _,
-            _,
-            _,
-            _,
-            id_,
-            layer,
-            source_id,
-            target_id,
-            method,
-            strength,
-            weight,
-            support,
-            description,
-            chunk_ids,
-            evidence,
-            stale,
-            statements,
-            types,
-        ) in parse_rows(rows, *relations.c)
-    ]

@@ -91,17 +91,15 @@ def select_unparsed(*columns: ColumnElement[Any]) -> Select[Any]:
 
 
 def parse_rows(found: Sequence[Sequence[Any]], *columns: ColumnElement[Any]) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a :func:`select_unparsed` with the values of their :class:`Json` columns, each
-    column parsed at once: a call for each value took most of the time of reading."""
-    if not found:
-        return iter(())
-    return zip(
-        *(
-            _PARSE(f"[{','.join(values)}]")[0] if isinstance(each.type, Json) else values
-            for each, values in zip(columns, zip(*found, strict=True), strict=True)
-        ),
-        strict=True,
-    )
+    """Return the rows of a :func:`select_unparsed` with the values of their :class:`Json` columns."""
+    return zip(*parse_columns(found, *columns), strict=True)
+
+
+def parse_columns(found: Sequence[Sequence[Any]], *columns: ColumnElement[Any]) -> Iterator[Sequence[Any]]:
+    """Yield the values of each column of a :func:`select_unparsed`, each :class:`Json` column parsed at once: a
+    call for each value took most of the time of reading. Without rows there is none."""
+    for each, values in zip(columns, zip(*found, strict=True), strict=False):
+        yield _PARSE(f"[{','.join(values)}]")[0] if isinstance(each.type, Json) else values
 
 
 def _plain(value: object) -> object:
