@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from .model import NO_CORRECTIONS, CorrectionEffects, DocumentSource, LayerCount, SchemaEffects, Spent
 
@@ -118,8 +118,26 @@ JobRequest = (
 
 
 # --- results -------------------------------------------------------------------------------
-#
-# ``figures`` returns a result as JSON values under the names that clients see.
+
+
+def plain(value: object) -> Any:
+    """Return dataclasses and mappings as objects, tuples as lists: as JSON has them."""
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return [*map(plain, value)] if isinstance(value, tuple) else value
+
+
+class Figures:
+    """Base of the results of jobs."""
+
+    __slots__ = ()
+
+    def figures(self) -> dict[str, Any]:
+        """Return the result as JSON values under the names that clients see."""
+        found: dict[str, Any] = plain(self)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +172,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildResult:
+class BuildResult(Figures):
     """The published generation, what its model calls used by step, its ``mode`` ("update" or "rebuild") and
     why, the number of ``stale`` texts, and what ``corrections`` and ``schema`` did."""
 
@@ -167,28 +185,16 @@ class BuildResult:
     corrections: CorrectionEffects = NO_CORRECTIONS
     schema: SchemaEffects | None = None
 
-    def figures(self) -> dict[str, object]:
-        figures: dict[str, object] = {
-            "built": True,
-            "generation": self.generation,
-            "layers": [asdict(each) for each in self.layers],
-            "mode": self.mode,
-            "reason": self.reason,
-            "stale": self.stale,
-        }
-        figures |= {"spent": [asdict(each) for each in self.spent]} if self.spent else {}
+    def figures(self) -> dict[str, Any]:
+        figures = {"built": True, **plain(self)}
+        effects = figures.pop("corrections")
         if self.corrections != NO_CORRECTIONS:
-            figures["corrections"] = {
-                "applied": [*self.corrections.applied],
-                "without_effect": [*self.corrections.idle],
-            }
-        if self.schema is not None:
-            figures["schema"] = asdict(self.schema)
-        return figures
+            figures["corrections"] = {"applied": effects["applied"], "without_effect": effects["idle"]}
+        return {name: each for name, each in figures.items() if each or name not in ("spent", "schema")}
 
 
 @dataclass(frozen=True, slots=True)
-class IngestResult:
+class IngestResult(Figures):
     """The outcome of each document so far, what was left out, and the build that followed.
 
     ``built``: the published generation covers the present documents; ``None`` until the job is done. ``build`` is
@@ -201,15 +207,15 @@ class IngestResult:
     skipped: tuple[LeftOut, ...] = ()
     dry_run: bool = False
 
-    def figures(self) -> dict[str, object]:
-        figures: dict[str, object] = {} if self.built is None else {"built": self.built}
+    def figures(self) -> dict[str, Any]:
+        figures = {} if self.built is None else {"built": self.built}
         if self.build is not None:
             figures |= self.build.figures()
         if self.dry_run:
             figures["dry_run"] = True
         if self.skipped:
-            figures["skipped"] = [asdict(each) for each in self.skipped]
-        return figures | {"documents": [asdict(each) for each in self.documents]}
+            figures["skipped"] = plain(self.skipped)
+        return figures | {"documents": plain(self.documents)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +229,7 @@ class ImportCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportResult:
+class ImportResult(Figures):
     """What was found in another program's files and taken, in ``changed`` documents (0: all was there),
     ``remarks`` on the rest, and the build, if the job built."""
 
@@ -235,41 +241,32 @@ class ImportResult:
     built: bool = False
     build: BuildResult | None = None
 
-    def figures(self) -> dict[str, object]:
-        figures: dict[str, object] = {
-            "format": self.format,
-            "found": asdict(self.found),
-            "taken": asdict(self.taken),
-            "changed": self.changed,
-            "remarks": [asdict(each) for each in self.remarks],
-            "built": self.built,
-        }
+    def figures(self) -> dict[str, Any]:
+        figures: dict[str, Any] = plain(self)
+        del figures["build"]
         return figures | (self.build.figures() if self.build else {})
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteResult:
+class DeleteResult(Figures):
     """How many documents and chunks were deleted."""
 
     documents: int = 0
     chunks: int = 0
 
-    def figures(self) -> dict[str, object]:
-        return {"documents": self.documents, "chunks": self.chunks}
-
 
 @dataclass(frozen=True, slots=True)
-class ReindexResult:
+class ReindexResult(Figures):
     """The rows that were written, by kind of vector space."""
 
     vectors: Mapping[str, int]
 
-    def figures(self) -> dict[str, object]:
+    def figures(self) -> dict[str, Any]:
         return dict(self.vectors)
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackResult:
+class RollbackResult(Figures):
     """The generation that was published, with the content of generation ``restored``, and how many ``pending`` documents
     came or changed since that was built."""
 
@@ -278,26 +275,15 @@ class RollbackResult:
     layers: tuple[LayerCount, ...]
     pending: int = 0
 
-    def figures(self) -> dict[str, object]:
-        return {
-            "generation": self.generation,
-            "restored": self.restored,
-            "layers": [asdict(each) for each in self.layers],
-            "pending": self.pending,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class CopyResult:
+class CopyResult(Figures):
     """The new collection; ``built``: it has a published build too."""
 
     target: str
     documents: int
     chunks: int
     built: bool
-
-    def figures(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,18 +296,9 @@ class StepRange:
     output_tokens: tuple[int, int]
     cost: tuple[float, float] | None
 
-    def figures(self) -> dict[str, object]:
-        return {
-            "step": self.step,
-            "calls": [*self.calls],
-            "input_tokens": [*self.input_tokens],
-            "output_tokens": [*self.output_tokens],
-            "cost": None if self.cost is None else [*self.cost],
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Figures):
     """What a build would request of its models, by step; not ``exact``: as ranges. ``guessed`` steps have
     output estimated without any reply; ``models`` are named by their work."""
 
@@ -352,19 +329,10 @@ class Forecast:
             return None
         return sum(low for low, _ in costs), sum(high for _, high in costs)
 
-    def figures(self) -> dict[str, object]:
-        return {
-            "documents": self.documents,
-            "chunks": self.chunks,
-            "calls": [*self.calls],
-            "input_tokens": [*self.input_tokens],
-            "output_tokens": [*self.output_tokens],
-            "cost": None if self.cost is None else [*self.cost],
-            "steps": [each.figures() for each in self.steps],
-            "exact": self.exact,
-            "guessed": [*self.guessed],
-            "models": dict(self.models),
-        }
+    def figures(self) -> dict[str, Any]:
+        found: dict[str, Any] = plain(self)
+        totals = ("calls", "input_tokens", "output_tokens", "cost")
+        return found | {name: plain(getattr(self, name)) for name in totals}
 
 
 def _sum_ranges(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:

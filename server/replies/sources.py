@@ -65,16 +65,7 @@ class SourceText(Card):
 
     @classmethod
     def from_engine(cls, chunk: Chunk) -> SourceText:
-        return cls(
-            citation=chunk.citation,
-            document=chunk.title,
-            path=chunk.source,
-            line=chunk.line,
-            page=chunk.page_at(chunk.start),
-            start=chunk.start,
-            end=chunk.end,
-            text=chunk.text,
-        )
+        return cls.of(chunk, document=chunk.title, path=chunk.source, page=chunk.page_at(chunk.start))
 
 
 class QuotedPassage(Card):
@@ -90,13 +81,11 @@ class QuotedPassage(Card):
 
     @classmethod
     def from_engine(cls, support: QuotedSupport) -> QuotedPassage:
-        return cls(
+        return cls.of(
+            support,
             citation=support.chunk.citation,
             line=support.chunk.line_at(support.start),
             page=support.chunk.page_at(support.start),
-            start=support.start,
-            end=support.end,
-            match=support.match,
             # The whole passage follows among the sources.
             text=support.text if support.match != "passage" else "",
         )
@@ -234,12 +223,7 @@ class PassageReply(SourceText, ReplyModel):
 
     @classmethod
     def of_chunk(cls, chunk: Chunk, before: str, after: str) -> PassageReply:
-        return cls(
-            **dict(SourceText.from_engine(chunk)),
-            heading=chunk.heading,
-            before=before,
-            after=after,
-        )
+        return cls(**dict(SourceText.from_engine(chunk)), heading=chunk.heading, before=before, after=after)
 
     def to_markdown(self) -> str:
         page = f", page {self.page}" if self.page else ""
@@ -343,11 +327,7 @@ class TextMatchCard(Card):
 
     @classmethod
     def from_engine(cls, match: TextMatch) -> TextMatchCard:
-        return cls(
-            citation=match.citation,
-            document=shorten_line(match.title, LIMITS.glimpse),
-            excerpt=match.excerpt,
-        )
+        return cls.of(match, document=shorten_line(match.title, LIMITS.glimpse))
 
 
 class TextSearchReply(ReplyModel):

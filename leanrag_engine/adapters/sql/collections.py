@@ -123,8 +123,6 @@ def state_of(connection: Connection, name: str) -> tuple[int, int]:
 
 
 def rename(connection: Connection, name: str, new: str) -> None:
-    """Give the collection and its jobs another name. Raises ``NotFound``, and ``InvalidInput`` if that is
-    taken."""
     number = number_of(connection, name)
     check_free(connection, new)
     connection.execute(update(collections).where(collections.c.number == number).values(name=new))
@@ -179,7 +177,6 @@ def raise_revision(connection: Connection, name: str) -> int:
 
 
 def find_schema(connection: Connection, name: str) -> ExtractionSchema | None:
-    """Return the schema of the collection; None if it has none or does not exist."""
     statement = select(type_schemas).join(collections).where(collections.c.name == name)
     row = connection.execute(statement).first()
     if row is None:
@@ -195,7 +192,6 @@ def schema_digest(connection: Connection, collection: int) -> str:
 
 
 def put_schema(connection: Connection, name: str, schema: ExtractionSchema | None) -> None:
-    """Give the collection this schema in place of the one it has, or none; its revision grows by one."""
     number = raise_revision(connection, name)
     connection.execute(delete(type_schemas).where(type_schemas.c.collection == number))
     if schema is not None:
@@ -280,7 +276,6 @@ def _parse_record(stored: str) -> BuildRecord:
 
 
 def generation_exists(connection: Connection, generation: int) -> bool:
-    """Return whether the generation was not deleted."""
     return bool(fetch(connection, _GENERATION_NUMBER, generation=generation))
 
 

@@ -63,7 +63,6 @@ _RESULTS: Mapping[str, type[JobResult]] = {
 
 
 def put(connection: Connection, job: Job) -> None:
-    """Insert the job, or overwrite all but ``cancel_requested``, which only ``request_cancel`` sets."""
     values = {name: getattr(job, name) for name in Job.__dataclass_fields__} | {
         "status": job.status.value,
         "result": job.result.figures() if job.result else {},
@@ -80,7 +79,6 @@ def put(connection: Connection, job: Job) -> None:
 
 
 def put_progress(connection: Connection, job: Job) -> None:
-    """Overwrite what has a fixed size: results and failures grow with the documents of a job."""
     values = {
         name: getattr(job, name) for name in ("stage", "done", "total", "rate", "message", "updated_at")
     }
@@ -113,8 +111,6 @@ def find_unfinished(connection: Connection) -> list[Job]:
 
 
 def claim(connection: Connection, id_: str, seen_owner: str, new_owner: str) -> bool:
-    """Set the owner if it still is ``seen_owner``; of several callers that saw the same, exactly one
-    succeeds."""
     unchanged = (jobs.c.id == id_) & (jobs.c.owner == seen_owner) & jobs.c.status.not_in(FINISHED)
     # Another process that is just claiming it has locked the row: this one does not wait for it.
     free = select(jobs.c.number).where(unchanged).with_for_update(skip_locked=True)
@@ -127,7 +123,6 @@ def claim(connection: Connection, id_: str, seen_owner: str, new_owner: str) -> 
 
 
 def request_cancel(connection: Connection, id_: str) -> JobStatus | None:
-    """Request that the job is cancelled, unless it is finished; return its status, ``None`` if it does not exist."""
     status = connection.execute(select(jobs.c.status).where(jobs.c.id == id_)).scalar()
     if status is None:
         return None

@@ -56,8 +56,6 @@ def put(connection: Connection, name: str, record: ReplyRecord) -> None:
 
 
 def find(connection: Connection, digest: str, job: str = "") -> Reply | None:
-    """Return the cached reply to a request, of this ``job`` alone unless it is ""; ``None`` if there is
-    none."""
     statement = select(replies).where(replies.c.digest == digest, _CACHED)
     row = connection.execute(statement.where(replies.c.job == job) if job else statement).first()
     if row is None:
@@ -93,7 +91,6 @@ def sum_spending_by_job(connection: Connection, collection: int) -> dict[str, Sp
 
 
 def sum_spending(connection: Connection, name: str | None, job: str = "", model: str = "") -> list[Spent]:
-    """Add up calls, tokens and cost of each step, sorted by its name. ``None`` and "" select everything."""
     statement = select(replies.c.step, *_SUMS).group_by(replies.c.step).order_by(replies.c.step)
     if name is not None:
         statement = statement.where(replies.c.collection == collection_rows.number_of(connection, name))
@@ -126,8 +123,6 @@ def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]
 def put_texts(
     connection: Connection, name: str, kind: AgentTextKind, new: Mapping[str, AgentText], replace: bool
 ) -> list[str]:
-    """Write texts of agents by task; the revision grows by one if any differs. Returns the tasks that hold
-    another text, which stays unless ``replace`` is set."""
     held = texts(connection, name, kind, [*new])
     others = [task for task, text in held.items() if text != new[task]]
     written = {

@@ -1,4 +1,4 @@
-"""The stores on one database: thin classes over the functions of the files beside this one."""
+"""The stores on one database: thin classes over the functions of the files beside this one, which do what the ports say."""
 
 from __future__ import annotations
 

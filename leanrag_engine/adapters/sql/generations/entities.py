@@ -65,13 +65,11 @@ def at_positions(connection: Connection, generation: int, positions: Sequence[in
 
 
 def with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> list[Entity]:
-    """Return the entities with these ids in the order of ``ids``; unknown ids are left out."""
     rows = fetch(connection, _WITH_IDS, generation=generation, ids=list_value(ids))
     return in_order(ids, _entities(rows), lambda entity: entity.id)
 
 
 def heads(connection: Connection, generation: int) -> list[EntityHead]:
-    """Return all entities without their texts: the root first, each layer as ``members`` orders it."""
     statement = (
         select(*list_columns(entities, EntityHead))
         .where(visible(entities, generation))
@@ -81,7 +79,6 @@ def heads(connection: Connection, generation: int) -> list[EntityHead]:
 
 
 def members(connection: Connection, generation: int, id_: str, offset: int, limit: int) -> list[Entity]:
-    """Return a page of the children of an entity, those with most mentions first."""
     statement = (
         _SELECTED.where(visible(entities, generation), entities.c.parent_id == id_)
         .order_by(entities.c.mentions.desc(), entities.c.position)
@@ -118,7 +115,6 @@ def search(
 
 
 def find_by_name(connection: Connection, generation: int, wanted: Sequence[str]) -> list[Entity]:
-    """Return the entities of all layers with one of these names or aliases, by position."""
     keys = {key for name in wanted if (key := fulltext.make_key(name))}
     return _entities(fetch(connection, _NAMED, generation=generation, keys=list_value(keys)))
 
@@ -126,8 +122,6 @@ def find_by_name(connection: Connection, generation: int, wanted: Sequence[str])
 def find_by_prefix(
     connection: Connection, generation: int, prefix: str, limit: int, *, aggregated: bool
 ) -> list[Entity]:
-    """Return the entities of layer 0, or of the layers above if ``aggregated``, with a name or alias that begins with
-    ``prefix``, in alphabetical order."""
     key = _encodable_key(prefix, DEFAULT)
     first = collection_rows.first_position(1)
     statement = (
@@ -147,8 +141,6 @@ def find_by_prefix(
 def find_similar(
     connection: Connection, generation: int, name: str, limit: int, options: NameSearchOptions = DEFAULT
 ) -> list[Entity]:
-    """Return the entities whose name or alias is most similar to ``name``, then of lower layers, with most
-    mentions."""
     key = _encodable_key(name, options)
     held = collection_rows.find_rows(connection, generation)
     if not key or limit < 1 or held is None:

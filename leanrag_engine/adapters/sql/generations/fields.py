@@ -65,5 +65,5 @@ def write_rows(
     names = [each.name for each in table.c if each.name not in ("edition", "position", "since", "until")]
     find, write = attrgetter(*names), [_WRITE.get(name) for name in names]
     for position, item in added:
-        values = zip(write, find(item), strict=True)
-        yield (edition, position, since, OPEN, *(make(value) if make else value for make, value in values))
+        values = zip(write, find(item), strict=False)
+        yield (edition, position, since, OPEN, *[make(value) if make else value for make, value in values])

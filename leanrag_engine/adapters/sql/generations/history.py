@@ -37,7 +37,6 @@ def record(connection: Connection, collection: int, generation: Generation, publ
 
 
 def find_all(connection: Connection, name: str) -> list[HistoryEntry]:
-    """Return the entries of the collection, newest first."""
     collection = collection_rows.number_of(connection, name)
     spent = replies.sum_spending_by_job(connection, collection)
     statement = (

@@ -327,8 +327,6 @@ def _end_rows(connection: Connection, edition: int, number: int, build: Build) -
 
 
 def prune(connection: Connection, name: str, kept: int, age: timedelta) -> None:
-    """Delete the generations of the collection but the ``kept`` newest, and those that were replaced longer ago than
-    ``age``."""
     found = collection_rows.find_generations_in(connection, name)
     oldest = datetime.now(UTC) - age
     delete_generations(

@@ -33,13 +33,11 @@ _IDS = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).wit
 
 
 def find_touching(connection: Connection, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
-    """Return the relations with at least one end in ``ids``, strongest first."""
     statement = _of(generation, _touches(generation, ids)).order_by(*_STRONGEST).limit(max(limit, 0))
     return _relations(connection.execute(statement).all())
 
 
 def find_joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
-    """Return the relations with both ends in ``ids``, strongest first."""
     return _relations(fetch(connection, _JOINING, generation=generation, ids=list_value(ids)))
 
 
@@ -76,7 +74,6 @@ def page(
     offset: int,
     limit: int,
 ) -> tuple[list[Relation], int]:
-    """Return a page of relations, strongest first, and the total. ``layer`` None: all layers above the base."""
     wanted = relations.c.strength >= min_strength
     wanted &= relations.c.layer > 0 if layer is None else relations.c.layer == layer
     if cluster is not None:
