@@ -46,39 +46,31 @@ class ChromaClient(Protocol):
 
     def recall(self, space: str) -> Space | None:
         """Return a space that was found before, without asking whether it is still there; None if it is not known."""
-        ...
 
     def create(self, space: str, dimension: int, shards: int = 1) -> Space:
         """Create a Chroma collection. ``shards`` is the number of shards of its space."""
-        ...
 
     def drop(self, space: str) -> None: ...
 
     def is_broken(self, space: str) -> bool:
         """Return whether the space must not be read, because the process that wrote it was killed."""
-        ...
 
     def reading(self, space: str) -> AbstractContextManager[None]:
         """Enclose what reads the index of the space: no process writes to it meanwhile."""
-        ...
 
     def writing(self, space: str) -> AbstractContextManager[None]:
         """Enclose what writes to the space: no other process reads or writes it meanwhile."""
-        ...
 
     def upsert(self, space: Space, ids: Sequence[str], rows: Vectors) -> None: ...
 
     def find_nearest(self, space: Space, query: Vectors, limit: int) -> list[tuple[str, float]]:
         """Return ids and distances for a ``(1, d)`` array."""
-        ...
 
     def fetch(self, space: Space, ids: Sequence[str]) -> tuple[list[str], Vectors]:
         """Return the ids that the space contains, and their rows in that order."""
-        ...
 
     def list_ids(self, space: Space, ids: Sequence[str] | None = None) -> list[str]:
         """Return all ids of the space, or those of ``ids`` that it contains."""
-        ...
 
     def delete(self, space: Space, ids: Sequence[str]) -> None: ...
 

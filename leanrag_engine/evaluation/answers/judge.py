@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-import anyio
-
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatModel, Progress, ProgressReport
@@ -17,7 +15,7 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import Question
 from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies
 from leanrag_engine.llm.answering import Answer, answer
-from leanrag_engine.llm.batching import Meter, ask
+from leanrag_engine.llm.batching import Meter, ask, for_each
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
 
 from .figures import Duel, Grade, JudgedQuestion, Overview, Wins, grades, overview, wins
@@ -353,20 +351,10 @@ def _sort_losses(run: JudgingRun) -> Iterable[LostCall]:
 async def run_together(works: Sequence[Callable[[], Awaitable[T]]], at_once: int | None = None) -> list[T]:
     """Return all results in order, running at most ``at_once`` at a time. The first error cancels the rest."""
     results: dict[int, T] = {}
-    failures: list[LeanRAGError] = []
-    places = anyio.Semaphore(at_once or max(1, len(works)))
 
-    async def run(number: int, work: Callable[[], Awaitable[T]], tasks: anyio.abc.TaskGroup) -> None:
-        async with places:
-            try:
-                results[number] = await work()
-            except LeanRAGError as problem:
-                failures.append(problem)
-                tasks.cancel_scope.cancel()
+    async def run(item: tuple[int, Callable[[], Awaitable[T]]]) -> None:
+        number, work = item
+        results[number] = await work()
 
-    async with anyio.create_task_group() as tasks:
-        for number, work in enumerate(works):
-            tasks.start_soon(run, number, work, tasks)
-    if failures:
-        raise failures[0]
+    await for_each(enumerate(works), run, places=at_once or max(1, len(works)))
     return [results[number] for number in range(len(works))]

@@ -35,14 +35,10 @@ class CarryingOptions:
 
     overlap: float = 0.5
     """Least share of base entities (of all that either cluster has) by which a cluster of a rebuild continues a previous
-    one. Below one half two clusters could continue the same one equally well. When 120 passages of MuSiQue grew to 240,
-    the old heuristic summary was nearer to that of its match than to any other of the layer in all 13 clusters from 0.5
-    on, in 3 of 5 from 0.4 on and in 7 of 9 from 0.3 on (tests/programs/benchmarks/growth.py)."""
+    one: below, two could continue the same one, and old summaries fit worse (tests/programs/benchmarks/growth.py)."""
     due: float = 0.2
-    """Share of the members with a change from which on a model writes a text again. One member more among twenty changes
-    little of what a summary says, and a call for each such cluster would make a small update as expensive as a rebuild. What
-    is gone does not count: the sentences that rested on it went with it, and the other sentences are unchanged. Changes add up
-    until the text is written again, so that none stays stale for ever."""
+    """Share of the members with a change, since it was written, from which on a model writes a text again: fewer change
+    little of it. What is gone does not count, as the sentences that rested on it went with it."""
 
 
 DEFAULT_CARRYING = CarryingOptions()

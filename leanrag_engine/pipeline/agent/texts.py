@@ -85,11 +85,9 @@ class TextKind(Protocol):
 
     async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
         """Return the work in its order; ``submitted`` are the texts that are stored, by their keys."""
-        ...
 
     async def tasks(self, ids: Sequence[str]) -> list[TextTask]:
         """Return the tasks of those of ``ids`` that are work of this kind."""
-        ...
 
 
 class TextWork:
