@@ -259,7 +259,7 @@ class LeanRAG:
         ``hierarchy``: the build, which has to be the collection's first, keeps the clusters that the files hold. Either all is
         stored or nothing. Raises ``InvalidInput`` for an unknown format, and for a hierarchy without a build.
         """
-        from .exchange.importing.formats import ImportFormat
+        from .exchange.formats import ImportFormat
         from .pipeline.ingest.run import absolute_source
 
         self._writable()

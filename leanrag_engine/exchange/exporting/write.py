@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.exchange.formats import ExportFormat
 
 from .cypher import write_cypher
-from .formats import ExportFormat
 from .graph import ExportedGraph
 from .network import write_graphml, write_json
 from .tables import write_tables

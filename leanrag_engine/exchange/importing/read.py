@@ -10,9 +10,9 @@ from pathlib import Path
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.jobs import LeftOut
 from leanrag_engine.core.ports import Tokenizer
+from leanrag_engine.exchange.formats import ImportFormat
 
 from .assembling import Assembled, assemble
-from .formats import ImportFormat
 from .graph import ForeignCluster, ForeignGraph, Remarks
 from .readers.graphrag import read_graphrag
 from .readers.network import read_graphml, read_lightrag

@@ -14,7 +14,7 @@ from leanrag_engine.core.jobs import ImportRequest, ImportResult
 from leanrag_engine.core.model import Collection, DocumentSource
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.documents.loading import identify
-from leanrag_engine.exchange.importing.formats import ImportFormat
+from leanrag_engine.exchange.formats import ImportFormat
 from leanrag_engine.exchange.importing.graph import ForeignCluster
 from leanrag_engine.exchange.importing.layers import lay_clusters
 from leanrag_engine.exchange.importing.read import ForeignRead, read_foreign
