@@ -144,16 +144,14 @@ async def run_judgement(
     details: Path | None,
 ) -> Judgement:
     """Run the judgement, with progress on standard error."""
-    from leanrag_engine.evaluation.answers.run import judge_collection, judge_set  # noqa: PLC0415 - heavy
+    from leanrag_engine.evaluation.answers.run import judge_set  # noqa: PLC0415 - heavy
 
     from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
 
     with ExitStack() as cleanup:
         note = note_writer(cleanup.enter_context(open_details(details))) if details else lambda _: None
         show = cleanup.enter_context(stage_bars())
-        if question_set is None:
-            return await judge_collection(settings, plan, show, temperature=temperature, note=note)
-        if data_dir is None:
+        if question_set is not None and data_dir is None:
             settings = settings.model_copy(update={"data_dir": cleanup.enter_context(scratch_folder())})
         return await judge_set(settings, question_set, plan, show, temperature=temperature, note=note)
 
