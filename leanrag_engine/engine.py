@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -166,17 +166,10 @@ class LeanRAG:
         self._lock = adapters.lock
         self._adjacencies = AdjacencyCache(adapters.documents, adapters.generations, adapters.arrays)
         self._stores = Stores(
-            settings,
-            adapters.documents,
-            adapters.generations,
-            adapters.jobs,
-            adapters.replies,
-            adapters.corrections,
-            adapters.vectors,
-            adapters.embedders,
-            adapters.tokenizer,
-            self._adjacencies,
-            extractor,
+            **{each.name: getattr(adapters, each.name) for each in fields(adapters)},
+            settings=settings,
+            adjacencies=self._adjacencies,
+            extractor=extractor,
         )
         self._jobs = Jobs(adapters.jobs, adapters.lock, self._work)
         self._embedders: dict[int, Embedder] = {}

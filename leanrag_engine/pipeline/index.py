@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 import numpy as np
 
+from leanrag_engine.adapters.wiring import Adapters
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import (
     EmbedderChanged,
@@ -33,18 +34,11 @@ from leanrag_engine.core.model import (
     Vectors,
 )
 from leanrag_engine.core.ports import (
-    CorrectionStore,
     DocumentStore,
     Embedder,
-    EmbedderSource,
     Extractor,
-    GenerationStore,
-    JobStore,
     Progress,
     ProgressReport,
-    ReplyStore,
-    Tokenizer,
-    VectorStore,
 )
 from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache
 
@@ -57,18 +51,10 @@ BATCH = 2500
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
+class Stores(Adapters):
     """The stores, embedders and settings that every step of the pipeline works with."""
 
     settings: Settings
-    documents: DocumentStore
-    generations: GenerationStore
-    jobs: JobStore
-    replies: ReplyStore
-    corrections: CorrectionStore
-    vectors: VectorStore
-    embedders: EmbedderSource
-    tokenizer: Tokenizer
     adjacencies: AdjacencyCache
     extractor: Extractor | None
     """Reads the documents that are ingested; None: heuristics."""
