@@ -70,13 +70,7 @@ from .core.ports import ChatModel, Embedder, Extractor
 from .core.runtime.telemetry import watch
 from .core.runtime.threads import run_chain
 from .llm.prompts import Prompts
-from .pipeline.index import (
-    Stores,
-    embedder_trouble,
-    find_damaged_spaces,
-    rebuild_vectors,
-    restore_embedder,
-)
+from .pipeline.index import Stores, embedder_trouble, find_damaged_spaces, rebuild_vectors, restore_embedder
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.status import (
     Status,

@@ -19,14 +19,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.layers import find_parents
-from leanrag_engine.core.model import (
-    Chunk,
-    Entity,
-    Generation,
-    HierarchyHealth,
-    Relation,
-    Vectors,
-)
+from leanrag_engine.core.model import Chunk, Entity, Generation, HierarchyHealth, Relation, Vectors
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.citation import CITATION_PATTERN
 from leanrag_engine.core.text.language.names import fold_case
@@ -36,12 +29,7 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
-from leanrag_engine.hierarchy.health import (
-    ClusterShape,
-    find_ancestors,
-    measure_shape,
-    meeting_layers,
-)
+from leanrag_engine.hierarchy.health import ClusterShape, find_ancestors, measure_shape, meeting_layers
 from leanrag_engine.retrieval.query import QueryResult
 from leanrag_engine.retrieval.request import Mode, Query
 

@@ -40,15 +40,7 @@ from leanrag_engine.core.text.language.words import word_count
 
 from .correcting import NameCorrections
 from .heuristic.names.mentions import Kind
-from .mentions import (
-    Flags,
-    MentionIndex,
-    MentionTable,
-    Numbers,
-    count_rows,
-    find_first,
-    select_segments,
-)
+from .mentions import Flags, MentionIndex, MentionTable, Numbers, count_rows, find_first, select_segments
 from .namesakes import find_namesakes
 
 T = TypeVar("T")

@@ -27,13 +27,7 @@ from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult
-from leanrag_engine.core.model import (
-    BuildRecord,
-    Chunk,
-    Document,
-    Extract,
-    Generation,
-)
+from leanrag_engine.core.model import BuildRecord, Chunk, Document, Extract, Generation
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale

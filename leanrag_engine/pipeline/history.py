@@ -8,19 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import anyio.to_thread
 
-from leanrag_engine.core.errors import (
-    Busy,
-    Candidate,
-    InvalidInput,
-    NotFound,
-)
+from leanrag_engine.core.errors import Busy, Candidate, InvalidInput, NotFound
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.history import (
-    ChangedDocument,
-    CollectionChanges,
-    GraphChanges,
-    HistoryEntry,
-)
+from leanrag_engine.core.history import ChangedDocument, CollectionChanges, GraphChanges, HistoryEntry
 from leanrag_engine.core.model import Collection, Generation
 from leanrag_engine.hierarchy.changes.comparing import add_up, compare
 

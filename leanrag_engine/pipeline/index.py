@@ -26,20 +26,8 @@ from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import READ_GENERATIONS
 from leanrag_engine.core.jobs import ReindexResult
-from leanrag_engine.core.model import (
-    METHODS,
-    Chunk,
-    Collection,
-    Generation,
-    Vectors,
-)
-from leanrag_engine.core.ports import (
-    DocumentStore,
-    Embedder,
-    Extractor,
-    Progress,
-    ProgressReport,
-)
+from leanrag_engine.core.model import METHODS, Chunk, Collection, Generation, Vectors
+from leanrag_engine.core.ports import DocumentStore, Embedder, Extractor, Progress, ProgressReport
 from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache
 
 from .status import count_expected_vectors

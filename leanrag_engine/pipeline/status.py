@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.jobs import Job
-from leanrag_engine.core.model import (
-    Collection,
-    Correction,
-    ExtractionSchema,
-    Generation,
-    Method,
-    Spent,
-)
+from leanrag_engine.core.model import Collection, Correction, ExtractionSchema, Generation, Method, Spent
 from leanrag_engine.core.ports import LockHolder, VectorStore
 
 

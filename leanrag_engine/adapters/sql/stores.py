@@ -29,12 +29,7 @@ from leanrag_engine.core.model import (
     ReadDocument,
     Relation,
 )
-from leanrag_engine.core.ports import (
-    ChatRequest,
-    ProgressReport,
-    Reply,
-    ignore_progress,
-)
+from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, ignore_progress
 
 from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies

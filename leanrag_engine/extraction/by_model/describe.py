@@ -10,15 +10,7 @@ from typing import TypeVar
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.rows import find_rows, replace_rows, select_rows
-from leanrag_engine.core.model import (
-    Entity,
-    Evidence,
-    JsonObject,
-    JsonSchema,
-    Method,
-    Relation,
-    content_id,
-)
+from leanrag_engine.core.model import Entity, Evidence, JsonObject, JsonSchema, Method, Relation, content_id
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.sentences import sentences, whole_sentences

@@ -16,14 +16,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable, first_error
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.rows import read_rows, replace_rows, select_rows
-from leanrag_engine.core.model import (
-    Entity,
-    Evidence,
-    JsonObject,
-    Method,
-    Relation,
-    Staleness,
-)
+from leanrag_engine.core.model import Entity, Evidence, JsonObject, Method, Relation, Staleness
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.changes.carrying import CarriedSentences, CarriedSummaries

@@ -21,14 +21,7 @@ from leanrag_engine.core.graphs.restriction import (
     reduce_summary,
     text_of_summary,
 )
-from leanrag_engine.core.model import (
-    Chunk,
-    Entity,
-    Extract,
-    Method,
-    Relation,
-    Staleness,
-)
+from leanrag_engine.core.model import Chunk, Entity, Extract, Method, Relation, Staleness
 
 from .supporting import cite_again
 

@@ -12,14 +12,7 @@ from typing import Protocol
 
 from leanrag_engine.core.errors import NotReady, ReplyUnusable
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import (
-    CheckedObject,
-    Entity,
-    Generation,
-    JsonObject,
-    Method,
-    Relation,
-)
+from leanrag_engine.core.model import CheckedObject, Entity, Generation, JsonObject, Method, Relation
 from leanrag_engine.core.ports import AgentText, AgentTextKind
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.describe import description_kind, description_tasks

@@ -19,13 +19,7 @@ from leanrag_engine.core.graphs.graph import Hierarchy
 from leanrag_engine.core.graphs.ids import Places, decode_ids, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all, select_texts
 from leanrag_engine.core.model import Generation, Vectors
-from leanrag_engine.core.ports import (
-    Embedder,
-    Progress,
-    ProgressReport,
-    VectorStore,
-    ignore_progress,
-)
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, VectorStore, ignore_progress
 from leanrag_engine.pipeline.index import Stores, texts_by_kind, texts_of_windows
 
 from .windows import IndexedChunks

@@ -33,11 +33,7 @@ from leanrag_engine.core.model import (
     SchemaEffects,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
-from leanrag_engine.extraction.by_model.describe import (
-    Description,
-    apply_descriptions,
-    describe_by_model,
-)
+from leanrag_engine.extraction.by_model.describe import Description, apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.heuristic.keyphrases.key_words import find_key_words
 from leanrag_engine.extraction.mentions import MentionIndex
@@ -55,23 +51,12 @@ from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.forecast import StepForecast
-from leanrag_engine.pipeline.index import (
-    Stores,
-    open_hierarchy,
-    read_hierarchy,
-    vectors_of_layers,
-)
+from leanrag_engine.pipeline.index import Stores, open_hierarchy, read_hierarchy, vectors_of_layers
 
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from .memory import hold_cycle_search, search_cycles_rarely
 from .models import NO_MODELS, BuildModels, open_forecast_models
-from .modes import (
-    ModeChoice,
-    choose_mode,
-    find_previous,
-    keep_embedder,
-    record_history,
-)
+from .modes import ModeChoice, choose_mode, find_previous, keep_embedder, record_history
 from .publishing import FinishedBuild, publish_build
 from .schemas import find_schema
 from .windows import IndexedChunks, index_chunks

@@ -12,13 +12,7 @@ from leanrag_engine.core.errors import first_error
 from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import Publication
-from leanrag_engine.core.model import (
-    BuildRecord,
-    Collection,
-    EmbeddingCounts,
-    Generation,
-    Vectors,
-)
+from leanrag_engine.core.model import BuildRecord, Collection, EmbeddingCounts, Generation, Vectors
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.extraction.mentions import MentionIndex
 from leanrag_engine.pipeline.history import drop_old_generations

@@ -18,13 +18,7 @@ from leanrag_engine.core.graphs.ids import Places, decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Collection, Vectors, VectorSpaces
 from leanrag_engine.core.ports import Progress, ProgressReport
-from leanrag_engine.pipeline.index import (
-    Stores,
-    VectorRows,
-    announce_vector_change,
-    upsert,
-    write_space,
-)
+from leanrag_engine.pipeline.index import Stores, VectorRows, announce_vector_change, upsert, write_space
 
 from .embedding_reuse import ReusingEmbedder, SpaceIndex
 

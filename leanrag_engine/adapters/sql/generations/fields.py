@@ -11,15 +11,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, Table
 
 from leanrag_engine.adapters.sql.schema.tables import OPEN, as_json, parse_columns
-from leanrag_engine.core.model import (
-    METHODS,
-    Attribute,
-    Entity,
-    Evidence,
-    Finding,
-    Relation,
-    Staleness,
-)
+from leanrag_engine.core.model import METHODS, Attribute, Entity, Evidence, Finding, Relation, Staleness
 
 T = TypeVar("T", bound=Entity | Relation)
 
