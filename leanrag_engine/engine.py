@@ -1,8 +1,5 @@
-"""The facade of the engine: one method per operation.
-
-Each method finds its collection and calls the module that does the work. Writing happens in jobs; reading sees what
-other processes wrote.
-"""
+"""The facade of the engine: one method per operation, which finds its collection and calls the module that
+does the work."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -73,13 +70,7 @@ from .core.ports import ChatModel, Embedder, Extractor
 from .core.runtime.telemetry import watch
 from .core.runtime.threads import run_chain
 from .llm.prompts import Prompts
-from .pipeline.index import (
-    Stores,
-    embedder_trouble,
-    find_damaged_spaces,
-    rebuild_vectors,
-    restore_embedder,
-)
+from .pipeline.index import Stores, embedder_trouble, find_damaged_spaces, rebuild_vectors, restore_embedder
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.status import (
     Status,
@@ -169,17 +160,10 @@ class LeanRAG:
         self._lock = adapters.lock
         self._adjacencies = AdjacencyCache(adapters.documents, adapters.generations, adapters.arrays)
         self._stores = Stores(
-            settings,
-            adapters.documents,
-            adapters.generations,
-            adapters.jobs,
-            adapters.replies,
-            adapters.corrections,
-            adapters.vectors,
-            adapters.embedders,
-            adapters.tokenizer,
-            self._adjacencies,
-            extractor,
+            **{each.name: getattr(adapters, each.name) for each in fields(adapters)},
+            settings=settings,
+            adjacencies=self._adjacencies,
+            extractor=extractor,
         )
         self._jobs = Jobs(adapters.jobs, adapters.lock, self._work)
         self._embedders: dict[int, Embedder] = {}
@@ -193,10 +177,8 @@ class LeanRAG:
 
     @classmethod
     async def open(cls, settings: Settings, *, extractor: Extractor | None = None) -> Self:
-        """Open the data folder of the settings; ``extractor`` reads the documents that are ingested, heuristics if None.
-
-        Raises ``StoreUnusable`` if the data folder cannot be used as it is.
-        """
+        """Open the data folder of the settings; ``extractor`` reads documents, heuristics if None. Raises
+        ``StoreUnusable``."""
         Prompts.open(settings.prompts_dir)
         return cls(settings, await compose(settings), extractor)
 
@@ -264,7 +246,7 @@ class LeanRAG:
         ``hierarchy``: the build, which has to be the collection's first, keeps the clusters that the files hold. Either all is
         stored or nothing. Raises ``InvalidInput`` for an unknown format, and for a hierarchy without a build.
         """
-        from .exchange.importing.formats import ImportFormat
+        from .exchange.formats import ImportFormat
         from .pipeline.ingest.run import absolute_source
 
         self._writable()
@@ -285,10 +267,8 @@ class LeanRAG:
     async def submit_build(
         self, *, collection: str = "default", order: BuildRequest = PLAIN, dry_run: bool = False
     ) -> Job:
-        """Build and publish a new generation; ``dry_run``: only forecast its model calls, tokens and cost.
-
-        Raises ``NotReady`` if there is no document, ``InvalidInput`` for an order that cannot be carried out.
-        """
+        """Build and publish a new generation; ``dry_run``: only forecast its model calls. Raises
+        ``NotReady``, ``InvalidInput``."""
         from .pipeline.building.models import check_order
 
         self._writable()
@@ -305,11 +285,8 @@ class LeanRAG:
         return await self._jobs.submit("reindex", collection, ReindexRequest())
 
     async def submit_rollback(self, generation: int, *, collection: str = "default") -> Job:
-        """Publish the content of an earlier generation again. Documents that came or changed since then are pending.
-
-        Raises ``NotFound`` if the collection has had no such generation or its data are gone, ``InvalidInput`` if it is the
-        published one.
-        """
+        """Publish an earlier generation again. Raises ``NotFound`` without its data, ``InvalidInput`` for the
+        published one."""
         from .pipeline.history import find_restorable
 
         self._writable()
@@ -319,11 +296,8 @@ class LeanRAG:
     async def submit_delete(
         self, ids: Sequence[str], *, collection: str = "default"
     ) -> tuple[Job | None, DocumentLookup]:
-        """Delete the documents with these ids or numbers (``d3``) and everything that only they supported.
-
-        Summaries that used them are hidden until the next build. Unknown ids come back with the nearest documents; if
-        all ids are unknown, there is no job.
-        """
+        """Delete the documents with these ids or numbers (``d3``) and what only they supported. Unknown ids
+        come back with the nearest documents; without any known one there is no job."""
         from .pipeline.delete import look_up_documents
 
         self._writable()
@@ -335,11 +309,8 @@ class LeanRAG:
         return await self._jobs.submit("delete", collection, request), found
 
     async def rename_collection(self, name: str, new: str) -> None:
-        """Give a collection another name.
-
-        Raises ``NotFound`` if it does not exist, ``InvalidInput`` if ``new`` is no name or taken, ``Busy`` while a job of the
-        collection runs.
-        """
+        """Give a collection another name. Raises ``NotFound``, ``InvalidInput`` if ``new`` is no name or
+        taken, ``Busy`` during its jobs."""
         self._writable()
         await self._idle_collection(name)
         await self._stores.documents.rename_collection(name, check_name(new))
@@ -371,20 +342,16 @@ class LeanRAG:
         instructions: bool = False,
         collection: str = "default",
     ) -> PendingWork:
-        """Return work for an agent that does the work of a model: chunks to extract from, texts to write.
-
-        The first page has the instructions, further ones if ``instructions`` is set.
-        """
+        """Return work for an agent: chunks to extract from, texts to write. ``instructions``: also after the
+        first page."""
         work = await self._agent_work(collection)
         return await work.pending(kind, limit, cursor, instructions=instructions)
 
     async def submit_extractions(
         self, items: Sequence[JsonObject], *, replace: bool = False, collection: str = "default"
     ) -> Submission:
-        """Store an agent's extractions, item by item; the next build uses them.
-
-        What replaces the work of an agent or a model is rejected unless ``replace`` is set.
-        """
+        """Store an agent's extractions for the next build; ``replace``: also in place of an agent's or a
+        model's."""
         return await (await self._agent_work(collection)).submit_extractions(items, replace=replace)
 
     async def submit_summaries(
@@ -459,10 +426,10 @@ class LeanRAG:
         return await list_held_types(self._stores, known)
 
     async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
-        """Constrain extraction by a schema: the path of a YAML file, the name of one of ours, or ``auto``, which proposes
-        one by the configured model from a sample of the documents, without a model from what heuristics found.
+        """Constrain extraction by a schema: a YAML file, the name of one of ours, or ``auto``, which proposes
+        one, by the configured model if there is one.
 
-        The next build has the model read again what it read with another schema. Raises ``InvalidInput`` for a faulty one.
+        The next build has the model read again what it read with another schema. Raises ``InvalidInput``.
         """
         from .pipeline.building.schemas import set_schema, view_schema
 
@@ -488,10 +455,8 @@ class LeanRAG:
         return await decide_type(self._stores, collection, type_, adopt=adopt)
 
     async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> Job:
-        """Return the present state of a job, after waiting for its end for at most ``wait_seconds``.
-
-        Raises ``NotFound`` if it does not exist, or not in ``collection``.
-        """
+        """Return a job, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound``, also if it is
+        not in ``collection``."""
         return await self._jobs.job(job_id, wait_seconds, collection)
 
     async def job_state(self, job_id: str, wait_seconds: float = 0) -> JobState:
@@ -516,10 +481,8 @@ class LeanRAG:
     async def query(
         self, query: Query, *, collection: str = "default", notes: Sequence[str] = ()
     ) -> QueryResult:
-        """Return the retrieved subgraph and its context (paper eq. 6–10), which begins with ``notes``.
-
-        Before any build, keywords alone answer.
-        """
+        """Return the retrieved subgraph and its context (paper eq. 6–10), after ``notes``; before any build,
+        by keywords alone."""
         from .retrieval.query import answer_query
 
         query = query.check()
@@ -563,9 +526,8 @@ class LeanRAG:
     ) -> ModelAnswer:
         """Answer a question by the configured model from its context, with checked citations.
 
-        With several ``rounds`` the model divides the question, says after each round what is missing, and that is
-        retrieved, until the evidence suffices, nothing new is found or ``token_budget``, the tokens of all evidence, is
-        spent. Raises ``InvalidInput`` if no chat model is configured, and the errors of the model.
+        In several ``rounds`` the model says what is missing, until the evidence suffices or ``token_budget`` is
+        spent. Raises ``InvalidInput`` without a model, and its errors.
         """
         from .llm.answering import answer
         from .llm.batching import Meter
@@ -820,10 +782,8 @@ class LeanRAG:
         return await self._stores.documents.collections()
 
     async def choose_collection(self, name: str, *, strict: bool = True) -> str:
-        """Return ``name``; if that is the default collection and holds nothing, the only one that does.
-
-        If several do, raises ``NotFound`` that names them, or returns ``name`` unless ``strict``.
-        """
+        """Return ``name``; if that is the empty default, the only full collection; of several, ``NotFound``
+        names them if ``strict``."""
         if name != self.settings.collection:
             return name
         full = [each for each in await self.collections() if each.documents]
@@ -889,10 +849,8 @@ class LeanRAG:
         return await self._stores.generations.vector_version()
 
     async def status(self, collection: str = "default", *, strict: bool = False) -> Status:
-        """Return counts, layers, jobs, the writer and warnings.
-
-        The default collection need not exist yet; if others do and ``strict`` is set, raises ``UnknownCollection``.
-        """
+        """Return counts, layers, jobs, the writer and warnings. Raises ``UnknownCollection``, of the default
+        one only if ``strict`` and others exist."""
         collections = await self._stores.documents.collections()
         names = tuple(each.name for each in collections)
         may_lack = collection == self.settings.collection and not (strict and names)
@@ -1054,10 +1012,8 @@ class LeanRAG:
     # --- a damaged vector index -----------------------------------------------------------
 
     def watch_vectors(self) -> None:
-        """Repair damaged vector spaces of all collections in the background, now and whenever a query meets one.
-
-        For a process that lives on: in others, the next build or ingest repairs them.
-        """
+        """Repair damaged vector spaces in the background, now and when a query meets one; other processes
+        repair them in a build or ingest."""
         self._repairs = {}
         self._jobs.run_beside(self._repair_until_whole)
 
@@ -1180,11 +1136,8 @@ class LeanRAG:
     async def _read(
         self, collection: str, read: Callable[[IndexSnapshot], Awaitable[T]], *, built: bool = False
     ) -> T:
-        """Return what ``read`` finds in the published generation, which stays the same from its start to its end.
-
-        A build keeps the generation that it replaces, so readers finish with the old one. A deletion removes it at
-        once: results and errors of such a read are discarded, and it is repeated on the generation published then. Raises ``NotReady`` if ``built`` and there is no build.
-        """
+        """Return what ``read`` finds in one published generation; after a deletion meanwhile, repeat it on
+        the new one. Raises ``NotReady`` if ``built`` and there is no build."""
         while True:  # each repetition needs another deletion within the time of one reading
             index = await run_chain(self._open_index(collection))
             if built:

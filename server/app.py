@@ -45,11 +45,8 @@ logger = logging.getLogger(__name__)
 
 
 class LeanRAGServer(MCPServer[None]):
-    """An MCP server whose error results say what was wrong, what was expected and what to do next.
-
-    It refuses unknown arguments, which the SDK would drop silently, accepts null for an argument with a
-    default, and names no tool that it does not offer.
-    """
+    """An MCP server whose error results say what to do next. It refuses unknown arguments, which the SDK
+    drops silently, and accepts null for one with a default."""
 
     offered = Offered(frozenset(), ALL_TOOLS)
     only_collection = ""
@@ -133,11 +130,8 @@ def create_server(
     token_verifier: TokenVerifier | None = None,
     find_rights: Callable[[], Rights] = Rights,
 ) -> LeanRAGServer:
-    """Create the server that ``settings`` describe. Opens no store: that happens on the first call.
-
-    ``auth``, ``token_verifier`` and ``find_rights`` (of the caller of the running request) control access over HTTP;
-    over stdio they have no effect.
-    """
+    """Create the server that ``settings`` describe; the first call opens the store. ``auth``,
+    ``token_verifier`` and ``find_rights`` control access over HTTP."""
     handle = EngineHandle(settings, find_rights)
     offered = Offered(frozenset(offer.name for offer in offers(settings)), ALL_TOOLS)
     only_collection = settings.collection if handle.fixed else ""

@@ -40,10 +40,8 @@ class Rights:
 
 
 class EngineHandle:
-    """Opens one engine for the life of the server and resumes interrupted jobs when it does.
-
-    Decides which collections a call sees: those that the server serves and that the caller has rights to.
-    """
+    """Opens one engine for the life of the server, resumes its jobs, and decides which collections a call
+    sees: those that the server serves and the caller has rights to."""
 
     def __init__(self, settings: Settings, find_rights: Callable[[], Rights] = Rights) -> None:
         """``find_rights`` returns the rights of the caller of the running request."""
@@ -85,11 +83,8 @@ class EngineHandle:
         return len(self._find_rights().collections) > 1 and not self.sees(self.settings.collection)
 
     def collection(self, name: str) -> str:
-        """Return the collection of a call that names ``name``: the fixed one, if there is one.
-
-        A caller who sees a single collection need not name it. Raises ``NotFound`` for a collection that the caller does
-        not see, whether it exists or not.
-        """
+        """Return the collection of a call that names ``name``: the fixed one, or the only one. Raises
+        ``NotFound`` for one that the caller does not see."""
         named = self.settings.collection if self.fixed else name
         seen = self._find_rights().collections
         if self.sees(named):
@@ -110,10 +105,8 @@ class EngineHandle:
         return UnknownCollection(problem.message, problem.next_step if seen else "", seen)
 
     async def collection_of_job(self, job_id: str, name: str) -> str | None:
-        """Return the collection in which a job must be; None, any, for a call that names none: ids of jobs are unique.
-
-        Raises ``NotFound`` for a job of a collection that the caller does not see, as for one that does not exist.
-        """
+        """Return the collection in which a job must be, None for any, for a call without a name. Raises
+        ``NotFound`` as :meth:`collection`."""
         if self.fixed or name != self.settings.collection:
             return self.collection(name)
         if self._find_rights().collections:
@@ -123,10 +116,8 @@ class EngineHandle:
         return None
 
     async def choose(self, name: str, *, strict: bool = True) -> str:
-        """Return the collection that a call reads: as ``collection``, and instead of an empty default the only full one.
-
-        If several are full, raises ``NotFound`` that names them, or returns ``name`` unless ``strict``.
-        """
+        """Return the collection that a call reads: as :meth:`collection`, and instead of an empty default the
+        only full one; of several, ``NotFound`` names them if ``strict``."""
         if self.fixed or self._find_rights().collections:
             return self.collection(name)
         return await (await self.get()).choose_collection(name, strict=strict)

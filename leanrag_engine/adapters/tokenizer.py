@@ -1,8 +1,5 @@
-"""Count tokens by tiktoken's o200k_base encoding, offline, with the vocabulary in litellm's wheel.
-
-tiktoken itself would download that file at first use. This module finds it without importing litellm, checks
-its published digest and reads it, without setting an environment variable or opening a socket.
-"""
+"""Count tokens by tiktoken's o200k_base encoding, offline: the vocabulary is found in litellm's wheel without
+importing that, and checked by its published digest."""
 
 from __future__ import annotations
 
@@ -22,8 +19,6 @@ from leanrag_engine.core.errors import LeanRAGError
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
-
-__all__ = ["TiktokenTokenizer"]
 
 _VOCABULARY = "fb374d419588a4632f3f557e76b4b70aebbca790"
 """The name under which tiktoken caches o200k_base: the SHA-1 of its address."""
@@ -62,16 +57,13 @@ _encoding_lock = threading.Lock()
 class TiktokenTokenizer:
     """Implements :class:`leanrag_engine.core.ports.Tokenizer`. The vocabulary (3.6 MB) is read at the first count.
 
-    Special tokens such as ``<|endoftext|>`` are ordinary text. Counts equal those of tiktoken, except for runs of
-    more than 16,384 characters without a seam (one huge word), where they may differ by a few for each 16,384.
-    Both methods raise :class:`LeanRAGError` if the vocabulary is missing. Safe to share between threads.
+    Special tokens are ordinary text. Counts equal tiktoken's, but for runs of more than 16,384 characters
+    without a seam. Raises :class:`LeanRAGError` if the vocabulary is missing. Safe to share between threads.
     """
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of ``text``.
-
-        Those of the last few thousand lines are kept: a context is counted piece by piece, then as a whole.
-        """
+        """Return the number of tokens of ``text``; those of the last few thousand lines are kept, for piece
+        by piece is how a context grows."""
         return sum(map(_count_line, _LINE_SEAM.split(text)))
 
     def count_many(self, texts: Sequence[str]) -> list[int]:

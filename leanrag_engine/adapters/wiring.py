@@ -48,10 +48,8 @@ class Adapters:
 
 
 async def compose(settings: Settings) -> Adapters:
-    """Open the stores that the settings name. Raises ``StoreUnusable`` if one cannot be used as it is.
-
-    A Chroma server may be down: keywords answer without it.
-    """
+    """Open the stores that the settings name; a Chroma server may be down. Raises ``StoreUnusable`` for
+    others."""
     # Here and not at the top: the adapters' libraries take seconds to import, and only work needs them.
     from .files.arrays import ArrayFiles  # noqa: PLC0415
     from .tokenizer import TiktokenTokenizer  # noqa: PLC0415

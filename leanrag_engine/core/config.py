@@ -1,10 +1,6 @@
-"""The settings: name, default, meaning. The environment variable is ``LEANRAG_`` + the name.
-
-What neither an option nor the environment gives is read from a TOML file in the user's configuration folder. It is not
-in the data folder: the place of that folder is a setting too, and several data folders share one model.
-
-The options of the command line and server and the README's table are generated from this class.
-"""
+"""The settings: name, default, meaning; of each also an option or ``LEANRAG_`` + the name, else the user's
+TOML file, which several data folders share. The command line's options and the README's table are made
+from this class."""
 
 from __future__ import annotations
 
@@ -245,10 +241,8 @@ class Settings(BaseSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Read settings from the environment and the file, overridden by the ``overrides`` that are not None.
-
-    Raises :class:`InvalidInput` naming the setting, its value and what was expected.
-    """
+    """Read settings from the environment and the file, overridden by ``overrides`` that are not None. Raises
+    :class:`InvalidInput`."""
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return Settings(**given)  # type: ignore[arg-type] # pydantic checks each value itself

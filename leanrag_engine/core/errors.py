@@ -26,27 +26,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "Ambiguous",
-    "Busy",
-    "Cancelled",
-    "Candidate",
-    "DocumentUnreadable",
-    "EmbedderChanged",
-    "FormatUnsupported",
-    "InvalidInput",
-    "LeanRAGError",
-    "ModelUnavailable",
-    "NotFound",
-    "NotReady",
-    "PathRefused",
-    "ReplyUnusable",
-    "StoreUnreachable",
-    "StoreUnusable",
-    "WorkerLost",
-    "first_error",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:

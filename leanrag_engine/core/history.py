@@ -1,8 +1,5 @@
-"""The history of a collection: what each published generation changed, why it was published, and what it cost.
-
-A generation is one published build, deletion or rollback; generations are numbered across all collections of a data
-folder. Its history entry stays when its data are pruned.
-"""
+"""The history of a collection: what each published build, deletion or rollback changed, why, and at what
+cost. Generations are numbered across a data folder; entries stay when data are pruned."""
 
 from __future__ import annotations
 
@@ -56,12 +53,9 @@ class DocumentChanges:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What the history keeps of a generation that is published, beside its record.
-
-    ``changes`` are those to the generation before, which was built from revision ``since`` (-1 if there was none), and
-    ``removed`` documents were deleted. ``job`` is the job whose model calls it needed, "" if it needed none. The work
-    ``started`` at that time.
-    """
+    """What the history keeps of a generation beside its record: ``changes`` to the one before, which was
+    built from revision ``since`` (-1: none), ``removed`` documents, the ``job`` with its model calls, and
+    when work ``started``."""
 
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     changes: GraphChanges = GraphChanges()
@@ -95,10 +89,8 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class ChangedDocument:
-    """A document that was ``added`` or has ``changed`` since then; ``pending``: the published generation lacks it as it is.
-
-    After a rollback a document may be pending that was neither.
-    """
+    """A document that was ``added`` or ``changed``; ``pending``: the published generation lacks it as it is,
+    after a rollback perhaps an old one."""
 
     document: Document
     added: bool
@@ -110,8 +102,7 @@ class ChangedDocument:
 class CollectionChanges:
     """What changed in a collection from generation ``since`` (0: before the first) to ``published``, and after it.
 
-    ``removed`` documents were deleted. ``exact``: the two generations were compared. Otherwise the data of the earlier one
-    are pruned, and ``graph`` adds up what each generation recorded: totals are upper bounds, and names may be missing.
+    Not ``exact``: the earlier one is pruned; ``graph`` adds up what each recorded, as upper bounds.
     """
 
     since: int

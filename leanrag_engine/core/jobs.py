@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from .model import NO_CORRECTIONS, CorrectionEffects, DocumentSource, LayerCount, SchemaEffects, Spent
 
@@ -49,10 +49,8 @@ AskedMode = Literal["auto", "update", "rebuild"]
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """How to build. ``upgrade``: the model also reads what was read heuristically before.
-
-    Caps that are None are those of the settings, if any; ``max_cost`` is in US dollars.
-    """
+    """How to build. ``upgrade``: the model also reads what was read heuristically. Caps (``max_cost`` in US
+    dollars) that are None are those of the settings."""
 
     upgrade: bool = False
     max_calls: int | None = None
@@ -63,10 +61,8 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """A graph to take over from the files of another program, in one transaction; then a build if ``build`` is set.
-
-    ``hierarchy``: the first build keeps the clusters and summaries that the files hold. ``allowed`` as for an ingest.
-    """
+    """A graph to take over from another program's files, then a build if ``build``, which keeps the files'
+    clusters if ``hierarchy``. ``allowed`` as for an ingest."""
 
     format: str
     path: str
@@ -122,8 +118,26 @@ JobRequest = (
 
 
 # --- results -------------------------------------------------------------------------------
-#
-# ``figures`` returns a result as JSON values under the names that clients see.
+
+
+def plain(value: object) -> Any:
+    """Return dataclasses and mappings as objects, tuples as lists: as JSON has them."""
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return [*map(plain, value)] if isinstance(value, tuple) else value
+
+
+class Figures:
+    """Base of the results of jobs."""
+
+    __slots__ = ()
+
+    def figures(self) -> dict[str, Any]:
+        """Return the result as JSON values under the names that clients see."""
+        found: dict[str, Any] = plain(self)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +150,8 @@ class JobFailure:
 
 @dataclass(frozen=True, slots=True)
 class IngestOutcome:
-    """What became of one document. ``error`` says why it failed or was removed.
-
-    ``kept`` of its ``chunks`` were in the replaced version too, with their citations and what was written about them.
-    """
+    """What became of one document, why it failed or was removed, and how many of its ``chunks`` were ``kept``
+    of the replaced version."""
 
     id: str
     title: str
@@ -151,10 +163,8 @@ class IngestOutcome:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What was left out, or taken with a change, for one reason: how many, and the first of them.
-
-    Of an ingest, files and folders, relative to the folder; of an import, parts of the graph.
-    """
+    """What was left out, or taken with a change, for one reason: of an ingest, files and folders; of an
+    import, parts of the graph."""
 
     reason: str
     count: int
@@ -162,12 +172,9 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildResult:
-    """The published generation, what its model calls used, by step, and what ``corrections`` and the ``schema`` did.
-
-    ``mode`` is "update" or "rebuild", and ``reason`` says why. ``stale`` is the number of written summaries and
-    sentences beneath which something has changed since they were written.
-    """
+class BuildResult(Figures):
+    """The published generation, what its model calls used by step, its ``mode`` ("update" or "rebuild") and
+    why, the number of ``stale`` texts, and what ``corrections`` and ``schema`` did."""
 
     generation: int
     layers: tuple[LayerCount, ...]
@@ -178,28 +185,16 @@ class BuildResult:
     corrections: CorrectionEffects = NO_CORRECTIONS
     schema: SchemaEffects | None = None
 
-    def figures(self) -> dict[str, object]:
-        figures: dict[str, object] = {
-            "built": True,
-            "generation": self.generation,
-            "layers": [asdict(each) for each in self.layers],
-            "mode": self.mode,
-            "reason": self.reason,
-            "stale": self.stale,
-        }
-        figures |= {"spent": [asdict(each) for each in self.spent]} if self.spent else {}
+    def figures(self) -> dict[str, Any]:
+        figures = {"built": True, **plain(self)}
+        effects = figures.pop("corrections")
         if self.corrections != NO_CORRECTIONS:
-            figures["corrections"] = {
-                "applied": [*self.corrections.applied],
-                "without_effect": [*self.corrections.idle],
-            }
-        if self.schema is not None:
-            figures["schema"] = asdict(self.schema)
-        return figures
+            figures["corrections"] = {"applied": effects["applied"], "without_effect": effects["idle"]}
+        return {name: each for name, each in figures.items() if each or name not in ("spent", "schema")}
 
 
 @dataclass(frozen=True, slots=True)
-class IngestResult:
+class IngestResult(Figures):
     """The outcome of each document so far, what was left out, and the build that followed.
 
     ``built``: the published generation covers the present documents; ``None`` until the job is done. ``build`` is
@@ -212,15 +207,15 @@ class IngestResult:
     skipped: tuple[LeftOut, ...] = ()
     dry_run: bool = False
 
-    def figures(self) -> dict[str, object]:
-        figures: dict[str, object] = {} if self.built is None else {"built": self.built}
+    def figures(self) -> dict[str, Any]:
+        figures = {} if self.built is None else {"built": self.built}
         if self.build is not None:
             figures |= self.build.figures()
         if self.dry_run:
             figures["dry_run"] = True
         if self.skipped:
-            figures["skipped"] = [asdict(each) for each in self.skipped]
-        return figures | {"documents": [asdict(each) for each in self.documents]}
+            figures["skipped"] = plain(self.skipped)
+        return figures | {"documents": plain(self.documents)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +229,9 @@ class ImportCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportResult:
-    """What was found in the files of another program and what was taken, in ``changed`` documents.
-
-    ``remarks`` say what was left out or changed. ``changed`` is 0 if all was there already. ``build`` is ``None`` if the
-    job did not build; ``built`` as for an ingest.
-    """
+class ImportResult(Figures):
+    """What was found in another program's files and taken, in ``changed`` documents (0: all was there),
+    ``remarks`` on the rest, and the build, if the job built."""
 
     format: str
     found: ImportCounts
@@ -249,41 +241,32 @@ class ImportResult:
     built: bool = False
     build: BuildResult | None = None
 
-    def figures(self) -> dict[str, object]:
-        figures: dict[str, object] = {
-            "format": self.format,
-            "found": asdict(self.found),
-            "taken": asdict(self.taken),
-            "changed": self.changed,
-            "remarks": [asdict(each) for each in self.remarks],
-            "built": self.built,
-        }
+    def figures(self) -> dict[str, Any]:
+        figures: dict[str, Any] = plain(self)
+        del figures["build"]
         return figures | (self.build.figures() if self.build else {})
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteResult:
+class DeleteResult(Figures):
     """How many documents and chunks were deleted."""
 
     documents: int = 0
     chunks: int = 0
 
-    def figures(self) -> dict[str, object]:
-        return {"documents": self.documents, "chunks": self.chunks}
-
 
 @dataclass(frozen=True, slots=True)
-class ReindexResult:
+class ReindexResult(Figures):
     """The rows that were written, by kind of vector space."""
 
     vectors: Mapping[str, int]
 
-    def figures(self) -> dict[str, object]:
+    def figures(self) -> dict[str, Any]:
         return dict(self.vectors)
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackResult:
+class RollbackResult(Figures):
     """The generation that was published, with the content of generation ``restored``, and how many ``pending`` documents
     came or changed since that was built."""
 
@@ -292,26 +275,15 @@ class RollbackResult:
     layers: tuple[LayerCount, ...]
     pending: int = 0
 
-    def figures(self) -> dict[str, object]:
-        return {
-            "generation": self.generation,
-            "restored": self.restored,
-            "layers": [asdict(each) for each in self.layers],
-            "pending": self.pending,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class CopyResult:
+class CopyResult(Figures):
     """The new collection; ``built``: it has a published build too."""
 
     target: str
     documents: int
     chunks: int
     built: bool
-
-    def figures(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,23 +296,11 @@ class StepRange:
     output_tokens: tuple[int, int]
     cost: tuple[float, float] | None
 
-    def figures(self) -> dict[str, object]:
-        return {
-            "step": self.step,
-            "calls": [*self.calls],
-            "input_tokens": [*self.input_tokens],
-            "output_tokens": [*self.output_tokens],
-            "cost": None if self.cost is None else [*self.cost],
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
-    """What a build would request of its models, by step. Totals are sums over ``steps``.
-
-    ``exact``: each range is one number. ``guessed`` are the steps whose output is estimated without any earlier reply;
-    ``models`` the names of the models by their work.
-    """
+class Forecast(Figures):
+    """What a build would request of its models, by step; not ``exact``: as ranges. ``guessed`` steps have
+    output estimated without any reply; ``models`` are named by their work."""
 
     documents: int
     chunks: int
@@ -369,19 +329,10 @@ class Forecast:
             return None
         return sum(low for low, _ in costs), sum(high for _, high in costs)
 
-    def figures(self) -> dict[str, object]:
-        return {
-            "documents": self.documents,
-            "chunks": self.chunks,
-            "calls": [*self.calls],
-            "input_tokens": [*self.input_tokens],
-            "output_tokens": [*self.output_tokens],
-            "cost": None if self.cost is None else [*self.cost],
-            "steps": [each.figures() for each in self.steps],
-            "exact": self.exact,
-            "guessed": [*self.guessed],
-            "models": dict(self.models),
-        }
+    def figures(self) -> dict[str, Any]:
+        found: dict[str, Any] = plain(self)
+        totals = ("calls", "input_tokens", "output_tokens", "cost")
+        return found | {name: plain(getattr(self, name)) for name in totals}
 
 
 def _sum_ranges(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
@@ -405,11 +356,8 @@ JobResult = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """How far a job is, where it runs and whether it should stop: what is read often, without its request and result.
-
-    ``owner`` names the process that runs it. ``done`` of ``total`` units of ``stage`` are finished; ``rate`` is the
-    number of units per second, 0 if it is not known yet.
-    """
+    """How far a job is, which process (``owner``) runs it and whether it should stop: ``done`` of ``total``
+    units of ``stage``, ``rate`` a second (0: unknown)."""
 
     id: str
     kind: str
@@ -435,11 +383,8 @@ class JobState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(JobState):
-    """Work that runs in the background, stored in the database.
-
-    ``attempts`` counts the runs that crashed without progress and the present one; ``reached`` is ``done`` at the last
-    interruption, -1 before the first.
-    """
+    """Work that runs in the background. ``attempts`` counts the runs that crashed without progress and the
+    present one; ``reached`` is ``done`` at the last interruption, -1 before."""
 
     request: JobRequest
     failures: tuple[JobFailure, ...] = ()

@@ -1,8 +1,7 @@
 """The nouns of LeanRAG: frozen values that each stage passes to the next.
 
-Vectors are never a field of a noun: they accompany a sequence of nouns as one
-``(n, d)`` float32 array in the same order. An id is never a name; ids are derived
-from content, so that a second run over the same input is a no-op.
+Vectors accompany a sequence of nouns as one ``(n, d)`` float32 array. Ids are derived from content: a second
+run is a no-op.
 """
 
 from __future__ import annotations
@@ -103,11 +102,8 @@ METHODS: Mapping[str, Method] = {each.value: each for each in Method}
 
 @dataclass(frozen=True, slots=True)
 class DocumentSource:
-    """A document to ingest: exactly one of ``path`` and ``text``.
-
-    ``id`` is the caller's own name for the document; by default it is the resolved path or the
-    text's digest. The same id with other content replaces the document.
-    """
+    """A document to ingest: exactly one of ``path`` and ``text``. ``id`` is the caller's, by default the
+    resolved path or the text's digest; another content replaces it."""
 
     path: str = ""
     text: str | None = None
@@ -192,10 +188,8 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A few sentences of a chunk: ``document.text[start:end]``, under the path of headings ``heading``.
-
-    Search finds windows, and contexts are made of them; extraction and citations are by chunk.
-    """
+    """A few sentences of a chunk, ``document.text[start:end]``, under the headings ``heading``: what search
+    finds and contexts are made of."""
 
     start: int
     end: int
@@ -316,11 +310,8 @@ class ExtractedAttribute:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEntity:
-    """An entity in one chunk. ``aliases`` are its other names in the document (an acronym, a surname).
-
-    Only extraction with a schema gives ``attributes`` and ``confidence``: from 0 to 1, how sure a model or an agent is
-    that a type outside the schema is needed.
-    """
+    """An entity in one chunk, with its other names in the document. Only extraction with a schema gives
+    ``attributes`` and ``confidence``: from 0 to 1, how sure a type outside it is needed."""
 
     name: str
     type: str = "concept"
@@ -332,11 +323,8 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedRelation:
-    """A relation in one chunk. ``source`` and ``target`` are names of entities of the same extract.
-
-    ``importance`` is a model's rating from 1 (mentioned together in passing) to 10; 0 means no rating. Only extraction
-    with a schema gives a ``type``, and its ``confidence`` as for an entity.
-    """
+    """A relation between named entities of one extract. ``importance`` is a model's rating from 1 to 10, 0
+    for none; only a schema gives ``type`` and ``confidence``."""
 
     source: str
     target: str
@@ -348,10 +336,8 @@ class ExtractedRelation:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """The entities and relations of one chunk. Extracts are stored: G0 is a pure function of them.
-
-    ``schema`` is the digest of the schema that its author was given, "" if there was none.
-    """
+    """The entities and relations of one chunk, of which G0 is a pure function. ``schema`` is the digest of
+    its author's schema."""
 
     chunk_id: str
     method: Method
@@ -361,11 +347,8 @@ class Extract:
 
 
 class ExtractState(NamedTuple):
-    """Which extract of a collection it is, without its content: two with equal states are equal.
-
-    ``document`` and ``chunk`` are the numbers in citations, ``position`` tells several extracts of a chunk apart, and
-    ``stamp`` changes with the content.
-    """
+    """Which extract it is, without its content: numbers of ``document`` and ``chunk`` as in citations,
+    ``position`` among several of a chunk, and ``stamp``, which changes with the content."""
 
     document: int
     chunk: int
@@ -510,11 +493,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """What changed beneath a written text since it was written.
-
-    For a summary, in members of its cluster: how many ``joined``, ``left``, had their own texts ``changed``, or only ``cut``
-    by a deletion. For the sentence of an inter-cluster relation, in base relations beneath.
-    """
+    """What changed beneath a written text since: in members of its cluster, those ``joined``, ``left``,
+    ``changed`` or only ``cut`` by a deletion; for a sentence, in base relations."""
 
     joined: int = 0
     left: int = 0
@@ -606,10 +586,8 @@ class Entity:
 
 
 class SharedText(str):
-    """A heading line and, below it, sentences that other texts hold too.
-
-    An embedder may embed each part of many such texts once and give a text the mean of its parts.
-    """
+    """A heading line above sentences that other texts hold too: an embedder may give it the mean of its
+    parts."""
 
     __slots__ = ()
 
@@ -711,10 +689,8 @@ class LayerHealth:
 
 @dataclass(frozen=True, slots=True)
 class SeedMeetings:
-    """Layers at which the seeds of a query have their LCA.
-
-    ``pairs`` and ``sets`` are shares by layer: of a seed with the entity most similar to it, and of all ten seeds. ``beneath`` is the median share of G0 beneath a pair's LCA.
-    """
+    """Layers at which the seeds of a query have their LCA: ``pairs`` (a seed and the most similar entity) and
+    ``sets`` (ten seeds) as shares by layer; ``beneath``, the median share of G0 beneath a pair's."""
 
     tried: int
     pairs: Mapping[int, float]
@@ -759,11 +735,8 @@ class VectorSpaces:
 
     @classmethod
     def of_build(cls, collection: Collection, embedder: str, contents: Mapping[str, str]) -> VectorSpaces:
-        """Name new spaces of a build by its embedder, by a key of what is embedded of each kind and by the build before.
-
-        The same build again, after it was cancelled, finds its own; no other build does, even of
-        the same texts: later builds may have changed it in place.
-        """
+        """Name new spaces of a build by its embedder, a key of what is embedded, and the build before: a
+        repeated build finds its own, no other does, as later builds may have changed them in place."""
         before = str(collection.generation.number) if collection.generation else ""
         keys = {kind: content_id("", before, each) for kind, each in contents.items()}
         prefix = f"c{collection.number}"
@@ -905,10 +878,9 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the calls of one step used. ``cost`` is in US dollars and leaves out the ``unpriced`` calls.
+    """What the calls of one step used, ``unpriced`` ones without ``cost`` (US dollars).
 
-    ``counted`` is what our tokenizer counts of the prompts, where the model's own made it ``prompt_tokens``;
-    ``room`` are the tokens that the replies were allowed to have.
+    ``counted`` is our count of the prompts; ``room`` the tokens that replies were allowed.
     """
 
     step: str
@@ -962,11 +934,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """The retrieved subgraph (paper eq. 8–10): seeds, LCA paths in groups, and relations.
-
-    ``path`` is the union over all seeds up to ``lca``, the lowest common ancestor of all of them.
-    ``base_relations`` join seeds; ``inter_cluster_relations`` join path entities of one layer.
-    """
+    """The retrieved subgraph (paper eq. 8–10): seeds, LCA paths up to ``lca`` of all seeds in groups,
+    ``base_relations`` between seeds, ``inter_cluster_relations`` between path entities of one layer."""
 
     seeds: tuple[Seed, ...]
     groups: tuple[Group, ...]

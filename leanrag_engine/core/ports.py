@@ -82,7 +82,6 @@ class Extractor(Protocol):
 
         ``pulse`` is called now and then, from any thread; an exception from it ends the work.
         """
-        ...
 
 
 class Tokenizer(Protocol):
@@ -94,12 +93,12 @@ class Tokenizer(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. ``identity`` names the model or the fit: equal identities, equal vectors.
+    """Turns texts into vectors. ``identity``, short and perhaps part of a space's name: equal identities,
+    equal vectors.
 
-    An identity is short and may be part of the name of a vector space. Every row is L2-normalised float32; a text
-    without any known word is a zero row. ``report`` is called with the stage ``embed`` between batches, from any
-    thread; an exception from it ends the work. Every method raises ``InvalidInput`` naming
-    the text if a row is not finite or not of ``dimension``, ``ModelUnavailable`` if a service does not answer.
+    Rows are L2-normalised float32, zero for texts without a known word. ``report`` is called with the stage
+    ``embed`` between batches, from any thread, and may raise. Raises ``InvalidInput`` for a bad row,
+    ``ModelUnavailable`` if a service does not answer.
     """
 
     @property
@@ -112,18 +111,15 @@ class Embedder(Protocol):
     def unrelated(self) -> float | None:
         """Return the cosine similarity below which the best passage hardly ever answers a question; None if it was not
         measured."""
-        ...
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return one row for each text, ``(len(texts), dimension)``.
 
         A text longer than the embedder's window gets the mean of all its windows.
         """
-        ...
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed queries; some models put another prompt before these. Otherwise as ``embed``."""
-        ...
 
 
 class EmbedderSource(Protocol):
@@ -141,30 +137,25 @@ class EmbedderSource(Protocol):
 
         ``before`` is the identity of the collection's last embedder: a source that chooses between several keeps it.
         """
-        ...
 
     async def gave(self, identity: str) -> bool:
         """Return whether the identity is one of this source's, as far as known without loading or fetching anything.
 
         ``restore`` may still return an embedder of another identity.
         """
-        ...
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
         """Return the embedder whose ``fit`` returned ``state``. Raises ``StoreUnusable`` if the state is damaged."""
-        ...
 
     async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float | None:
         """Return the share of the words of ``texts`` that that embedder does not know; None for a pretrained one, which
         no collection's texts made."""
-        ...
 
     async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
         """Return identity and state of that embedder without what none of ``texts`` contributed to it.
 
         The vectors of ``texts`` do not change. Raises as ``restore``.
         """
-        ...
 
 
 class VectorStore(Protocol):
@@ -174,21 +165,17 @@ class VectorStore(Protocol):
 
     async def search(self, space: str, vector: Vectors, limit: int) -> list[Hit]:
         """Return the ``limit`` nearest ids to one ``(d,)`` vector, by cosine similarity; [] if there is no such space."""
-        ...
 
     async def fetch(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
         """Return the vectors of those of ``ids`` that the space holds."""
-        ...
 
     async def delete(self, space: str, ids: Sequence[str]) -> None:
         """Remove the vectors of those of ``ids`` that the space holds."""
-        ...
 
     async def count(self, space: str) -> int: ...
 
     async def ids(self, space: str) -> list[str]:
         """Return the ids of all vectors in the space; [] if there is no such space."""
-        ...
 
     async def spaces(self) -> list[str]: ...
 
@@ -196,11 +183,9 @@ class VectorStore(Protocol):
 
     async def start_over(self) -> None:
         """Put aside a store that cannot even drop its spaces, and start with an empty one."""
-        ...
 
     async def refresh(self) -> None:
         """Discard everything cached, since another process has written."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -211,15 +196,10 @@ class Workers(Protocol):
     @property
     def width(self) -> int:
         """How many calls are worth making beside each other."""
-        ...
 
     async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
-        """Return ``work(value, say)``, or raise what it raises. A cancelled call ends the work, or waits for its end.
-
-        ``work`` is a function of a module; it tells ``say`` how far it is, where that can be heard. Raises ``WorkerLost`` if its
-        process ended.
-        """
-        ...
+        """Return ``work(value, say)``, a function of a module, or raise what it raises, or ``WorkerLost`` if
+        its process ended. A cancelled call ends the work or waits for its end."""
 
     async def close(self) -> None: ...
 
@@ -229,15 +209,12 @@ class ArrayStore(Protocol):
 
     async def load(self, key: str) -> dict[str, NDArray[Any]] | None:
         """Return the arrays by name; None if any is missing."""
-        ...
 
     async def save(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Store the arrays, all or none. If nothing can be written, nothing is stored, without an error."""
-        ...
 
     async def drop_all_but(self, prefix: str, keys: AnyCollection[str]) -> None:
         """Delete all keys that begin with ``prefix``, except ``keys``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,15 +236,11 @@ class WriterLock(Protocol):
     def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AbstractAsyncContextManager[None]:
-        """Wait for the lock, then hold it.
-
-        ``waiting`` is called with the holder about every half second, and may raise ``Cancelled`` to give up.
-        """
-        ...
+        """Wait for the lock, then hold it; ``waiting`` gets the holder about every half second, and may raise
+        ``Cancelled``."""
 
     async def holder(self) -> LockHolder | None:
         """Return the present holder of the lock, ``None`` if it is free."""
-        ...
 
 
 # --- the database --------------------------------------------------------------------------
@@ -314,28 +287,16 @@ class DocumentStore(Protocol):
 
     async def create_collection(self, name: str) -> Collection:
         """Return the collection of that name, created if it does not exist."""
-        ...
 
     async def rename_collection(self, name: str, new: str) -> None:
-        """Give the collection and its jobs another name.
-
-        Raises ``NotFound`` if it does not exist, ``InvalidInput`` if another one is called ``new``.
-        """
-        ...
+        """Rename the collection and its jobs. Raises ``NotFound``, and ``InvalidInput`` if ``new`` is taken."""
 
     async def copy_collection(self, name: str, new: str) -> Collection:
-        """Copy documents, chunks, extracts, agents' texts and corrections into a new collection, without any generation.
-
-        Citations and the revision stay the same. Raises as ``rename_collection``.
-        """
-        ...
+        """Copy all but generations, with citations and revision, into a new collection. Raises as
+        ``rename_collection``."""
 
     async def delete_collection(self, name: str, job: str) -> None:
-        """Delete the collection with all that depends on it, and its jobs but ``job``, in one transaction.
-
-        Raises ``NotFound`` if it does not exist.
-        """
-        ...
+        """Delete the collection with all that depends on it, and its jobs but ``job``. Raises ``NotFound``."""
 
     async def put(
         self,
@@ -350,11 +311,9 @@ class DocumentStore(Protocol):
         what a model or an agent extracted from it. A new chunk gets a citation that no other one has had: an old citation
         never shows another text. The collection's revision grows by one.
         """
-        ...
 
     async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
         """Put documents of different ids, each as ``put`` does, all or none."""
-        ...
 
     async def delete(
         self,
@@ -375,74 +334,56 @@ class DocumentStore(Protocol):
         the records of finished jobs, the names that no remaining entity has from the history, and every cached reply and text of an agent that rests on anything but present chunks
         and aggregated entities whose own text the deletion left as it was. The collection's revision grows by one, the vector version too.
         """
-        ...
 
     async def put_file_stamps(self, collection: str, stamps: Mapping[str, tuple[str, str]]) -> None:
         """Record stamp and digest of files whose documents are unchanged, by the ids of the documents."""
-        ...
 
     async def find(self, collection: str, document_id: str) -> Document | None: ...
 
     async def find_all(self, collection: str) -> list[Document]:
         """Return all documents by number."""
-        ...
 
     async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         """Return chunks in the order of ``ids``."""
-        ...
 
     async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
         """Return chunks in the order of ``citations`` (``d3:c12``)."""
-        ...
 
     async def all_chunks(self, collection: str) -> list[Chunk]:
         """Return all chunks in reading order: by document number, then place in the document."""
-        ...
 
     async def chunk_heads(self, collection: str) -> list[ChunkHead]:
         """Return all chunks without their texts, in reading order."""
-        ...
 
     def read_chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         """Do as ``chunks`` on this thread, which waits."""
-        ...
 
     async def documents_containing(self, collection: str, letters: str) -> list[int]:
         """Return the numbers of the documents with a chunk that contains ``letters``, in either case if ASCII."""
-        ...
 
     async def passage_texts(
         self, collection: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
     ) -> list[PassageText]:
-        """Return the texts of ``limit`` chunks in reading order, of the documents of these ``numbers`` (``None``: of all).
-
-        ``after`` are the number of a document and the place of a chunk in it.
-        """
-        ...
+        """Return ``limit`` texts in reading order, of the documents ``numbers`` (``None``: all), ``after`` a
+        document and place."""
 
     async def chunk_labels(self, collection: str, numbers: Sequence[int]) -> dict[int, list[int]]:
         """Return the numbers that citations of these documents name, in reading order, by the document's number."""
-        ...
 
     async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
         """Return the ids of all chunks of these documents, in reading order: what a filter by document allows."""
-        ...
 
     async def pending_chunks(self, collection: str) -> list[Chunk]:
         """Return the chunks that came in, or whose document got another title, after the published generation."""
-        ...
 
     async def schema(self, collection: str) -> ExtractionSchema | None:
         """Return the schema that constrains the collection's extraction; None if it has none, or does not exist."""
-        ...
 
     async def put_schema(self, collection: str, schema: ExtractionSchema | None) -> None:
         """Give the collection this schema in place of the one it has, or none. The published generation becomes stale."""
-        ...
 
     async def count_outdated(self, collection: str) -> dict[str, int]:
         """Return how many chunks were read by a model or an agent with another schema than there is now, by method."""
-        ...
 
     async def heuristic_chunks(self, collection: str, *, due: bool) -> list[Chunk]:
         """Return the chunks that no model or agent has read yet, and those that a model read with another schema than the
@@ -451,37 +392,29 @@ class DocumentStore(Protocol):
         ``due`` limits them to those that the next build should have a model read: what it has not seen yet, and what a
         model failed to read.
         """
-        ...
 
     async def ask_for(self, collection: str, chunk_ids: Sequence[str]) -> None:
         """Record that a model is asked to read these chunks: they are due until ``put_extracts`` has their extracts."""
-        ...
 
     async def accept_heuristic(self, collection: str) -> None:
         """Record that a build without a model has had all chunks: only an upgrade has a model read them."""
-        ...
 
     async def count_asked(self, collection: str) -> int:
         """Return the number of chunks that a model was asked to read and has not."""
-        ...
 
     async def extracts(self, collection: str) -> list[Extract]:
         """Return all extracts in the reading order of their chunks."""
-        ...
 
     async def extract_states(self, collection: str) -> list[ExtractState]:
         """Return which extracts there are, in the reading order of their chunks."""
-        ...
 
     async def extracts_at(
         self, collection: str, chunks: Sequence[tuple[int, int]]
     ) -> list[tuple[ExtractState, Extract]]:
         """Return the extracts of the chunks with these numbers of document and chunk, as in citations, in reading order."""
-        ...
 
     async def count_extracts(self, collection: str) -> dict[str, int]:
         """Return how many extracts were made by each method."""
-        ...
 
     async def submit_extracts(
         self, collection: str, extracts: Sequence[Extract], *, replace: bool
@@ -491,28 +424,21 @@ class DocumentStore(Protocol):
         Returns the chunks that still exist. What an agent or a model wrote of a chunk with the same schema, if it says
         something else, is replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored.
         """
-        ...
 
     async def chunk_readings(self, collection: str) -> list[ChunkReading]:
         """Return all chunks in reading order, without their texts, and whether a model or an agent has read them with the
         schema that the collection has now."""
-        ...
 
     async def extracts_near(self, collection: str, chunk_ids: Sequence[str], distance: int) -> list[Extract]:
         """Return what models and agents wrote of the chunks at most ``distance`` before or after these in their
         documents, in reading order."""
-        ...
 
     async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
-        """Replace all extracts of these chunks; return the ids of the chunks that still exist.
-
-        ``revise``: the collection's revision grows by one, so that the published generation is stale.
-        """
-        ...
+        """Replace all extracts of these chunks, return the existing chunks' ids; ``revise``: raise the
+        revision by one."""
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         """Return ids of windows by keyword relevance (BM25). ``text`` is any user text and never syntax."""
-        ...
 
     async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
         """Return words of the documents that differ from ``word`` by one letter, as they are written there, likely ones first.
@@ -560,30 +486,24 @@ class GenerationStore(Protocol):
         ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published. ``note_places`` is
         called with where the rows are, which :meth:`open_layers` may be given.
         """
-        ...
 
     async def prune(self, collection: str, kept: int, age: timedelta) -> None:
         """Delete the data of the generations but the ``kept`` newest, and of those that were replaced longer ago than
         ``age``. The published one always stays, and the one before it for queries under way."""
-        ...
 
     async def history(self, collection: str) -> list[HistoryEntry]:
         """Return an entry for each generation that the collection has had, newest first."""
-        ...
 
     async def find_all(self, collection: str) -> list[Generation]:
         """Return the generations of the collection that still exist, newest first."""
-        ...
 
     async def exists(self, generation: int) -> bool:
         """Return whether the generation of that number still exists: a deletion of documents removes it."""
-        ...
 
     async def embedder_state(self, generation: int) -> bytes: ...
 
     async def layer(self, generation: int, layer: int) -> list[Entity]:
         """Return all entities of one layer, in the order in which they were built."""
-        ...
 
     async def open_layers(
         self, generation: Generation, columns: Mapping[str, NDArray[Any]]
@@ -593,57 +513,45 @@ class GenerationStore(Protocol):
 
         Rows are read when they are asked for, and the thread that asks waits.
         """
-        ...
 
     async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
         """Return entities in the order of ``ids``."""
-        ...
 
     async def entities_by_name(self, generation: int, names: Sequence[str]) -> list[Entity]:
         """Return all entities of any layer whose name or alias is one of ``names`` after normalisation
         (:func:`leanrag_engine.core.text.language.names.name_key`)."""
-        ...
 
     async def similar_entities(self, generation: int, name: str, limit: int) -> list[Entity]:
         """Return the entities whose names are spelled most like ``name``, best first."""
-        ...
 
     async def entities_by_prefix(
         self, generation: int, prefix: str, limit: int, *, aggregated: bool
     ) -> list[Entity]:
         """Return entities of layer 0, or of the layers above it, whose normalised name or alias begins with
         ``prefix``, in alphabetical order."""
-        ...
 
     async def entity_heads(self, generation: int) -> list[EntityHead]:
         """Return all entities without their texts: the root first, each layer as ``members`` orders it."""
-        ...
 
     async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
         """Return the children of an aggregated entity, those with most mentions first."""
-        ...
 
     async def search_entities(
         self, generation: int, text: str, limit: int, layer: int | None = None
     ) -> list[Hit]:
         """Return entity ids by keyword relevance over name, aliases and description."""
-        ...
 
     async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
         """Return ids of base relations by keyword relevance, one for each distinct description."""
-        ...
 
     async def relations(self, generation: int, layer: int) -> list[Relation]:
         """Return all relations of one layer, in the order in which they were built."""
-        ...
 
     async def relations_of(self, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
         """Return relations with at least one end in ``ids``, strongest first."""
-        ...
 
     async def relations_among(self, generation: int, ids: Sequence[str]) -> list[Relation]:
         """Return relations with both ends in ``ids``, strongest first."""
-        ...
 
     async def relations_page(
         self,
@@ -655,11 +563,8 @@ class GenerationStore(Protocol):
         offset: int,
         limit: int,
     ) -> tuple[list[Relation], int]:
-        """Return one page of inter-cluster relations, strongest first, and the total.
-
-        ``layer`` None: all layers above 0.
-        """
-        ...
+        """Return one page of inter-cluster relations (``layer`` None: all above 0), strongest first, and the
+        total."""
 
     async def vector_version(self) -> int: ...
 
@@ -667,15 +572,12 @@ class GenerationStore(Protocol):
 
     async def note_unsettled(self, space: str, ids: AnyCollection[str]) -> None:
         """Note vectors of a space that are about to change, before the first of them is written."""
-        ...
 
     async def find_unsettled(self, space: str) -> set[str]:
         """Return the ids noted since the space was settled: their vectors may be of any text, or missing."""
-        ...
 
     async def settle(self, space: str) -> None:
         """Forget what was noted: the space holds the vectors of the published generation, or is gone."""
-        ...
 
 
 AgentTextKind = Literal["summary", "relation", "description"]
@@ -695,7 +597,6 @@ class ReplyStore(Protocol):
 
     async def find(self, digest: str, job_id: str = "") -> Reply | None:
         """Return the cached reply to the request of that digest, with ``kept`` set; given a job, only its own."""
-        ...
 
     async def put(
         self,
@@ -708,50 +609,37 @@ class ReplyStore(Protocol):
         model: str,
         counted: int,
     ) -> None:
-        """Cache a reply and record what it used (``counted``: see ``Spent``).
-
-        A second reply to the same request replaces the first; what both used counts.
-        """
-        ...
+        """Cache a reply and record what it used (``counted``: see ``Spent``), in place of an earlier one's
+        text."""
 
     async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
         """Return what the replies of one or all collections used, by step; of one job or one model alone."""
-        ...
 
     async def put_texts(
         self, collection: str, kind: AgentTextKind, texts: Mapping[str, AgentText], *, replace: bool
     ) -> list[str]:
-        """Store an agent's texts by the ids of their tasks. The published generation becomes stale.
-
-        Returns the ids of the tasks that held another text: it stays unless ``replace`` is set.
-        """
-        ...
+        """Store an agent's texts by the ids of their tasks; return those that held another text, which stays
+        unless ``replace``."""
 
     async def texts(self, collection: str, kind: AgentTextKind) -> dict[str, AgentText]:
         """Return the texts of agents by the ids of their tasks."""
-        ...
 
     async def drop_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
         """Delete texts that rest on chunks that do not exist any more."""
-        ...
 
 
 class CorrectionStore(Protocol):
     """The corrections of graphs: facts of their own, which every build applies."""
 
     async def put(self, collection: str, correction: Correction) -> Correction:
-        """Store a correction and return it with its number, or an equal one that is stored already.
-
-        The published generation becomes stale."""
-        ...
+        """Store a correction, unless an equal one is stored, and return it with its number; the build becomes
+        stale."""
 
     async def find_all(self, collection: str) -> list[Correction]:
         """Return the corrections in the order in which they were made."""
-        ...
 
     async def remove(self, collection: str, number: int) -> None:
         """Delete a correction, if it exists. The published generation becomes stale then."""
-        ...
 
 
 class JobStore(Protocol):
@@ -759,31 +647,25 @@ class JobStore(Protocol):
 
     async def put(self, job: Job) -> None:
         """Insert the job, or overwrite all of it but ``cancel_requested``."""
-        ...
 
     async def put_progress(self, job: Job) -> None:
         """Overwrite status, progress and message of a job, without what grows with its documents."""
-        ...
 
     async def find(self, job_id: str) -> Job | None: ...
 
     async def find_state(self, job_id: str) -> JobState | None:
         """Return the state of a job, which costs the same however large the job is."""
-        ...
 
     async def find_newest(self, collection: str | None = None, limit: int = 20) -> list[Job]:
         """Return jobs, newest first."""
-        ...
 
     async def find_unfinished(self) -> list[Job]: ...
 
     async def claim(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
         """Take over an unfinished job and queue it, if its owner still is ``seen_owner``; False otherwise."""
-        ...
 
     async def request_cancel(self, job_id: str) -> JobStatus | None:
         """Set ``cancel_requested``; return the job's status, ``None`` if the job does not exist."""
-        ...
 
 
 # --- language models -----------------------------------------------------------------------
@@ -831,10 +713,8 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A chat model's reply and what it used. ``cost`` is in US dollars, ``None`` if no price is known.
-
-    ``kept``: it is the cached reply to an equal request and cost nothing now.
-    """
+    """A chat model's reply and what it used. ``cost`` is in US dollars, ``None`` if unknown; ``kept``: it is
+    cached and cost nothing now."""
 
     text: str
     finish_reason: FinishReason
@@ -861,12 +741,10 @@ class ChatModel(Protocol):
     @property
     def concurrency(self) -> int:
         """The maximum number of concurrent calls."""
-        ...
 
     @property
     def price(self) -> Price | None:
         """The price per token; ``None`` if unknown."""
-        ...
 
     async def complete(self, request: ChatRequest) -> Reply:
         """Return one reply, complete or not (see ``finish_reason``), after as many attempts as the adapter makes.
@@ -874,6 +752,5 @@ class ChatModel(Protocol):
         Raises ``InvalidInput`` if every request would fail (key, model name, address), ``ModelUnavailable``
         if the service does not answer, ``ReplyUnusable`` if the service rejects this request.
         """
-        ...
 
     async def close(self) -> None: ...

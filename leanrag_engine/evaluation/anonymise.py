@@ -1,8 +1,5 @@
-"""Replace the names in a question set by neutral tokens, so that a model cannot answer from what it has learnt.
-
-After Youtu-GraphRAG's anonymity reversion: one token for one name, the same in passages, questions and answers. Names
-are those that reading without a model finds, the titles of passages, and answers that stand in a passage.
-"""
+"""Replace the names in a question set by neutral tokens, one for one name, so that a model cannot answer from
+what it has learnt (Youtu-GraphRAG's anonymity reversion)."""
 
 from __future__ import annotations
 
@@ -40,11 +37,8 @@ class AnonymousSet:
         return self._as_set(self.questions.questions)
 
     def recovery_as_json(self) -> dict[str, object]:
-        """Return the task to recover the names (Youtu-GraphRAG's anonymity reversion), in the same format.
-
-        The passages are the same, and there are as many questions at most; each asks for the name behind a token. Tokens of several
-        passages come first, as they leave more to infer the name from.
-        """
+        """Return the task to recover the names, in the same format: the same passages, and as many questions
+        at most, which ask for the names behind tokens, those of several passages first."""
         places: dict[str, list[int]] = {}
         for place, passage in enumerate(self.questions.passages):
             for word in dict.fromkeys(_WORD.findall(f"{passage.title} {passage.text}")):
@@ -87,7 +81,9 @@ def anonymise(questions: QuestionSet) -> AnonymousSet:
     short_forms = [tokens.add_passage(each) for each in questions.passages]
     for question in questions.questions:
         tokens.add_passage(CorpusPassage("", question.text))
-        tokens.add_answers([each for each in question.answers if _stands_in(each, text)])
+        tokens.add_answers(
+            [each for each in question.answers if re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text)]
+        )
     if not tokens.names:
         raise InvalidInput(f"The set {questions.name} has no name to replace.", "Give a set of prose.")
     everywhere = _Spellings(tokens.by_spelling | _find_unambiguous(short_forms))
@@ -151,10 +147,6 @@ def _is_name(text: str) -> bool:
         word != word.lower() and word.lower() not in STOPWORDS and len(word) > 1
         for word in _WORD.findall(text)
     )
-
-
-def _stands_in(name: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _find_unambiguous(short_forms: Iterable[Mapping[str, str]]) -> dict[str, str]:

@@ -19,14 +19,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.layers import find_parents
-from leanrag_engine.core.model import (
-    Chunk,
-    Entity,
-    Generation,
-    HierarchyHealth,
-    Relation,
-    Vectors,
-)
+from leanrag_engine.core.model import Chunk, Entity, Generation, HierarchyHealth, Relation, Vectors
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.citation import CITATION_PATTERN
 from leanrag_engine.core.text.language.names import fold_case
@@ -36,12 +29,7 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
-from leanrag_engine.hierarchy.health import (
-    ClusterShape,
-    find_ancestors,
-    measure_shape,
-    meeting_layers,
-)
+from leanrag_engine.hierarchy.health import ClusterShape, find_ancestors, measure_shape, meeting_layers
 from leanrag_engine.retrieval.query import QueryResult
 from leanrag_engine.retrieval.request import Mode, Query
 
@@ -69,11 +57,9 @@ class PairMeetings:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringStability:
-    """Agreement of G0's clusters with a second clustering (adjusted Rand index, 1 = equal): with another seed, and
-    without a tenth of the entities. ``entities`` is the number of clustered entities.
-
-    ``kept``: the share of clusters whose members stay together, without others, when a hundredth of the entities goes.
-    """
+    """Agreement of the clusters of ``entities`` of G0 with a second clustering (adjusted Rand index): with
+    another seed, and without a tenth; ``kept``: clusters that stay the same when a hundredth of the
+    entities goes."""
 
     entities: int
     other_seed: float
@@ -93,10 +79,8 @@ class ContextRedundancy:
 
 @dataclass(frozen=True, slots=True)
 class CollectionHealth:
-    """The figures of one collection: ``meetings`` by kind of seed set, ``redundancy`` by mode. Shares are from 0 to 1.
-
-    ``build`` is the record that the build stored.
-    """
+    """The figures of one collection: ``meetings`` by kind of seed set, ``redundancy`` by mode, ``build`` as
+    it was stored."""
 
     collection: str
     layers: tuple[int, ...]
@@ -136,10 +120,8 @@ def _pairs(count: int) -> int:
 
 
 def stability(count: int, clusterer: Clusterer, *, seed: int = 0, most: int = 20_000) -> ClusteringStability:
-    """Cluster ``count`` entities four times: as they are, with another seed, without a tenth and without a hundredth of them.
-
-    Beyond ``most`` entities a random sample is clustered: more would take over a minute.
-    """
+    """Cluster ``count`` entities, of more than ``most`` a sample, as they are, with another seed, without a
+    tenth and without a hundredth."""
     rng = np.random.default_rng(seed)
     rows = np.arange(count)
     if count > most:
@@ -213,10 +195,7 @@ def phrases_of(text: str) -> list[tuple[str, ...]]:
 async def collection_health(
     settings: Settings, collection: str, report: ProgressReport = lambda _: None
 ) -> CollectionHealth:
-    """Return the health of a built collection; nothing is written.
-
-    Raises ``NotReady`` if it was never built, ``NotFound`` if there is no such collection.
-    """
+    """Return the health of a built collection; nothing is written. Raises ``NotReady`` and ``NotFound``."""
     settings = settings.model_copy(update={"read_only": True})
     adapters = await compose(settings)
     async with LeanRAG(settings, adapters) as engine:

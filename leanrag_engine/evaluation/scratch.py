@@ -44,11 +44,8 @@ class GivenGraph:
 
 @dataclass(frozen=True, slots=True)
 class ScratchCollection:
-    """A built collection. ``watch`` times its embedder; ``build_s`` is the duration of ingest and build in seconds.
-
-    ``split`` counts the passages with several chunks; ``failed`` holds name and reason of passages that are not in it;
-    ``reused`` means that it existed before.
-    """
+    """A built collection: ``watch`` times its embedder, ``build_s`` its ingest and build; ``split`` passages
+    have several chunks, ``failed`` ones are not in it; ``reused``: it existed before."""
 
     engine: LeanRAG
     collection: str
@@ -71,35 +68,21 @@ def place_of(document: str) -> int:
 
 
 def scratch_settings(folder: Path, embedder: str | None = None, *, whole_passages: bool = True) -> Settings:
-    """Return the user's settings with another folder and no shared database. Raises ``InvalidInput`` for invalid settings.
-
-    ``whole_passages``: chunks are so large that a passage is one, without which gold passages could not be counted.
-    """
+    """Return the user's settings with another folder and no shared database; ``whole_passages``: with chunks
+    so large that a passage is one. Raises ``InvalidInput``."""
     chunks = {"chunk_tokens": CHUNK_TOKENS, "chunk_overlap": 0} if whole_passages else {}
     return load_settings(
         data_dir=folder, database_url="", chroma_url="", embedder=embedder, read_only=False, **chunks
     )
 
 
-def without_model(settings: Settings) -> Settings:
-    """Return the settings without a model: measuring retrieval must not cause costs for a graph."""
-    return settings.model_copy(update={"llm_model": ""})
-
-
-def scratch_name(questions: QuestionSet, given: GivenGraph | None, embedder: str) -> str:
-    """Return a name that identifies passages, graph and embedder."""
-    return f"eval-{content_id('', questions.digest, given.digest if given else '', embedder)}"
-
-
 @asynccontextmanager
 async def open_scratch(
     settings: Settings, questions: QuestionSet, given: GivenGraph | None, report: ProgressReport
 ) -> AsyncIterator[ScratchCollection]:
-    """Build a collection of the passages with the real engine in ``settings.data_dir``, or reuse it if it exists.
-
-    Raises ``LeanRAGError`` if it cannot be built.
-    """
-    name = scratch_name(questions, given, settings.embedder)
+    """Build a collection of the passages in ``settings.data_dir``, or reuse it. Raises ``LeanRAGError`` if it
+    cannot be built."""
+    name = f"eval-{content_id('', questions.digest, given.digest if given else '', settings.embedder)}"
     extractor = given.extractor if given else extract_heuristically
     sources = _sources(questions.passages)
     async with _build_collection(
@@ -131,7 +114,9 @@ async def _build_collection(
     is_folder: bool = False,
 ) -> AsyncIterator[ScratchCollection]:
     timed = TimedEmbedderSource(adapters.embedders)
-    async with LeanRAG(without_model(settings), replace(adapters, embedders=timed), extractor) as engine:
+    # Measuring retrieval must not cause costs for a graph.
+    free = settings.model_copy(update={"llm_model": ""})
+    async with LeanRAG(free, replace(adapters, embedders=timed), extractor) as engine:
         started = time.perf_counter()
         allowed = None if is_folder else ()
         job = await engine.submit_ingest(sources, collection=name, allowed=allowed, sync=is_folder)

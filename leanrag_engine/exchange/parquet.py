@@ -8,8 +8,6 @@ from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
 
-__all__ = ["read_parquet_rows", "write_parquet_rows"]
-
 Row = Mapping[str, Any]
 
 

@@ -1,9 +1,5 @@
-"""Apply the corrections of persons and agents to names: which are one entity, and where one name means another.
-
-They apply in the order in which they were made, after acronyms and names without spaces were resolved, so that a later
-one decides about what an earlier one has made. They survive every rebuild, since they depend on names, documents and
-chunks alone.
-"""
+"""Apply the corrections of persons and agents to names, in the order in which they were made, after acronyms
+and names without spaces were resolved. They depend on names, documents and chunks alone."""
 
 from __future__ import annotations
 
@@ -12,8 +8,6 @@ from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Correction, CorrectionEffects
 from leanrag_engine.core.text.language.names import name_key
-
-__all__ = ["NameCorrections"]
 
 
 @dataclass(slots=True)
@@ -29,11 +23,8 @@ class _SplitRule:
 
 @dataclass(slots=True)
 class NameCorrections:
-    """What corrections make of name keys.
-
-    ``forms`` map other forms of a name to its key, merged names included; ``titles`` are the names that corrected
-    entities bear, by key; ``merged`` the keys that are one entity in all documents.
-    """
+    """What corrections make of name keys: ``forms`` map other forms to a key, ``titles`` are the names of
+    corrected entities, ``merged`` the keys that are one entity everywhere."""
 
     forms: dict[str, str]
     titles: dict[str, str] = field(default_factory=dict)

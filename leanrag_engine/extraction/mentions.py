@@ -1,8 +1,5 @@
 """Index the mentions of all extracts as arrays, so that G0 is merged again only where something changed.
-
-The index of a build is kept until the next one. Extracts with the same stamp are the same: of those the next merge reads
-only the ones that mention an entity which changed. Losing an index only costs time.
-"""
+Losing the index of a build only costs time."""
 
 from __future__ import annotations
 
@@ -135,7 +132,7 @@ class MentionIndex:
         if set(names) != set(arrays):
             return None
         values: dict[str, Any] = {
-            name: _decode_text(arrays[name]) if name in _TEXTS else arrays[name] for name in names
+            name: json.loads(arrays[name].tobytes()) if name in _TEXTS else arrays[name] for name in names
         }
         return cls(**values)
 
@@ -152,10 +149,6 @@ def _choose(texts: Sequence[str], chosen: Flags) -> list[str]:
 def _encode_text(value: Sequence[str] | Mapping[str, str]) -> NDArray[np.uint8]:
     plain = dict(value) if isinstance(value, Mapping) else list(value)
     return np.frombuffer(json.dumps(plain).encode("ascii"), dtype=np.uint8)
-
-
-def _decode_text(array: NDArray[Any]) -> Any:
-    return json.loads(array.tobytes())
 
 
 def select_segments(starts: Places, rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -246,11 +239,9 @@ def find_traits(key: str, name: str) -> int:
 
 @dataclass(slots=True, eq=False)
 class MentionTable:
-    """The mentions of all extracts before they are merged; the arrays are those of :class:`MentionIndex`.
-
-    ``same`` (x,) is the row that an extract had in the index before, −1 for a new or changed one, of which ``fresh`` has the
-    content by row. ``read`` gives the contents of rows.
-    """
+    """The mentions of all extracts before they are merged; arrays as of :class:`MentionIndex`. ``same`` (x,)
+    is the row of an extract in the index before, −1 for a new or changed one, whose content ``fresh`` has
+    by row."""
 
     words: Vocabulary
     states: Sequence[ExtractState]
@@ -356,10 +347,8 @@ class MentionTable:
         return self._map_acronyms() | self._map_joined_names()
 
     def _map_acronyms(self) -> dict[str, str]:
-        """Map the key of an acronym to the key of its long form, where the corpus defines exactly one.
-
-        Other aliases (a surname, a title without its bracketed remark) may mean another entity in another document.
-        """
+        """Map the key of an acronym to that of its long form, where the corpus defines exactly one. Other
+        aliases may mean another entity in another document."""
         longs: dict[int, set[int]] = {}
         for short, long in self.acronyms[:, 1:].tolist():
             longs.setdefault(short, set()).add(long)

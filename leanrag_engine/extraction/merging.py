@@ -40,15 +40,7 @@ from leanrag_engine.core.text.language.words import word_count
 
 from .correcting import NameCorrections
 from .heuristic.names.mentions import Kind
-from .mentions import (
-    Flags,
-    MentionIndex,
-    MentionTable,
-    Numbers,
-    count_rows,
-    find_first,
-    select_segments,
-)
+from .mentions import Flags, MentionIndex, MentionTable, Numbers, count_rows, find_first, select_segments
 from .namesakes import find_namesakes
 
 T = TypeVar("T")
@@ -62,10 +54,8 @@ _VAGUE_TYPES = frozenset(["", "concept", "name", "term", "unknown", "other", "en
 
 @dataclass(frozen=True, slots=True)
 class LongDescription:
-    """The descriptions by models and agents of an entity or relation for which they exceed the limit.
-
-    ``texts`` are pairs of text and chunk id, in reading order; those of a relation by descending importance.
-    """
+    """The pairs of text and chunk id by models and agents of an item that exceed the limit, in reading order;
+    of a relation by importance."""
 
     id: str
     texts: tuple[tuple[str, str], ...]
@@ -157,11 +147,8 @@ def merge_source(
     note_effects: Callable[[CorrectionEffects], None] = lambda _: None,
     previous: PreviousMerge | None = None,
 ) -> MergedGraph:
-    """Do what :func:`merge` does, with all that is the same taken from the ``previous`` build: the result is that without it.
-
-    With an index only those extracts are read that changed or mention an entity which did. ``overlong`` is called for
-    all descriptions that are too long. Rows of the previous G0 that are the same are the same objects, with their parents.
-    """
+    """Do what :func:`merge` does, with all that is the same taken from the ``previous`` build, as the same
+    objects. With an index only those extracts are read that changed or mention an entity which did."""
     return _Merge(source, corrections, previous, report, overlong).run(note_effects)
 
 
@@ -238,21 +225,15 @@ class _Statements:
     def report_if_overlong(
         self, id_: str, overlong: Callable[[LongDescription], None], limit: int = 160
     ) -> None:
-        """Call ``overlong`` if the texts of models have more than ``limit`` words: joining them loses several sentences.
-
-        The limit is not tuned. Quotations from documents never justify a model call: enough good sentences are left, and each cites its
-        passage exactly.
-        """
+        """Call ``overlong`` if the texts of models have more than ``limit`` words (not tuned): joining them
+        loses several sentences. Quotations never justify a model call."""
         texts = self.from_models() if len(self.counts) > 1 else ()
         if sum(map(word_count, texts)) > limit:
             overlong(LongDescription(id_, tuple((text, self.chunks[text]) for text in texts)))
 
     def merge(self, names: Sequence[str], known: _MergedTexts) -> _MergedText:
-        """Merge the best descriptions within the limit; the method is that of the first one.
-
-        Descriptions by models and agents come first. Heuristic ones are ranked sentence by sentence: definitions
-        first, then by frequency. A sentence that several chunks state is attributed to the first of them.
-        """
+        """Merge the best descriptions within the limit; the method is that of the first. Those by models and
+        agents come first, then heuristic sentences: definitions, then by frequency."""
         if not self.counts:
             return _MergedText()
         first = next(iter(self.counts))
@@ -608,11 +589,8 @@ class _Merge:
         return set(np.flatnonzero(changed[:-1]).tolist()), set(moved[moved >= 0].tolist())
 
     def _find_kept(self) -> Flags:
-        """Return which keys are entities of G0.
-
-        A weak term (type ``term``, found by its shape alone) that only one chunk mentions connects nothing. It is dropped
-        unless its chunk has no other entity. Entities from a model or an agent are always kept.
-        """
+        """Return which keys are entities of G0: not weak terms that only one chunk mentions, unless it has
+        nothing else."""
         present = find_first(self._meanings, len(self._keys)) >= 0
         weak = self._weak & present
         rows = count_rows(self._table.starts)[self._meanings >= 0]
@@ -793,11 +771,8 @@ def _touches(pair: tuple[int, int], changed: Container[int], moved: Container[in
 
 
 def _select_pairs(ends: Numbers, idle: Flags, entities: Flags) -> Flags:
-    """Return which pairs, in the order of their first statements, are relations of G0.
-
-    A pair that the heuristic extractor states nothing about is ``idle``. It is none, unless it alone connects an
-    entity: the first such pair does.
-    """
+    """Return which pairs, in the order of their first statements, are relations of G0. Of ``idle`` ones,
+    about which nothing is stated, only the first that alone connects an entity."""
     found: Flags = np.asarray(entities[ends].all(axis=1))
     connected = np.zeros(len(entities), dtype=bool)
     connected[ends[found & ~idle]] = True
@@ -826,10 +801,8 @@ def _differs_in_parents_alone(old: Entity, made: Entity) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PreviousItems:
-    """What the previous G0 has of the entities and pairs that are merged anew, and merged descriptions to use again.
-
-    Relations have their places in it, −1 if these are not known.
-    """
+    """What the previous G0 has of what is merged anew, relations with their places (−1: unknown), and merged
+    descriptions to use again."""
 
     texts: _MergedTexts
     entities: Mapping[int, Entity]
@@ -895,10 +868,8 @@ _SIGNS = "\"'“‘ "
 
 
 def _defines(text: str, names: Sequence[str]) -> int:
-    """Score whether the text begins with one of ``names`` and defines it.
-
-    2 for the first name, 1 for another, 0 for no definition, -1 for a question or a quotation.
-    """
+    """Score whether the text defines the first (2) or another (1) of ``names``, with which it begins; −1 for
+    questions and quotations."""
     opening = text.casefold().lstrip(_SIGNS)
     for article in ("the ", "an ", "a "):
         opening = opening.removeprefix(article)
@@ -911,10 +882,8 @@ def _defines(text: str, names: Sequence[str]) -> int:
 
 
 def select_fitting(found: Iterable[str], limit: int) -> list[str]:
-    """Return the distinct sentences of ``found`` in order that fit into ``limit`` words, the first one always.
-
-    A sentence is never cut; one that is too long for the remaining room is skipped.
-    """
+    """Return the distinct whole sentences of ``found`` in order that fit into ``limit`` words, the first one
+    always."""
     chosen: dict[str, None] = {}
     left = limit
     for sentence in found:

@@ -1,9 +1,6 @@
-"""Tell apart the entities that share a name: the King of one book is not the King of another.
-
-Titles and first names name someone else in every document, and so do capitalised words of the language that stand after
-articles (*the Lion*; not *China*, *Python*). Two documents mean the same one if they mention it beside something that is the
-same in both: another name, an identifier or a term of several words.
-"""
+"""Tell apart the entities that share a name: titles, first names, and words that stand after articles (*the
+Lion*). Two documents mean the same one if they mention it beside the same other name, identifier or longer
+term."""
 
 from __future__ import annotations
 
@@ -20,8 +17,6 @@ from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 
 from .heuristic.words import vocabulary as known
 from .mentions import Flags, MentionTable, Numbers, Trait, count_rows, find_traits
-
-__all__ = ["find_namesakes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +103,10 @@ class _Mentioned:
 def find_namesakes(
     table: MentionTable, name_keys: Numbers, documents: int, merged: Collection[str] = ()
 ) -> dict[tuple[int, str], str]:
-    """Return for a document's number and a key that means several entities the key of the one that is meant there.
+    """Return for a document's number and a key that means several entities the key that is meant there.
 
-    ``name_keys`` are the numbers of the keys that names have after other forms were resolved, ``merged`` keys that are one entity everywhere. There are so many
-    ``documents``, some perhaps without a mention. The entity that comes first keeps the plain key. Linear in the number
-    of mentions, but for names that very many documents share.
+    ``name_keys`` are resolved already, ``merged`` keys are one entity everywhere. The entity that comes first
+    keeps the plain key. Linear, but for names that very many of the ``documents`` share.
     """
     mentioned = _Mentioned.of(table, name_keys)
     keys = table.words.keys

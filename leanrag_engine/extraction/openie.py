@@ -69,10 +69,8 @@ class OpenIE:
         return sum(len(entry.triples) for entry in self.entries)
 
     def match(self, passages: Iterable[tuple[str, str]]) -> list[Entry | None]:
-        """Return for each passage, given as title and text, the entry with the same text.
-
-        If there is none, take the entry without text whose ``idx`` is the passage's position; else ``None``.
-        """
+        """Return for each passage, as title and text, the entry with its text, else the one without text of
+        its position."""
         by_text = {fold_case(entry.text): entry for entry in reversed(self.entries) if entry.text}
         by_number = {entry.number: entry for entry in self.entries if not entry.text}
         found = []
@@ -189,10 +187,8 @@ class OpenIEExtractor:
 
 
 def extracts_from(entry: Entry, title: str, chunks: Sequence[Chunk]) -> list[Extract]:
-    """Return one extract for each chunk.
-
-    Each of several chunks gets the triples and entities whose names it contains; the rest goes to the first chunk.
-    """
+    """Return one extract for each chunk: triples and entities whose names it contains; the rest goes to the
+    first chunk."""
     texts = [fold_case(chunk.text) for chunk in chunks]
     triples: list[list[Triple]] = [[] for _ in chunks]
     names: list[list[str]] = [[] for _ in chunks]

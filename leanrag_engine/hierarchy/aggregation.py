@@ -1,8 +1,5 @@
-"""Make the aggregated entity of a cluster without a model (paper eq. 4).
-
-All of its text comes from the entities and relations beneath: the name from the phrases that tell the cluster from
-its siblings, the description and the findings from whole sentences of its members and their relations.
-"""
+"""Make the aggregated entity of a cluster without a model (paper eq. 4): all of its text is quoted from
+beneath."""
 
 from __future__ import annotations
 

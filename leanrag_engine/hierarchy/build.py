@@ -53,11 +53,10 @@ in_thread = partial(anyio.to_thread.run_sync, abandon_on_cancel=True)
 
 @dataclass(frozen=True, slots=True)
 class HierarchyOptions:
-    """How a hierarchy is built.
+    """Say how a hierarchy is built.
 
-    ``cap`` None: half as much again as ``cluster_size``, which is the paper's (appendix B.4). A relation whose
-    strength λ exceeds ``tau`` gets a text of its own (paper, appendix B.4: τ = 3); "auto" chooses τ per layer so that
-    ``relation_calls`` calls of ``batch`` such texts each suffice.
+    ``cap`` None: half as much again as ``cluster_size`` (paper, appendix B.4). A relation with λ > ``tau`` gets
+    a text of its own; "auto": a τ per layer for which ``relation_calls`` calls of ``batch`` texts suffice.
     """
 
     cluster_size: int = 20
@@ -240,11 +239,9 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
 def _cluster_layer(
     context: _BuildContext, stack: _LayerStack, sizes: ClusterSizes, pulse: Callable[[], None]
 ) -> tuple[Clusters, Origins | None, NDArray[np.float64] | None]:
-    """Return the clusters of the highest layer; one cluster if the layer is small enough for a root.
-
-    In an update also the previous clusters that they continue, None where the layer was clustered anew; and the means of the
-    vectors of G0, where they were found on the way.
-    """
+    """Return the clusters of the highest layer, one if it is small enough for a root; in an update also the
+    previous clusters that they continue (None: clustered anew), and the means of the vectors of G0, if
+    found on the way."""
     lower, points, previous = stack.graphs[-1], stack.points, context.previous
     if len(points) <= sizes.mean:
         return _one_cluster(points), None, None
@@ -307,12 +304,8 @@ async def _embed(graph: Graph, embedder: Embedder, progress: ProgressReport) -> 
 
 
 def _mix_with_members(vectors: Vectors, sums: NDArray[np.floating[Any]]) -> Vectors:
-    """Return the (n, 2d) points by which an aggregated layer is clustered: an entity's own vector beside the direction of the
-    ``sums`` (n, d) of the base entities beneath it, in equal parts.
-
-    A short text made of a few members' sentences is a poor sample of all members. On prose and on technical text,
-    clusters by both kept clearly more relations inside than clusters by the text alone.
-    """
+    """Return the (n, 2d) points by which an aggregated layer is clustered: its own vector, a poor sample of
+    all members, beside the direction of the ``sums`` (n, d) of the base entities beneath, in equal parts."""
     return np.asarray(np.hstack((vectors, unit_rows(sums))) / np.sqrt(2.0), dtype=np.float32)
 
 
@@ -332,11 +325,8 @@ def _lift_touched(step: LayerStep, beneath: Flags, previous: PreviousBuild) -> F
 
 
 def _choose_examples(ancestors: Labels, has_text: Flags) -> NDArray[np.float64]:
-    """Return for how many base entities each stands where phrases are counted, (n,), 0 for none.
-
-    Those beneath clusters that get new texts stand for themselves. For the others, which only tell what is common
-    elsewhere, an even sample does.
-    """
+    """Return for how many base entities each stands where phrases are counted, (n,): those beneath clusters
+    with new texts for themselves, an even sample for the others."""
     scales = np.ones(len(ancestors))
     rest = np.flatnonzero(has_text[ancestors])
     # 2,000 entities stand for all: a choice by cost, as reading so many takes a fifth of a second.

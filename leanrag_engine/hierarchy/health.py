@@ -1,7 +1,5 @@
-"""Measure a hierarchy at the end of a build: a :class:`HierarchyHealth`, with a record for each layer.
-
-The record is stored with the generation. The status and the evaluation decide which figures deserve a warning.
-"""
+"""Measure a hierarchy at the end of a build. Which figures deserve a warning, the status and the evaluation
+decide."""
 
 from __future__ import annotations
 
@@ -155,10 +153,8 @@ def _measure_clusters(
 def measure_shape(
     layer: int, labels: Labels, vectors: Vectors, *, known: NDArray[np.bool_] | None = None
 ) -> ClusterShape:
-    """Return the shape of the clusters ``labels`` (n,) of the unit rows ``vectors`` (n, d), none of which is empty.
-
-    Only the rows where ``known`` (n,) is true count for the tightness; all of them by default.
-    """
+    """Return the shape of the clusters ``labels`` (n,) of the unit rows ``vectors`` (n, d). Only ``known``
+    (n,) rows, by default all, count for the tightness."""
     sizes = np.bincount(labels)
     rows = slice(None) if known is None else known
     return ClusterShape(
@@ -227,10 +223,8 @@ def _share(part: float, whole: float) -> float:
 def _measure_meetings(
     hierarchy: Hierarchy, ancestors: Sequence[Labels], vectors: Vectors, seed_sets: int = 200
 ) -> SeedMeetings:
-    """Return where sets of one entity and the ``SEEDS - 1`` most similar to it meet. O(sets · n · d).
-
-    The first entities of the ``seed_sets`` sets are spread evenly over G0.
-    """
+    """Return where sets of one entity and the ``SEEDS - 1`` most similar to it meet. The first entities of
+    the ``seed_sets`` sets are spread evenly over G0."""
     count = len(vectors)
     chosen = np.unique(np.linspace(0, count - 1, min(count, seed_sets)).astype(np.intp))
     if count == 1:
@@ -249,10 +243,8 @@ def _measure_meetings(
 
 
 def find_nearest(vectors: Vectors, chosen: Labels, wanted: int, block: int = 4096) -> Labels:
-    """Return the places of the ``chosen`` unit rows and of the rows most similar to each, the best first, (sets, ``wanted``).
-
-    In blocks, whose scores stay in the processor's cache. Of most blocks few rows are better than the best of those before.
-    """
+    """Return the places of the ``chosen`` unit rows and of the rows most similar to each, the best first,
+    (sets, ``wanted``), in blocks whose scores stay in the processor's cache."""
     seeds = vectors[chosen]
     floors = np.full(len(chosen), -np.inf, dtype=vectors.dtype)
     found: list[tuple[Labels, Labels, NDArray[Any]]] = []

@@ -15,12 +15,11 @@ from leanrag_engine.core.graphs.rows import select_rows
 
 
 def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:
-    """Raise :class:`LeanRAGError` if the hierarchy is not well-formed. O(n log n) in its size.
+    """Raise :class:`LeanRAGError` if the hierarchy is not well-formed, in O(n log n).
 
-    Every entity but the root has one parent one layer up, and its runner-up, if any, is another entity of that layer.
-    Each layer is smaller than the one below, and the last is the root alone. No cluster exceeds ``cap``; ``members``
-    and ``mentions`` are correct; ids are unique. There is one relation for exactly the pairs of clusters that a
-    relation of the layer below joins; its strength is the number of these, its support that of the base relations.
+    Beside what ``layers.find_misfit`` says: layers shrink, the last is the root alone, no cluster exceeds
+    ``cap``, counts are correct, and one relation stands for exactly the pairs of clusters that a relation
+    beneath joins.
     """
     _check_layers(hierarchy, cap)
     lifted = np.arange(len(hierarchy.layers[0].entities))

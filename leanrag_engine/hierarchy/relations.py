@@ -1,7 +1,5 @@
-"""Make the relations between clusters: one per pair that a relation of the layer below joins (paper eq. 5).
-
-One pass over the lower relations, O(m log m); comparing clusters pair by pair would be O(count²).
-"""
+"""Make the relations between clusters: one per pair that a relation of the layer below joins (paper eq. 5),
+O(m log m)."""
 
 from __future__ import annotations
 
@@ -17,14 +15,7 @@ from leanrag_engine.core.graphs.columns import EntityColumns
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.rows import compose_rows, read_rows, select_rows
-from leanrag_engine.core.model import (
-    METHODS,
-    Entity,
-    Evidence,
-    Method,
-    Relation,
-    content_id,
-)
+from leanrag_engine.core.model import METHODS, Entity, Evidence, Method, Relation, content_id
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import find_turn
@@ -56,11 +47,8 @@ class LayerStep:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPairs:
-    """Relations by the unordered pair of clusters that they join, pairs ordered by their ends.
-
-    Pair ``p`` joins ``first[p] < second[p]`` through the relations ``order[starts[p]:starts[p + 1]]``,
-    those with most support first.
-    """
+    """Relations by the unordered pair of clusters that they join. Pair ``p`` joins ``first[p] < second[p]``
+    through ``order[starts[p]:starts[p + 1]]``, those with most support first."""
 
     first: Labels
     second: Labels
@@ -82,11 +70,8 @@ class ClusterPairs:
 
 
 def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
-    """Group the relations of ``graph`` by the pair of clusters, ``parents`` (m, 2), at their ends.
-
-    Relations within one cluster belong to no pair. Relations of a pair with equal support and weight are in the order
-    of their ids.
-    """
+    """Group the relations of ``graph`` by the pair of clusters, ``parents`` (m, 2), at their ends. Those
+    within one cluster belong to no pair; equal support and weight: by id."""
     supports, weights = graph.edges.supports, graph.edges.weights
     joining = sort_by_id(graph, np.flatnonzero(parents[:, 0] != parents[:, 1]))
     first, second = parents.min(axis=1)[joining], parents.max(axis=1)[joining]
@@ -280,11 +265,8 @@ class Threshold:
 
 
 def fit_threshold(strengths: Counts, calls: int, batch: int) -> Threshold:
-    """Return the smallest τ for which all relations with λ > τ fit into ``calls`` calls of ``batch`` relations each.
-
-    "A data-dependent hyper-parameter that may vary with the layer index" (paper, "Aggregated Relation
-    Generation"). Relations of equal λ fall on the same side, so that fewer calls may be needed.
-    """
+    """Return the smallest τ for which all relations with λ > τ fit into ``calls`` calls of ``batch``
+    relations each: "a data-dependent hyper-parameter that may vary with the layer index" (paper)."""
     room = calls * batch
     falling = -np.sort(-strengths)
     tau = int(falling[room]) if room < len(falling) else 0
@@ -323,10 +305,8 @@ class _RelationTexts:
     """Relations of a pair in which statements are looked for."""
 
     def summary(self, base_numbers: Sequence[int], *, sentences: int = 2, longest: int = 280) -> _CitedText:
-        """Return up to ``sentences`` statements of the best attested base relations that name both of their ends.
-
-        Without any, the text is empty: that two clusters are related, and how strongly, is known without words.
-        """
+        """Return up to ``sentences`` statements of the best attested base relations that name both of their
+        ends; "" without any."""
         found: dict[str, Quote] = {}
         for number in base_numbers[: self.tried]:
             for quote in self._statements(self._base, number):
@@ -337,10 +317,8 @@ class _RelationTexts:
         return _CitedText(*join_quotes(list(found.values())))
 
     def join(self, numbers: Sequence[int]) -> _CitedText:
-        """Join the statements beneath, those of the strongest relation first, within the bound and each once.
-
-        One sentence often states several relations, so that their texts are equal.
-        """
+        """Join the statements beneath, those of the strongest relation first, within the bound and each
+        once."""
         found: dict[str, Quote] = {}
         left = CHARACTERS + 1
         for number in numbers:

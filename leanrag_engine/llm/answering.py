@@ -14,19 +14,14 @@ from leanrag_engine.core.text.fencing import fence
 from .batching import Meter, ask
 from .prompts import BUILT_IN, Prompts
 
-__all__ = ["Answer", "answer", "answer_request"]
-
-
 _GAP = re.compile(r"\A\W*insufficient\b[^\w\n]*", re.IGNORECASE)
 """The beginning of an answer for which the evidence is insufficient, as the prompt demands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A model's answer. ``cited`` citations are in its context, ``unfounded`` ones are not.
-
-    ``sufficient``: the model does not call the evidence insufficient, and it cites some of it.
-    """
+    """A model's answer. ``cited`` citations are in its context, ``unfounded`` ones are not; ``sufficient``:
+    it cites some, and does not call the evidence insufficient."""
 
     text: str
     cited: tuple[str, ...]
@@ -59,10 +54,8 @@ def answer_request(
     open_mode: bool = False,
     prompts: Prompts = BUILT_IN,
 ) -> ChatRequest:
-    """Return the request; equal questions and contexts give equal requests.
-
-    In ``open_mode`` the model may add what it knows from elsewhere; else it has to decline where evidence lacks.
-    """
+    """Return the request. In ``open_mode`` the model may add what it knows; else it has to decline where
+    evidence lacks."""
     asked, evidence = fence(question), fence(context.text)
     if open_mode:
         text = prompts.fill("answer_open", question=asked, evidence=evidence)
@@ -73,10 +66,8 @@ def answer_request(
 
 
 def check_answer(text: str, context: Context) -> Answer:
-    """Return the answer with its citations divided by whether the context contains them.
-
-    Raises ``ReplyUnusable`` if it only says that the evidence is insufficient.
-    """
+    """Return the answer with its citations. Raises ``ReplyUnusable`` if it only says that the evidence is
+    insufficient."""
     settled = _GAP.search(text) is None
     text = _GAP.sub("", text).strip()
     if not text:

@@ -62,11 +62,8 @@ async def ask(
     meter: Meter,
     prompts: Prompts = BUILT_IN,
 ) -> T:
-    """Return what ``read`` makes of the reply.
-
-    If the reply is incomplete or ``read`` raises ``ReplyUnusable``, the request is sent once more with the problem
-    quoted; an error of the second reply is raised.
-    """
+    """Return what ``read`` makes of the reply; after an incomplete or unusable one, of the reply to the
+    request with that problem."""
     reply = await model.complete(request)
     meter.note(reply)
     try:
@@ -124,11 +121,10 @@ class TaskKind:
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
-    """One task. ``id`` is derived from everything that the answer may depend on.
+    """One task, whose ``id`` is derived from everything that the answer may depend on.
 
-    ``text`` is the input, with the text of documents fenced; ``chunk_ids`` are all chunks and aggregated entities that it
-    comes from, empty if they are unknown. ``read`` converts a JSON object to the answer, or raises ``ReplyUnusable`` with an actionable
-    reason.
+    ``text`` has documents fenced; ``chunk_ids`` are all chunks and aggregated entities that it comes from,
+    empty if unknown. ``read`` converts a JSON object to the answer, or raises ``ReplyUnusable``.
     """
 
     id: str
@@ -144,10 +140,8 @@ ITEMS, NUMBER = "items", "task"
 def batch_request(
     kind: TaskKind, tasks: Sequence[Task[T]], problems: Sequence[str] = (), room: int = 1
 ) -> ChatRequest:
-    """Return the request for these tasks; ``problems``: what was wrong with the last answer of each.
-
-    The instructions come first and are always the same, for services that cache prompts.
-    """
+    """Return the request for these tasks, with the ``problems`` of their last answers. Equal instructions
+    come first, for services that cache prompts."""
     shown = [f"## Task {number}\n\n{task.text}" for number, task in enumerate(tasks, 1)]
     if problems:
         listed = "\n".join(f"- Task {number}: {problem}" for number, problem in enumerate(problems, 1))
@@ -212,19 +206,14 @@ class _Round(Generic[T]):
     cut: bool = False
     kept: bool = False
 
-    @property
-    def unusable(self) -> bool:
-        return any(isinstance(each, ReplyUnusable) for each in self.answers)
-
 
 async def _ask_twice(
     model: ChatModel, kind: TaskKind, tasks: Sequence[Task[T]], request: ChatRequest, meter: Meter
 ) -> _Round[T]:
-    """Ask the model; if the cached reply is unusable, ask once more without the cache.
-
-    The newer reply replaces the cached one, so later builds find it."""
+    """Ask the model; if the cached reply is unusable, once more without the cache, where the newer reply
+    replaces it."""
     found = await _ask_once(model, kind, tasks, request, meter)
-    if found.kept and found.unusable:
+    if found.kept and any(isinstance(each, ReplyUnusable) for each in found.answers):
         newer = await _ask_once(model, kind, tasks, replace(request, anew=True), meter)
         return newer if newer.taken else found
     return found
@@ -304,10 +293,8 @@ def _reason(problem: object) -> str:
 
 
 async def for_each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, places: int) -> None:
-    """Run ``work`` for each item, ``places`` of them at once.
-
-    The first error cancels the rest and is raised.
-    """
+    """Run ``work`` for each item, ``places`` of them at once. The first error cancels the rest and is
+    raised."""
     rest = iter(items)
 
     async def place() -> None:
@@ -351,10 +338,8 @@ def complete_text(reply: Reply) -> str:
 
 
 def read_object(text: str, answers: Sequence[str] = ()) -> JsonObject:
-    """Return the JSON object in a reply: in a code fence, amid prose, with small faults. Raises ``ReplyUnusable``.
-
-    A list whose first object has all the keys ``answers`` is returned as the items of an object.
-    """
+    """Return the JSON object in a reply: in a code fence, amid prose, with small faults; of a list whose
+    first object has all the keys ``answers``, its items. Raises ``ReplyUnusable``."""
     from json_repair import loads  # noqa: PLC0415 - only where a model is asked
 
     found = loads(text)

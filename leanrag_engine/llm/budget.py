@@ -16,10 +16,8 @@ from leanrag_engine.core.ports import ChatModel, ChatRequest, Price, ReplyStore,
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most that a job may use over all its runs; ``None``: no limit.
-
-    ``tokens`` counts prompts and replies; ``cost`` is in US dollars.
-    """
+    """The most that a job may use over all its runs, in calls, tokens of prompts and replies, and US dollars;
+    ``None``: no limit."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -49,11 +47,10 @@ class Usage:
 
 
 class Budget:
-    """Track what a job has used of its caps, over all its models.
+    """Track what a job has used of its caps.
 
-    The most that a call may use is reserved before the call and settled afterwards. The caps hold as long as no call
-    uses more than its reservation: services write at most ``max_tokens``, and :class:`TokenScale` learns how far a
-    model's tokenizer differs from ours.
+    The most that a call may use is reserved before it and settled afterwards: services write at most
+    ``max_tokens``, and :class:`TokenScale` learns how a model's tokenizer differs from ours.
     """
 
     def __init__(self, caps: Caps, used: Usage = Usage()) -> None:
@@ -67,10 +64,8 @@ class Budget:
     async def open(
         cls, caps: Caps, models: Iterable[ChatModel], replies: ReplyStore, collection: str, job_id: str
     ) -> Self:
-        """Open a budget that counts what the job spent before an interruption.
-
-        Raises ``InvalidInput`` for a cap in dollars where a model's price is unknown.
-        """
+        """Open a budget that counts what the job spent before. Raises ``InvalidInput`` for a cap in dollars
+        without a known price."""
         if caps.cost is not None:
             _check_prices(models)
         return cls(caps, total_use(await replies.spending(collection, job_id)))
@@ -80,11 +75,9 @@ class Budget:
         return self._used
 
     async def reserve(self, need: Usage) -> int:
-        """Reserve ``need`` and return the number of the reservation for :meth:`settle`.
-
-        Waits while running calls may still leave enough. Raises ``CapReached`` if they cannot.
-        """
-        while (self._used + self._total_reserved() + need).passes(self._caps):
+        """Reserve ``need``, once running calls leave enough, and return its number for :meth:`settle`. Raises
+        ``CapReached`` if they cannot."""
+        while (sum(self._reserved.values(), self._used) + need).passes(self._caps):
             if (cap := (self._used + need).passes(self._caps)) or not self._reserved:
                 raise CapReached(
                     f"One more call could pass the cap of {cap}.",
@@ -101,9 +94,6 @@ class Budget:
         self._used += used
         self._settled.set()
         self._settled = anyio.Event()
-
-    def _total_reserved(self) -> Usage:
-        return sum(self._reserved.values(), Usage())
 
 
 def total_use(spent: Iterable[Spent]) -> Usage:
@@ -131,10 +121,8 @@ def cost_of(price: Price, prompt_tokens: int, completion_tokens: int) -> float:
 
 
 def count_prompt(tokenizer: Tokenizer, request: ChatRequest, overhead: int = 8) -> int:
-    """Count the prompt's tokens with our tokenizer, its schema included.
-
-    ``overhead``: tokens around each message that only the model's own tokenizer sees.
-    """
+    """Count the prompt's tokens, its schema included; ``overhead``: those around each message that only a
+    model's own tokenizer sees."""
     texts = [each.text for each in request.messages]
     if request.schema is not None:
         texts.append(json.dumps(request.schema, ensure_ascii=False))
@@ -143,11 +131,8 @@ def count_prompt(tokenizer: Tokenizer, request: ChatRequest, overhead: int = 8) 
 
 @dataclass(slots=True)
 class TokenScale:
-    """Estimate how many tokens a model's own tokenizer makes of a text, from our count.
-
-    ``prior`` is the ratio assumed until ``enough`` prompts were measured; from then on the largest ratio seen counts,
-    times ``margin``. The three values are safe guesses, not tuned.
-    """
+    """Estimate how many tokens a model's own tokenizer makes of a text: ``prior`` times ours until ``enough``
+    prompts were measured, then ``margin`` times the largest ratio seen (safe guesses, not tuned)."""
 
     prior: float = 2.0
     margin: float = 1.25

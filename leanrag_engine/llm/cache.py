@@ -1,7 +1,4 @@
-"""A chat model whose replies are paid for once.
-
-What a reply used is stored in the same row of the graph store as its text, so an answered call is never lost or repeated.
-"""
+"""A chat model whose replies are paid for once: what one used is stored in the same row as its text."""
 
 from __future__ import annotations
 

@@ -36,11 +36,8 @@ class _StepCount:
 
 
 class ForecastModel(ModelWrapper):
-    """A chat model that returns stored replies and counts all other requests.
-
-    A counted request raises ``CapReached``, so a dry run continues with the heuristic result. Implements
-    :class:`leanrag_engine.core.ports.ChatModel`.
-    """
+    """A :class:`leanrag_engine.core.ports.ChatModel` that returns stored replies and counts all other
+    requests, raising ``CapReached``: a dry run continues with the heuristic result."""
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
-"""Answer a question in rounds: divide it, retrieve, let the model say what is missing, retrieve that, answer from all.
-
-The number of rounds, the tokens of the evidence and the time are bounded, whatever the model asks for.
-"""
+"""Answer a question in bounded rounds: divide it, retrieve, let the model say what is missing, retrieve that,
+answer."""
 
 from __future__ import annotations
 
@@ -22,8 +20,6 @@ from leanrag_engine.core.text.shortening import one_line, shorten
 from .answering import Answer, answer
 from .batching import Meter, ask, quote, read_object
 from .prompts import BUILT_IN, Prompts
-
-__all__ = ["AnswerLimits", "AnswerRound", "Ending", "IterativeAnswer", "answer_iteratively"]
 
 LONGEST_QUERY = 500
 """Characters of a search that a model writes."""

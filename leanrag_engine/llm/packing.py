@@ -1,7 +1,5 @@
-"""Group small tasks into requests.
-
-Groups must stay the same when some of the work is done or items are inserted: equal requests have cached replies.
-"""
+"""Group small tasks into requests that stay the same when others are done or inserted: their replies are
+cached."""
 
 from __future__ import annotations
 
@@ -19,10 +17,8 @@ def pack(
     size: Callable[[T], int],
     parts: Callable[[T, T], bool] = lambda _one, _other: False,
 ) -> Iterator[Sequence[T]]:
-    """Yield ``items`` in order, in groups of at most ``most`` items with a total size of at most ``room``.
-
-    A larger item is a group by itself. ``parts`` returns whether two neighbours must not share a group.
-    """
+    """Yield ``items`` in order, in groups of at most ``most`` items and ``room``, a larger one alone.
+    ``parts``: two neighbours must not share a group."""
     group: list[T] = []
     left = room
     for item in items:

@@ -1,7 +1,5 @@
-"""Reads the prompts: Markdown files of the package ``leanrag_prompts`` with ``$name`` placeholders.
-
-A user's own folder may replace some of them: its files take precedence over the built-in ones of the same name.
-"""
+"""Reads the prompts of the package ``leanrag_prompts``, Markdown with ``$name`` placeholders; a user's folder
+takes precedence."""
 
 from __future__ import annotations
 
@@ -22,11 +20,8 @@ class Prompts:
 
     @classmethod
     def open(cls, folder: Path | None) -> Self:
-        """Check the folder and return its prompts.
-
-        Raises ``InvalidInput`` if it does not exist, or holds a Markdown file whose name is no prompt's or whose
-        placeholders differ from those of the prompt that it replaces.
-        """
+        """Check the folder and return its prompts. Raises ``InvalidInput`` if it is missing, or has an
+        unknown file or placeholder."""
         if folder is not None:
             if not folder.is_dir():
                 raise InvalidInput(

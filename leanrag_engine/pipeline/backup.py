@@ -1,8 +1,8 @@
-"""Back up the data folder, and restore it: the database as it is at one moment, and the vectors that belong to it.
+"""Back up the data folder, and restore it: the database as it is at one moment, the vectors that belong to
+it, and ``backup.json`` with the size and hash of each file.
 
-A backup is a folder: the database, the vectors, and ``backup.json``, which names each file with its size and hash. It is
-written beside its place and renamed when it is whole. What is restored becomes a store when the database, the last file, gets
-its name; until then the data folder is as if nothing had happened.
+A backup gets its name when it is whole. What is restored becomes a store when the database, the last file, gets
+its name.
 """
 
 from __future__ import annotations

@@ -26,11 +26,8 @@ logger = logging.getLogger(__name__)
 async def copy_collection(
     stores: Stores, source: Collection, target: str, report: ProgressReport, *, resumed: bool
 ) -> CopyResult:
-    """Copy the documents and the published build of a collection; its history and model replies stay behind.
-
-    ``resumed``: the process that began was killed or closed; what it has copied is kept. Raises ``InvalidInput`` if there is
-    another collection called ``target``, and as ``restore_embedder``.
-    """
+    """Copy the documents and the published build of a collection; ``resumed``: what was copied is kept.
+    Raises ``InvalidInput`` if another one is called ``target``, and as ``restore_embedder``."""
     report(Progress("copy", 0, source.documents))
     held = await stores.documents.collection(target)
     if held is None or not (resumed and held.revision == source.revision):
@@ -70,10 +67,8 @@ async def _publish_copy(
 
 
 async def delete_collection(stores: Stores, name: str, job: str, report: ProgressReport) -> DeleteResult:
-    """Delete a collection with its vectors, arrays, history, model replies and jobs but ``job``.
-
-    The database comes last: if the process is killed, the collection is still there, and the resumed job repeats the work.
-    """
+    """Delete a collection with all that belongs to it but ``job``; the database last, so that a resumed job
+    repeats the work."""
     held = await stores.documents.collection(name)
     if held is None:  # the process was killed after the transaction
         return DeleteResult()

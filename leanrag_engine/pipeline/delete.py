@@ -1,8 +1,7 @@
-"""Delete documents, and everything that only they support, from the database and the vector spaces.
+"""Delete documents, and everything that only they support, within a job.
 
-Summaries that used them are hidden until the next build. Runs inside a job, under the writer lock. Vectors are deleted first: if the process is killed, the resumed job finds
-the documents still in the database and repeats the work. The database deletes in one transaction; after it no reply
-contains what only those documents said.
+Vectors go first, then the database in one transaction: a resumed job finds the documents again. Heuristic
+summaries that used them are hidden until the next build.
 """
 
 from __future__ import annotations
@@ -28,13 +27,7 @@ from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult
-from leanrag_engine.core.model import (
-    BuildRecord,
-    Chunk,
-    Document,
-    Extract,
-    Generation,
-)
+from leanrag_engine.core.model import BuildRecord, Chunk, Document, Extract, Generation
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
@@ -168,10 +161,8 @@ async def _compute_remaining(
 async def _remaining_embedder(
     stores: Stores, generation: Generation, kept: Sequence[Chunk]
 ) -> tuple[Embedder | None, str, bytes]:
-    """Return the embedder with no words but those of the chunks ``kept``, its identity and its state.
-
-    The state of an unavailable embedder is deleted, since it may contain them; the next build makes another.
-    """
+    """Return the embedder with only the words of the chunks ``kept``, its identity and state, which is
+    deleted if that is unavailable."""
     try:
         if await stores.embedders.gave(generation.embedder):
             state = await stores.generations.embedder_state(generation.number)

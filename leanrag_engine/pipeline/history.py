@@ -8,19 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import anyio.to_thread
 
-from leanrag_engine.core.errors import (
-    Busy,
-    Candidate,
-    InvalidInput,
-    NotFound,
-)
+from leanrag_engine.core.errors import Busy, Candidate, InvalidInput, NotFound
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.history import (
-    ChangedDocument,
-    CollectionChanges,
-    GraphChanges,
-    HistoryEntry,
-)
+from leanrag_engine.core.history import ChangedDocument, CollectionChanges, GraphChanges, HistoryEntry
 from leanrag_engine.core.model import Collection, Generation
 from leanrag_engine.hierarchy.changes.comparing import add_up, compare
 
@@ -42,11 +32,8 @@ async def drop_old_generations(stores: Stores, collection: Collection) -> None:
 async def find_changes(
     stores: Stores, collection: Collection, published: Generation, since: str
 ) -> CollectionChanges:
-    """Return what changed since a generation (its number) or a date; "": since the generation before the published one.
-
-    Of a date, the generation that was published then counts. Raises ``NotFound`` if the collection has had no generation
-    of that number, ``InvalidInput`` if ``since`` is neither.
-    """
+    """Return what changed since a generation (number), a date (what was published then), or "", the one
+    before the published. Raises ``NotFound`` for an unknown number, ``InvalidInput`` for neither."""
     entries = await stores.generations.history(collection.name)
     earlier = find_earlier(entries, published, since.strip())
     later = [each for each in reversed(entries) if earlier is None or each.number > earlier.number]
@@ -142,11 +129,8 @@ async def _find_kept(stores: Stores, collection: str, number: int) -> Generation
 
 
 async def find_restorable(stores: Stores, collection: Collection, number: int) -> Generation:
-    """Return the generation of that number, which can be rolled back to.
-
-    Raises ``NotFound`` if the collection has had none of that number or its data are gone, ``InvalidInput`` if it is the
-    published one.
-    """
+    """Return the generation of that number to roll back to. Raises ``NotFound`` if there is none,
+    ``InvalidInput`` for the published one."""
     entries = await stores.generations.history(collection.name)
     entry = find_entry(entries, number, collection.name)
     published = collection.generation

@@ -1,8 +1,5 @@
-"""The vector store as a collection's index: what is embedded, in which space, and how a space is rewritten.
-
-Writes happen inside a job, under the writer lock. Their order makes a crash harmless: vectors are written before the
-generation that needs them is published, and spaces that nothing refers to any more are dropped last.
-"""
+"""The vector store as a collection's index: what is embedded, in which space, and how a space is rewritten
+within a job. Vectors are written before a generation is published, and unused spaces dropped last."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ import anyio
 import anyio.to_thread
 import numpy as np
 
+from leanrag_engine.adapters.wiring import Adapters
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import (
     EmbedderChanged,
@@ -28,27 +26,8 @@ from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import READ_GENERATIONS
 from leanrag_engine.core.jobs import ReindexResult
-from leanrag_engine.core.model import (
-    METHODS,
-    Chunk,
-    Collection,
-    Generation,
-    Vectors,
-)
-from leanrag_engine.core.ports import (
-    CorrectionStore,
-    DocumentStore,
-    Embedder,
-    EmbedderSource,
-    Extractor,
-    GenerationStore,
-    JobStore,
-    Progress,
-    ProgressReport,
-    ReplyStore,
-    Tokenizer,
-    VectorStore,
-)
+from leanrag_engine.core.model import METHODS, Chunk, Collection, Generation, Vectors
+from leanrag_engine.core.ports import DocumentStore, Embedder, Extractor, Progress, ProgressReport
 from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache
 
 from .status import count_expected_vectors
@@ -60,18 +39,10 @@ BATCH = 2500
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
+class Stores(Adapters):
     """The stores, embedders and settings that every step of the pipeline works with."""
 
     settings: Settings
-    documents: DocumentStore
-    generations: GenerationStore
-    jobs: JobStore
-    replies: ReplyStore
-    corrections: CorrectionStore
-    vectors: VectorStore
-    embedders: EmbedderSource
-    tokenizer: Tokenizer
     adjacencies: AdjacencyCache
     extractor: Extractor | None
     """Reads the documents that are ingested; None: heuristics."""
@@ -80,10 +51,8 @@ class Stores:
 async def rebuild_vectors(
     stores: Stores, collection: str, report: ProgressReport, *, damaged_only: bool = False
 ) -> ReindexResult:
-    """Rewrite the vector spaces of the published build, or the damaged ones alone, from the database.
-
-    Raises ``NotReady`` before a build, and as ``restore_embedder``.
-    """
+    """Rewrite the published build's vector spaces, or damaged ones alone. Raises ``NotReady``, and as
+    ``restore_embedder``."""
     held = await stores.documents.collection(collection)
     generation = held.generation if held else None
     if held is None or generation is None:
@@ -116,10 +85,8 @@ async def rebuild_vectors(
 
 
 async def find_damaged_spaces(stores: Stores, held: Collection) -> list[str]:
-    """Return the vector spaces of the published build that are missing, cannot be searched or have too few rows.
-
-    Raises ``StoreUnreachable`` if that cannot be known.
-    """
+    """Return the published spaces that are missing, unsearchable or lack rows. Raises ``StoreUnreachable`` if
+    unknown."""
     generation = held.generation
     if generation is None or not held.documents:
         return []
@@ -202,10 +169,8 @@ def texts_of_windows(chunks: Sequence[Chunk]) -> list[tuple[str, str]]:
 
 @asynccontextmanager
 async def announce_vector_change(stores: Stores) -> AsyncIterator[None]:
-    """Increase the vector version before the first write and after the last, also after an error.
-
-    Readers then reopen the vector store.
-    """
+    """Increase the vector version before the first write and after the last, so that readers reopen the
+    store."""
     await stores.generations.bump_vector_version()
     try:
         yield
@@ -274,11 +239,8 @@ def vectors_of_layers(layers: Sequence[Vectors]) -> dict[str, Vectors]:
 
 
 async def write_space(stores: Stores, space: str, rows: VectorRows, report: ProgressReport) -> None:
-    """Write exactly these rows to a space.
-
-    Rows that a cancelled build left there are completed. A space that a killed process left inconsistent is dropped
-    and rewritten, as is one that documents ingested without a build were added to.
-    """
+    """Write exactly these rows to a space: rows of a cancelled build are completed, an inconsistent space is
+    dropped first."""
     try:
         # A space's name identifies its ids and texts, and rows are written in order: the rows in it are the first.
         start = await stores.vectors.count(space)

@@ -1,8 +1,5 @@
 """Run jobs in the background: stored before they start, cancellable from any process, resumed after a crash.
-
-A job belongs to the process that runs it. It holds the writer lock of the data folder while it works; it waits, and
-its message names the holder, while another process has the lock.
-"""
+A job belongs to one process and holds the writer lock of the data folder while it works."""
 
 from __future__ import annotations
 
@@ -55,10 +52,8 @@ END_PAUSES = (1, 5, 20, 60)
 
 @dataclass(slots=True)
 class JobProgress:
-    """Progress, outcomes and failures of one running job, which ``Jobs`` writes to the job's row.
-
-    The methods are cheap and may be called from any thread. ``report`` raises ``Cancelled`` once a stop was requested.
-    """
+    """Progress, outcomes and failures of one running job, which ``Jobs`` writes to its row. Thread-safe and
+    cheap; ``report`` raises ``Cancelled`` once a stop was requested."""
 
     latest: Progress = field(default_factory=lambda: Progress("queued"))
     outcomes: list[IngestOutcome] = field(default_factory=list)
@@ -159,11 +154,8 @@ def without_texts(request: JobRequest) -> JobRequest:
 
 
 class Jobs:
-    """The jobs of one process: submits, runs, watches, cancels and resumes them.
-
-    Jobs run on an event loop in a separate thread, so they outlive the call that submitted them, and queries do not
-    wait for their steps.
-    """
+    """The jobs of one process, on an event loop in a thread of their own: they outlive the call that
+    submitted them, and queries do not wait for them."""
 
     def __init__(self, store: JobStore, lock: WriterLock, work: Work) -> None:
         self._store = store
@@ -197,10 +189,8 @@ class Jobs:
         return job
 
     async def state(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> JobState:
-        """Return how far a job is, after waiting up to ``wait_seconds`` for its end: cheap, however large the job is.
-
-        Raises ``NotFound`` if the job does not exist, or not in ``collection`` if one is given.
-        """
+        """Return how far a job is, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound``,
+        also if it is not of ``collection``."""
         deadline = anyio.current_time() + wait_seconds
         while (state := await self._store.find_state(job_id)) is not None:
             left = deadline - anyio.current_time()
@@ -213,10 +203,8 @@ class Jobs:
         return as_seen(state)
 
     async def job(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> Job:
-        """Return the job with its request and result, after waiting up to ``wait_seconds`` for its end.
-
-        Raises ``NotFound`` as :meth:`state`.
-        """
+        """Return the job, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound`` as
+        :meth:`state`."""
         await self.state(job_id, wait_seconds, collection)
         job = await self._store.find(job_id)
         if job is None:

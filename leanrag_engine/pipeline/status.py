@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.jobs import Job
-from leanrag_engine.core.model import (
-    Collection,
-    Correction,
-    ExtractionSchema,
-    Generation,
-    Method,
-    Spent,
-)
+from leanrag_engine.core.model import Collection, Correction, ExtractionSchema, Generation, Method, Spent
 from leanrag_engine.core.ports import LockHolder, VectorStore
 
 
@@ -43,10 +36,8 @@ class Status:
 async def vector_counts(
     vectors: VectorStore, generation: Generation | None
 ) -> tuple[dict[str, int], list[str]]:
-    """Return the rows in the vector store by kind, and the errors of spaces that cannot be read.
-
-    Raises ``StoreUnreachable`` if none can.
-    """
+    """Return the rows in the vector store by kind, and the errors of unreadable spaces. Raises
+    ``StoreUnreachable``."""
     counts: dict[str, int] = {}
     problems: list[str] = []
     spaces = generation.record.spaces.by_kind() if generation else {}
@@ -102,10 +93,8 @@ def schema_warnings(schema: ExtractionSchema | None, generation: Generation | No
 
 
 def note_embedder(generation: Generation | None, setting: str) -> str:
-    """Return a sentence on an embedder that was chosen by the script of the documents, or does not suit it.
-
-    ``setting`` is the embedder of the settings. "" if there is nothing to say.
-    """
+    """Return a sentence, or "", on an embedder that the script of the documents chose, or that does not suit
+    it; ``setting`` is that of the settings."""
     if generation is None:
         return ""
     match generation.embedder_name, generation.record.latin, setting:
@@ -122,11 +111,6 @@ def note_embedder(generation: Generation | None, setting: str) -> str:
                 "set LEANRAG_EMBEDDER to minilm and build to find more by meaning."
             )
     return ""
-
-
-def has_written_texts(generation: Generation) -> bool:
-    """Return whether a model or an agent wrote any summary of the build."""
-    return bool({Method.MODEL, Method.AGENT} & generation.record.summaries.keys())
 
 
 def health_warnings(held: Collection, vectors: Mapping[str, int] | None) -> list[str]:
@@ -149,6 +133,6 @@ def health_warnings(held: Collection, vectors: Mapping[str, int] | None) -> list
         warnings.append(
             "The vector index is incomplete: search by meaning misses some. A server repairs it, as does the next build, ingest or reindex."
         )
-    if not has_written_texts(generation):
+    if not {Method.MODEL, Method.AGENT} & generation.record.summaries.keys():
         warnings.append("Summaries and relations are heuristic: made without a language model.")
     return warnings

@@ -1,7 +1,5 @@
-"""Progress on standard error: at a terminal one bar for a whole job, elsewhere a line now and then.
-
-With ``-v`` each stage of the job gets a bar, or a line, of its own.
-"""
+"""Progress on standard error: at a terminal a bar, elsewhere a line now and then, for a whole job, with
+``-v`` for each stage."""
 
 from __future__ import annotations
 
@@ -43,10 +41,8 @@ FORECAST_SECONDS, FORECAST_SHARE = 3.0, 0.05
 
 @dataclass(frozen=True, slots=True)
 class JobStep:
-    """One of the steps that a user sees of a job: what is done, in which stages, and its share of the time.
-
-    Shares are those of a first build of a few hundred passages with the default embedder.
-    """
+    """A step that a user sees of a job: its stages, and its share of the time in a first build of a few
+    hundred passages."""
 
     words: str
     stages: tuple[str, ...]
@@ -247,10 +243,7 @@ def format_stage(step: StageProgress) -> str:
 
 
 async def follow(engine: LeanRAG, job: Job, *, verbose: bool = False) -> Job:
-    """Show on standard error how far the job is until it ends; if interrupted, cancel the job.
-
-    ``verbose``: each stage by itself, as the job names it.
-    """
+    """Show how far the job is until it ends, ``verbose`` by stages; if interrupted, cancel it."""
     steps = list_steps(job.kind, job.request, engine.settings)
     try:
         with stage_bars() if verbose else whole_bar(WholeProgress(steps)) as show:

@@ -1,8 +1,7 @@
 """Make the ``.mcpb`` bundle from a checkout: ``python -m leanrag_mcp.clients.bundling OUT.mcpb``.
 
-A bundle is a zip of the sources with a manifest (version 0.4, ``server.type`` uv): the host installs the
-dependencies of pyproject.toml with uv, on every platform, and shows the form of ``bundle_fields``. The same
-sources give the same bundle, byte by byte.
+A zip of the sources with a manifest (version 0.4, ``server.type`` uv): the host installs the dependencies with
+uv. Equal sources give equal bytes.
 """
 
 from __future__ import annotations

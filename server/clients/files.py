@@ -1,7 +1,5 @@
-"""Change the configuration file of an MCP client without losing anything.
-
-Only the server's own entry changes, every other byte stays; a backup is made first, and the file is replaced atomically.
-"""
+"""Change the server's own entry in the configuration file of an MCP client: every other byte stays, after a
+backup, atomically."""
 
 from __future__ import annotations
 
@@ -158,10 +156,8 @@ def refuse_foreign(present: tuple[Any, int], name: str, file: Path) -> None:
 
 
 def apply_change(plan: ConfigChange) -> Path | None:
-    """Back up the file and replace it. Returns the backup, None if there was no file.
-
-    Raises :class:`InvalidInput` if the file cannot be written or has changed since it was read.
-    """
+    """Back up the file and replace it; return the backup, if there was a file. Raises :class:`InvalidInput`
+    if it cannot, or has changed."""
     # A symbolic link to the file, as in a dotfiles repository, stays a link, and the backup lies beside what it names.
     file = plan.file.resolve()
     try:

@@ -1,8 +1,5 @@
-"""Edit a JSON text in place: comments, order, spacing and numbers of everything else stay as they are.
-
-Reads JSON, and JSON with comments and trailing commas where ``comments`` allows them. The result of every
-edit is parsed again and compared with the intended value.
-"""
+"""Edit JSON, with ``comments`` and trailing commas where allowed, in place: all else stays as it is. An
+edited text is parsed again and compared with the intended value."""
 
 from __future__ import annotations
 
@@ -66,10 +63,8 @@ class JsonDocument:
         return self.root.value
 
     def find(self, path: Sequence[str]) -> tuple[Json, int] | None:
-        """Return the value at ``path`` and its line, None if it is missing.
-
-        Raises :class:`Malformed` if the path is ambiguous or leads through no object.
-        """
+        """Return the value at ``path`` and its line, None if it is missing. Raises :class:`Malformed` for an
+        ambiguous path."""
         node, found = self.root, None
         for key in path:
             found = find_member(self, node, key)

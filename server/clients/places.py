@@ -1,7 +1,5 @@
-"""The MCP clients that are supported: the form of their configuration, and the file that holds it.
-
-The paths and forms are those of each client's documentation, read in November 2026.
-"""
+"""The MCP clients that are supported: the form and the place of their configuration, by their documentation
+of November 2026."""
 
 from __future__ import annotations
 
@@ -38,10 +36,9 @@ Scope = Literal["user", "project"]
 class Client:
     """How one MCP client's configuration differs from the others.
 
-    ``servers`` is the key that holds the servers, ``marks`` what every entry carries beside its command,
-    ``one_list`` whether program and arguments are one list, ``project_file`` the file that a project shares
-    (empty: none), ``project_folder`` what the client replaces with the project's folder (empty: it starts
-    servers in that folder).
+    ``servers`` is the key that holds the servers, ``marks`` is in every entry, ``one_list``: program and
+    arguments are one list, ``project_file``: shared by a project, ``project_folder``: what is replaced with its
+    folder.
     """
 
     title: str
@@ -178,10 +175,8 @@ def is_present(client: ClientName, machine: Machine) -> bool:
 
 
 def claude_desktop_folder(machine: Machine) -> Path:
-    """Return its folder; on Windows the one inside the package if it was installed as a package.
-
-    Claude Desktop from the Microsoft Store reads only a copy inside its package folder.
-    """
+    """Return its folder; of Claude Desktop from the Microsoft Store the one inside the package, which alone
+    it reads."""
     plain = machine.applications() / "Claude"
     if machine.platform != "win32":
         return plain

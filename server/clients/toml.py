@@ -1,7 +1,5 @@
-"""Edit a TOML text in place: comments, order and spacing of everything else stay as they are.
-
-The result of every edit is parsed again by Python's own reader and compared with the intended value.
-"""
+"""Edit a TOML text in place: all else stays as it is. The result is parsed again and compared with the
+intended value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The explorer's page: its files as the server gives them, and all of them with a collection's data as one file.
-
-The scripts are modules whose imports and exports are each one line, so that they can be joined to one script.
-"""
+"""The explorer's page: its files as the server gives them, and all of them with a collection's data as one.
+Imports and exports of its scripts are each one line, so that they can be joined."""
 
 from __future__ import annotations
 
@@ -74,12 +72,8 @@ def _read_text(name: str) -> str:
 
 
 def render_page(content: JsonObject) -> str:
-    """Return the page as one file that holds ``content`` and loads nothing.
-
-    Its policy allows its own scripts and styles by their digests. The content is no script; each of its values is an
-    element of its own, which is parsed when it is needed. The scripts follow the first one, from which they draw while the
-    browser reads the others.
-    """
+    """Return the page as one file that holds ``content`` as elements, parsed when needed, and loads nothing:
+    its policy allows its own scripts and styles by their digests."""
     style = _read_text("colors.css") + _read_text("style.css")
     scripts = [_read_text("d3.js"), join_modules("main.js")]
     policy = (
@@ -108,10 +102,8 @@ def _digest(text: str) -> str:
 
 
 async def write_page(engine: LeanRAG, collection: str, path: Path) -> int:
-    """Write the page with everything that a collection holds to a new file, and return its size.
-
-    Raises ``InvalidInput`` if there is a file already, or it cannot be written.
-    """
+    """Write the page with all that a collection holds to a new file; return its size. Raises ``InvalidInput``
+    if it cannot."""
     if await anyio.Path(path).exists():
         raise InvalidInput(
             f"{path} exists already, and nothing is replaced.", "Give another path, or remove it."

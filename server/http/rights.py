@@ -1,7 +1,5 @@
-"""What a token may do: its right, the collections that it sees, and how many requests it may send.
-
-A verifier attaches the rights to the token that it accepts; :func:`rights_of_caller` returns those of the running request.
-"""
+"""What a token may do: its right, the collections that it sees, and how many requests it may send;
+:func:`rights_of_caller` returns those of the running request."""
 
 from __future__ import annotations
 
@@ -108,10 +106,8 @@ def _unusable(file: Path, reason: str) -> InvalidInput:
 
 
 def rights_of_claims(scopes: list[str], collections: object) -> Rights | None:
-    """Return what the scopes ``leanrag:read``, ``leanrag:write`` and ``leanrag:admin`` and a claim with collections grant.
-
-    None if no scope grants anything or the claim is no list of names.
-    """
+    """Return what the scopes ``leanrag:read``, ``:write`` and ``:admin`` and a claim with collections grant;
+    None for nothing or no list."""
     granted = [right for right in RIGHTS if f"leanrag:{right}" in scopes]
     if not granted:
         return None

@@ -242,10 +242,7 @@ async def describe(_: Request) -> Response:
 
 
 class ReadableRefusals:
-    """Replaces the SDK's terse refusals with sentences in a JSON-RPC error, whose text clients show.
-
-    Answers 503 while an issuer is down.
-    """
+    """Replaces the SDK's terse refusals with sentences in a JSON-RPC error; 503 while an issuer is down."""
 
     def __init__(self, app: ASGIApp, limit_mb: int) -> None:
         self.app = app
@@ -298,10 +295,8 @@ class ReadableRefusals:
 
 
 async def discard_body(receive: Receive, most: int, *, seconds: float = 2) -> None:
-    """Read the rest of a request's body and forget it, at most ``most`` bytes.
-
-    A connection that is closed with unread bytes is reset, and its client may never see why it was refused.
-    """
+    """Read the rest of a request's body, at most ``most`` bytes: a connection closed with unread bytes is
+    reset, and its client may not see why."""
     with anyio.move_on_after(seconds):
         while most > 0:
             message = await receive()

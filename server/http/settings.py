@@ -167,10 +167,8 @@ class HttpSettings(BaseSettings):
 
 
 def load_http_settings(**overrides: object) -> HttpSettings:
-    """Load settings from the environment, overridden by those of ``overrides`` that are not None.
-
-    Raises ``InvalidInput`` with the setting and what was expected, never with a secret.
-    """
+    """Load settings from the environment, overridden by ``overrides`` that are not None. Raises
+    ``InvalidInput``, without secrets."""
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return HttpSettings(**given)  # type: ignore[arg-type] # pydantic checks each value itself

@@ -1,8 +1,5 @@
-"""Access control over HTTP: no token, one shared token, a file of tokens, or access tokens of an OAuth issuer.
-
-The SDK checks the header, the expiry, the scopes and the audience, and publishes where tokens come
-from (RFC 9728). The verifiers here decide what a token means.
-"""
+"""Access control over HTTP: no token, one shared, a file of tokens, or an OAuth issuer's. The SDK checks
+header, expiry, scopes and audience (RFC 9728); verifiers here decide what a token means."""
 
 from __future__ import annotations
 
@@ -46,10 +43,8 @@ class Access:
 
 
 def access_of(settings: HttpSettings, address: Address) -> Access:
-    """Return the access control that the settings describe.
-
-    Raises ``InvalidInput`` if they contradict each other, and if a server that others can reach would be open to all.
-    """
+    """Return the access control of the settings. Raises ``InvalidInput`` for contradictions, and for a server
+    open to all."""
     token = read_shared_token(settings)
     oauth = bool(settings.http_oauth_issuer or settings.http_oauth_resource)
     if sum([bool(token), settings.http_tokens_file is not None, oauth]) > 1:

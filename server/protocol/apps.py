@@ -1,8 +1,5 @@
-"""The apps extension: hosts that show pages inside the chat show an answer drawn. Other clients see no difference.
-
-Specification: ``io.modelcontextprotocol/ui`` 2026-01-26. The page is the resource ``ANSWER_APP``, which the query tool names;
-a host gives it the tool's result, and the page shows the drawing in the result's ``_meta``, which no model reads.
-"""
+"""The apps extension (``io.modelcontextprotocol/ui`` 2026-01-26): hosts that show pages draw an answer. The
+page ``ANSWER_APP`` shows the drawing in the ``_meta`` of a query's result, which no model reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Completions of collection, entity, cluster and document in prompts and resource addresses.
-
-Clients request them at every keystroke: each is one bounded lookup in a sorted table, and none is an error.
-"""
+"""Completions in prompts and resource addresses, at every keystroke: each is one bounded lookup in a sorted
+table, none an error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Resources: what is indexed, as Markdown at an address. A tool returns the same content.
-
-``leanrag://collections`` lists the collections, ``leanrag://COLLECTION/…`` addresses one of them.
-"""
+"""Resources: what is indexed, as Markdown at ``leanrag://collections`` and ``leanrag://COLLECTION/…``, as
+tools return it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The tasks extension: a call whose job continues is answered with a task, for clients that support tasks.
-
-A task is a job, with the job's id: it is as durable, and ``get_job`` and ``cancel_job`` see the same. Clients that
-do not declare the extension get the job_id in the usual reply. Specification: ``io.modelcontextprotocol/tasks`` 2026-07-28.
-"""
+"""The tasks extension (``io.modelcontextprotocol/tasks`` 2026-07-28): a call whose job continues is answered
+with a task, for clients that declare it. A task is a job, with its id; ``get_job`` and ``cancel_job`` see
+the same."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Send OpenTelemetry traces and metrics of this process to a collector, by OTLP over gRPC.
-
-What the engine reports comes from :mod:`leanrag_engine.core.runtime.telemetry`; a span for each request from the SDK's own middleware.
-"""
+"""Send OpenTelemetry traces and metrics of this process, the engine's and the SDK's, to a collector, by OTLP
+over gRPC."""
 
 from __future__ import annotations
 
@@ -39,11 +37,8 @@ METHOD = re.compile(r"[a-z]+(/[a-z_]+)*")
 
 
 def start_telemetry_if_asked(wanted: bool, tools: Collection[str] = ()) -> None:
-    """Send traces and metrics from now on if the setting or OpenTelemetry's variables ask for it.
-
-    ``tools`` are those that spans may name: a client may call one of any name. Raises ``InvalidInput`` if the extra is missing,
-    or another exporter is asked for.
-    """
+    """Send traces and metrics if the setting or OpenTelemetry's variables ask for it; spans may name
+    ``tools``. Raises ``InvalidInput`` without the extra."""
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return
     if wanted or any(os.environ.get(each) for each in ENDPOINTS):

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
@@ -77,6 +77,12 @@ class Card(BaseModel):
     MULTILINE: ClassVar[frozenset[str]] = frozenset({"context", "text", "answer", "instructions"})
 
     LABELS: ClassVar[frozenset[str]] = frozenset({"document", "title", "heading", "name"})
+
+    @classmethod
+    def of(cls, source: object, /, **others: object) -> Self:
+        """Build a card of ``others`` and, for all other fields, what ``source`` has under their names."""
+        shared = {name: getattr(source, name) for name in cls.model_fields if name not in others}
+        return cls.model_validate(shared | others)
 
     @field_validator("*", mode="after")
     @classmethod

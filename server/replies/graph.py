@@ -40,11 +40,9 @@ class EntityCard(NamedRef):
     @classmethod
     def from_engine(cls, seed: Seed) -> EntityCard:
         entity = seed.entity
-        return cls(
+        return cls.of(
+            entity,
             ref=entity.id,
-            name=entity.name,
-            type=entity.type,
-            layer=entity.layer,
             description=shorten_line(describe_entity(entity), LIMITS.brief),
             score=round(seed.score, 4),
         )
@@ -105,13 +103,7 @@ class AncestorsReply(ReplyModel):
     @classmethod
     def from_engine(cls, chain: Sequence[Entity], neighbours: Sequence[Neighbour] = ()) -> AncestorsReply:
         path = [
-            Ancestor(
-                ref=node.id,
-                layer=node.layer,
-                name=node.name,
-                description=shorten_line(describe_entity(node), LIMITS.summary),
-                members=node.members,
-            )
+            Ancestor.of(node, ref=node.id, description=shorten_line(describe_entity(node), LIMITS.summary))
             for node in chain
         ]
         return cls(
@@ -165,15 +157,13 @@ class RelationCard(Card):
     ) -> RelationCard:
         """Build the card; ``names`` holds the names of entities by id."""
         description = describe_relation(relation)
-        return cls(
+        return cls.of(
+            relation,
             source=names.get(relation.source_id, relation.source_id),
             target=names.get(relation.target_id, relation.target_id),
             source_ref=relation.source_id,
             target_ref=relation.target_id,
-            layer=relation.layer,
             kind="inter_cluster" if relation.layer else "base",
-            strength=relation.strength,
-            support=relation.support,
             method=relation.method.value,
             description=description if detailed else shorten_line(description, LIMITS.glimpse),
         )
@@ -296,7 +286,7 @@ class Member(NamedRef):
     @classmethod
     def from_engine(cls, entity: Entity, length: int) -> Member:
         description = shorten_line(entity.description, length)
-        return cls(ref=entity.id, name=entity.name, type=entity.type, description=description)
+        return cls.of(entity, ref=entity.id, description=description)
 
 
 class ClusterReply(NamedRef, ReplyModel):
@@ -326,10 +316,9 @@ class ClusterReply(NamedRef, ReplyModel):
             [Member.from_engine(each, length) for each in view.members], count, LIMITS.page_tokens // 2
         )
         explained = LIMITS.summary if detailed else LIMITS.brief
-        return cls(
+        return cls.of(
+            entity,
             ref=entity.id,
-            name=entity.name,
-            layer=entity.layer,
             description=shorten_line(entity.description, LIMITS.summary),
             method=entity.method.value,
             stale=str(entity.stale or ""),

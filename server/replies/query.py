@@ -56,14 +56,7 @@ class EvidenceCard(Card):
 
     @classmethod
     def from_engine(cls, line: ContextLine, tokens: int) -> EvidenceCard:
-        return cls(
-            citations=list(line.citations),
-            kind=line.kind,
-            text=line.text,
-            tokens=tokens,
-            kept=line.kept,
-            parts=round_parts(line.parts),
-        )
+        return cls.of(line, tokens=tokens, parts=round_parts(line.parts))
 
 
 class QueryReply(ReplyModel):
@@ -164,9 +157,7 @@ class RoundCard(Card):
 
     @classmethod
     def from_engine(cls, each: AnswerRound) -> RoundCard:
-        return cls(
-            queries=list(each.queries), found=list(each.found), tokens=each.tokens, missing=each.missing
-        )
+        return cls.of(each)
 
 
 class UsageCard(Card):

@@ -66,16 +66,7 @@ class SourceText(Card):
 
     @classmethod
     def from_engine(cls, chunk: Chunk) -> SourceText:
-        return cls(
-            citation=chunk.citation,
-            document=chunk.title,
-            path=chunk.source,
-            line=chunk.line,
-            page=chunk.page_at(chunk.start),
-            start=chunk.start,
-            end=chunk.end,
-            text=chunk.text,
-        )
+        return cls.of(chunk, document=chunk.title, path=chunk.source, page=chunk.page_at(chunk.start))
 
 
 class QuotedPassage(Card):
@@ -91,13 +82,11 @@ class QuotedPassage(Card):
 
     @classmethod
     def from_engine(cls, support: QuotedSupport) -> QuotedPassage:
-        return cls(
+        return cls.of(
+            support,
             citation=support.chunk.citation,
             line=support.chunk.line_at(support.start),
             page=support.chunk.page_at(support.start),
-            start=support.start,
-            end=support.end,
-            match=support.match,
             # The whole passage follows among the sources.
             text=support.text if support.match != "passage" else "",
         )
@@ -133,10 +122,8 @@ class SourcesReply(ReplyModel):
 
     @classmethod
     def from_engine(cls, page: SourcePage, begin: ReadingCursor, count: Count, budget: int) -> SourcesReply:
-        """Build the reply with the sentences and passages from ``begin`` on that ``budget`` tokens of text hold.
-
-        At least one sentence is given, whole. A passage that alone does not fit is cut; the cursor then continues in it.
-        """
+        """Build the reply with what ``budget`` tokens hold from ``begin`` on, at least one whole sentence. A
+        passage that alone does not fit is cut; the cursor continues in it."""
         problems = list(page.problems)
         # The lines around sentences and passages take 75: what they are, the fence, how many of all, the cursor.
         room = budget - 75 - sum(count(problems))
@@ -237,12 +224,7 @@ class PassageReply(SourceText, ReplyModel):
 
     @classmethod
     def of_chunk(cls, chunk: Chunk, before: str, after: str) -> PassageReply:
-        return cls(
-            **dict(SourceText.from_engine(chunk)),
-            heading=chunk.heading,
-            before=before,
-            after=after,
-        )
+        return cls(**dict(SourceText.from_engine(chunk)), heading=chunk.heading, before=before, after=after)
 
     def to_markdown(self) -> str:
         page = f", page {self.page}" if self.page else ""
@@ -346,11 +328,7 @@ class TextMatchCard(Card):
 
     @classmethod
     def from_engine(cls, match: TextMatch) -> TextMatchCard:
-        return cls(
-            citation=match.citation,
-            document=shorten_line(match.title, LIMITS.glimpse),
-            excerpt=match.excerpt,
-        )
+        return cls.of(match, document=shorten_line(match.title, LIMITS.glimpse))
 
 
 class TextSearchReply(ReplyModel):

@@ -7,21 +7,15 @@ from typing import Annotated, Any, Literal
 from mcp_types import CallToolResult
 from pydantic import Field
 
-from ..engine_handle import EngineHandle
 from ..replies.work.agent import PendingReply, SubmitReply
-from .arguments import CollectionName, Cursor, Limit
+from .arguments import CollectionName, Cursor, Limit, ToolGroup
 
 Items = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=100)]
 Replace = bool
 """Whether items may replace what an agent or a model wrote; the rejections say so where it matters."""
 
 
-class AgentTools:
-    """Each method is one tool; its docstring is what the model reads."""
-
-    def __init__(self, engine: EngineHandle) -> None:
-        self._engine = engine
-
+class AgentTools(ToolGroup):
     async def get_pending_work(
         self,
         kind: Literal["extraction", "summary", "relation", "description"] = "extraction",

@@ -7,17 +7,11 @@ from typing import Annotated, Literal
 from mcp_types import CallToolResult
 from pydantic import Field
 
-from ..engine_handle import EngineHandle
 from ..replies.query import AnswerReply
-from .arguments import CollectionName
+from .arguments import CollectionName, ToolGroup
 
 
-class AnswerTools:
-    """Each method is one tool; its docstring is what the model reads."""
-
-    def __init__(self, engine: EngineHandle) -> None:
-        self._engine = engine
-
+class AnswerTools(ToolGroup):
     async def answer_question(
         self,
         question: Annotated[str, Field(min_length=1, max_length=10_000)],

@@ -1,4 +1,4 @@
-"""Arguments that several tools share, with the limits that their schemas state."""
+"""What several tools share: the engine, and arguments with the limits that their schemas state."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import json
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from ..engine_handle import EngineHandle
+
+
+class ToolGroup:
+    """Each method of a group is one tool; its docstring is what the model reads."""
+
+    def __init__(self, engine: EngineHandle) -> None:
+        self._engine = engine
 
 
 def wrap_single(value: object) -> object:

@@ -7,20 +7,14 @@ from typing import Annotated
 from mcp_types import CallToolResult
 from pydantic import Field
 
-from ..engine_handle import EngineHandle
 from ..replies.changes.corrections import CorrectionsReply
-from .arguments import CollectionName, EntityName, Strings
+from .arguments import CollectionName, EntityName, Strings, ToolGroup
 
 Undo = bool
 """Whether to take such a correction back."""
 
 
-class CorrectionTools:
-    """Each method is one tool; its docstring is what the model reads."""
-
-    def __init__(self, engine: EngineHandle) -> None:
-        self._engine = engine
-
+class CorrectionTools(ToolGroup):
     async def merge_entities(
         self, entities: Strings, name: str = "", undo: Undo = False, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, CorrectionsReply]:

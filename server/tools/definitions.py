@@ -1,8 +1,5 @@
-"""What a client reads of each tool: its description and the schemas of its arguments and its reply.
-
-They follow from the tools' functions, and are kept in ``definitions.json``: making them would take half of the server's
-start. ``python tests/server/test_snapshots.py`` writes the file anew; a test compares it with the functions.
-"""
+"""What a client reads of each tool, kept in ``definitions.json``, as making it takes half of the server's
+start. ``python tests/server/test_snapshots.py`` writes it anew; a test compares it."""
 
 from __future__ import annotations
 

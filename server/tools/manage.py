@@ -12,7 +12,6 @@ from pydantic import BeforeValidator, Field
 
 from leanrag_engine.core.errors import InvalidInput
 
-from ..engine_handle import EngineHandle
 from ..replies.work.jobs import DeleteReply, IngestReply, JobReply, progress_line
 from .arguments import (
     CollectionName,
@@ -20,6 +19,7 @@ from .arguments import (
     DocumentOrJson,
     JobId,
     Strings,
+    ToolGroup,
     WaitSeconds,
     wrap_single,
 )
@@ -38,12 +38,7 @@ Documents = Annotated[
 Ids = Annotated[Strings, Field(min_length=1, max_length=100, description="ids or numbers (d3)")]
 
 
-class ManageTools:
-    """Each method is one tool; its docstring is what the model reads."""
-
-    def __init__(self, engine: EngineHandle) -> None:
-        self._engine = engine
-
+class ManageTools(ToolGroup):
     async def ingest_documents(
         self,
         documents: Documents,

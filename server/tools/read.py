@@ -10,7 +10,6 @@ from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
 from pydantic import Field
 
-from ..engine_handle import EngineHandle
 from ..replies.base import parse_cursor
 from ..replies.changes.history import HistoryReply
 from ..replies.graph import AncestorsReply, ClusterReply, RelationsReply, SearchReply
@@ -28,6 +27,7 @@ from .arguments import (
     ResponseFormat,
     Strings,
     Text,
+    ToolGroup,
 )
 
 if TYPE_CHECKING:
@@ -46,12 +46,7 @@ def shows_drawings(context: Context) -> bool:
     return client_supports_apps(context) or DRAWING in asked
 
 
-class ReadTools:
-    """Each method is one tool; its docstring is what the model reads."""
-
-    def __init__(self, engine: EngineHandle) -> None:
-        self._engine = engine
-
+class ReadTools(ToolGroup):
     async def query_lca_context(
         self,
         query: str,

@@ -21,9 +21,9 @@ from leanrag_engine.core.model import (
     Entity,
     Relation,
 )
-from leanrag_engine.exchange.exporting.formats import ExportFormat
 from leanrag_engine.exchange.exporting.graph import ExportedGraph
 from leanrag_engine.exchange.exporting.write import write_graph
+from leanrag_engine.exchange.formats import ExportFormat
 from leanrag_engine.exchange.parquet import read_parquet_rows
 from leanrag_mcp.cli.main import app
 

@@ -72,7 +72,7 @@ HOMES = {
     "platformdirs": {"leanrag_engine/core/config.py"},
     "psutil": {"leanrag_engine/pipeline/jobs.py", "leanrag_engine/adapters"},
     "psycopg": {"leanrag_engine/adapters/sql/dialect/postgres"},
-    "pydantic": {"leanrag_engine/core/config.py", "server"},
+    "pydantic": {"leanrag_engine/core/config.py", "leanrag_engine/adapters/sql/schema/records.py", "server"},
     "pydantic_settings": {"leanrag_engine/core/config.py", "server/http/settings.py"},
     "pptx": {"leanrag_engine/documents/readers/office/pptx.py"},
     "pypdfium2": {"leanrag_engine/documents/readers/pdf.py"},

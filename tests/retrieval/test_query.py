@@ -37,6 +37,9 @@ pytestmark = pytest.mark.anyio
 MODES = ["lca", "local", "global", "naive"]
 RANKINGS = ["spread", "fused", "paper"]
 
+TRUSTING = replace(DEFAULT_RELEVANCE, graph_from=-1.0, graph_full=0.0)
+"""With these the walk always decides the order."""
+
 
 async def ask(corpus: Corpus, text: str, **options: Any) -> QueryResult:
     return await answer_query(await corpus.index(), Query(text, **options))

@@ -1,9 +1,8 @@
-"""Chat models of any provider, through litellm.
+"""Chat models of any provider, through litellm; :func:`import_litellm` keeps that from the network, ``.env``
+files and standard output.
 
-By default litellm asks the network for a price list at import, reads a ``.env`` from the folders above itself, and
-prints advice to standard output on every error; :func:`import_litellm` turns this off. litellm takes keys from the
-provider's environment variable. No key is an argument here, and error texts of a provider are quoted without the
-values of such variables.
+litellm takes keys from the provider's environment variable. No key is an argument here, and error texts of a
+provider are quoted without the values of such variables.
 """
 
 from __future__ import annotations
@@ -33,13 +32,11 @@ from leanrag_engine.core.errors import (
     ReplyUnusable,
 )
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Price, Reply
-from leanrag_engine.core.runtime.telemetry import Activity, measure, watch
+from leanrag_engine.core.runtime.telemetry import measure, watch
 from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
 from .pacing import Clock, Pace, Places, Sleep
-
-__all__ = ["Limits", "LiteLLMChatModel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +143,11 @@ class LiteLLMChatModel:
         clock: Clock = time.monotonic,
     ) -> Self:
         """Return the model that litellm calls ``name``, at ``api_base`` or else at its provider's address.
+        Sends nothing.
 
-        Raises ``InvalidInput`` if the provider is unknown, the address is no URL, or the provider's key is missing
-        in the environment; without ``calls``, for a model that is only asked for its price, no key is needed. Sends
-        nothing. A call that has no answer after ``seconds`` is tried again only if another one was answered meanwhile: else
-        the service counts as dead.
+        Raises ``InvalidInput`` for an unknown provider, a bad address, or a missing key, which is not needed
+        without ``calls``. A call without an answer after ``seconds`` is tried again only if another one was
+        answered meanwhile.
         """
         if api_base and not re.match(r"https?://[^/\s]+", api_base):
             raise InvalidInput(
@@ -203,18 +200,17 @@ class LiteLLMChatModel:
                     failure = problem
                     call.fail(type(problem).__name__)
                 else:
-                    self._report_tokens(call, reply)
+                    call.note(input_tokens=reply.prompt_tokens, output_tokens=reply.completion_tokens)
+                    measure("chat.tokens", reply.prompt_tokens, "token", kind=self._name, direction="input")
+                    measure(
+                        "chat.tokens", reply.completion_tokens, "token", kind=self._name, direction="output"
+                    )
                     return reply
                 finally:
                     call.note(step=request.step, attempts=attempts.statistics.get("attempt_number", 1))
         # Outside the handler: the provider's error may hold a key, and would become the context of this one.
         silent = is_timeout(failure) and self._answered < began
         raise self._map_error(failure, attempts.statistics.get("attempt_number", 1), silent=silent)
-
-    def _report_tokens(self, call: Activity, reply: Reply) -> None:
-        call.note(input_tokens=reply.prompt_tokens, output_tokens=reply.completion_tokens)
-        measure("chat.tokens", reply.prompt_tokens, "token", kind=self._name, direction="input")
-        measure("chat.tokens", reply.completion_tokens, "token", kind=self._name, direction="output")
 
     async def close(self) -> None:
         """Close the connections of this event loop, which litellm keeps by loop and never closes itself."""

@@ -1,7 +1,4 @@
-"""Limit the calls of one service: places for concurrent calls, and units a minute.
-
-Clock and sleep are arguments, so that tests need not wait.
-"""
+"""Limit the calls of one service: places for concurrent calls, and units a minute."""
 
 from __future__ import annotations
 
@@ -16,10 +13,8 @@ Clock = Callable[[], float]
 
 
 class Pace:
-    """At most ``per_minute`` units a minute, evenly spread: the units of a call delay the next one.
-
-    There are no bursts: services count by seconds, whatever their limit is called. 0 a minute is no limit.
-    """
+    """At most ``per_minute`` units a minute (0: no limit), evenly spread: the units of a call delay the next
+    one."""
 
     def __init__(self, per_minute: int, *, clock: Clock = time.monotonic, sleep: Sleep = anyio.sleep) -> None:
         self._seconds = 60.0 / per_minute if per_minute else 0.0
@@ -44,11 +39,8 @@ class Pace:
 
 
 class Places:
-    """Places for concurrent calls: halved when the service rejects the rate, one more after each full round of
-    answers. No call waits for another's pause, but fewer begin meanwhile.
-
-    ``async with places`` occupies a place.
-    """
+    """Places for concurrent calls, each for an ``async with``: halved when the service rejects the rate, one
+    more after each full round of answers. No call waits for another's pause, but fewer begin meanwhile."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -28,10 +28,8 @@ recall there (0.986). 2 is the smallest ``sync_threshold`` that Chroma accepts."
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A vector space: Chroma's id of it, and how many numbers its vectors have.
-
-    A part of a space knows how many ``shards`` that has; the space of several has them as its ``parts``.
-    """
+    """A vector space: Chroma's id of it, how many numbers its vectors have, and if it is spread over several,
+    its ``parts``; a part knows how many ``shards`` there are."""
 
     id: str
     dimension: int
@@ -48,39 +46,31 @@ class ChromaClient(Protocol):
 
     def recall(self, space: str) -> Space | None:
         """Return a space that was found before, without asking whether it is still there; None if it is not known."""
-        ...
 
     def create(self, space: str, dimension: int, shards: int = 1) -> Space:
         """Create a Chroma collection. ``shards`` is the number of shards of its space."""
-        ...
 
     def drop(self, space: str) -> None: ...
 
     def is_broken(self, space: str) -> bool:
         """Return whether the space must not be read, because the process that wrote it was killed."""
-        ...
 
     def reading(self, space: str) -> AbstractContextManager[None]:
         """Enclose what reads the index of the space: no process writes to it meanwhile."""
-        ...
 
     def writing(self, space: str) -> AbstractContextManager[None]:
         """Enclose what writes to the space: no other process reads or writes it meanwhile."""
-        ...
 
     def upsert(self, space: Space, ids: Sequence[str], rows: Vectors) -> None: ...
 
     def find_nearest(self, space: Space, query: Vectors, limit: int) -> list[tuple[str, float]]:
         """Return ids and distances for a ``(1, d)`` array."""
-        ...
 
     def fetch(self, space: Space, ids: Sequence[str]) -> tuple[list[str], Vectors]:
         """Return the ids that the space contains, and their rows in that order."""
-        ...
 
     def list_ids(self, space: Space, ids: Sequence[str] | None = None) -> list[str]:
         """Return all ids of the space, or those of ``ids`` that it contains."""
-        ...
 
     def delete(self, space: Space, ids: Sequence[str]) -> None: ...
 
@@ -150,10 +140,8 @@ class Index:
                 self.client.drop(space)
 
     def _whole(self, space: str, dimension: int | None = None, known: Space | None = None) -> Space | None:
-        """Return the space, ``None`` if there is none; it need not be looked up if it is ``known``.
-
-        Raises ``StoreUnusable`` if its writer was killed, ``InvalidInput`` if its vectors have another dimension.
-        """
+        """Return the space, perhaps ``known``; ``None`` for none. Raises ``StoreUnusable`` if its writer was
+        killed, ``InvalidInput`` for another dimension."""
         found = known or self.client.find(space)
         if found is None:
             return None

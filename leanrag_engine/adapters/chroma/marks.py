@@ -1,8 +1,7 @@
 """Marks beside the vector index: which space is being written, and by which process.
 
-Chroma writes its index files in place. A process that is killed meanwhile may leave a space that cannot be read, that
-gives wrong hits, or (measured) that crashes every process which opens it. A mark whose process has ended
-identifies such a space before Chroma opens it.
+Chroma writes its index files in place: a space whose writer was killed may be unreadable, give wrong hits, or
+(measured) crash every process that opens it.
 """
 
 from __future__ import annotations

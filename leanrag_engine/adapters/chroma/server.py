@@ -1,8 +1,5 @@
-"""Call a Chroma server over its HTTP interface (version 2), in a Chroma database of our own.
-
-Chroma's own client for this imports for a second what we do not use (telemetry, embedding functions); the interface is
-documented by each server under ``/docs``. Tried with the server of chromadb 1.5.9.
-"""
+"""Call a Chroma server over its HTTP interface (version 2; tried with chromadb 1.5.9), in a Chroma database
+of our own. Chroma's own client imports for a second what we do not use."""
 
 from __future__ import annotations
 
@@ -55,10 +52,8 @@ class _SpaceGone(Exception):
 
 
 class ChromaServer:
-    """A :class:`.index.ChromaClient` of the Chroma database ``name`` on the server at ``url``, and its connection.
-
-    All spaces of the database are ours, and new ones have ``shards`` collections each. Several threads may call it at once.
-    """
+    """A :class:`.index.ChromaClient` of the Chroma database ``name``, all of which is ours, on the server at
+    ``url``; new spaces have ``shards`` collections. Safe to share between threads."""
 
     def __init__(self, url: str, token: str, name: str, shards: int = 1) -> None:
         address = httpx2.URL(url)
@@ -78,10 +73,8 @@ class ChromaServer:
     # --- the connection of a store --------------------------------------------------------
 
     def run(self, work: Callable[[Index], T]) -> T:
-        """Run ``work``, which may be repeated: each operation can be.
-
-        Raises ``StoreUnreachable`` if the server does not answer or refuses access, ``StoreUnusable`` if it reports an error.
-        """
+        """Run ``work``, which may be repeated. Raises ``StoreUnreachable`` without an answer or access,
+        ``StoreUnusable`` for an error."""
         try:
             return work(Index(self._sharded))
         except _SpaceGone:

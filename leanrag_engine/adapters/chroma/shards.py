@@ -1,9 +1,5 @@
-"""Spread the rows of each space over several Chroma collections of a server, by a digest of their ids.
-
-A collection is one HNSW index in the memory of one node. Shards are searched at the same time; what is found is the same, as every
-shard gives as many hits as are asked for. The number of shards belongs to a space: a changed setting counts for those made
-afterwards.
-"""
+"""Spread the rows of each space over several Chroma collections of a server, which are searched at the same
+time, by a digest of their ids. The number of shards belongs to a space."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""The vector store on Chroma, in a folder or on a server: one Chroma collection for each space.
-
-This module implements the Protocol: it checks arguments and runs the calls on worker threads; ``index`` says what they do,
-``client`` and ``server`` call Chroma.
-"""
+"""The vector store on Chroma, in a folder or on a server: checks arguments and runs calls on worker threads;
+``index`` says what they do, ``client`` and ``server`` call Chroma."""
 
 from __future__ import annotations
 
@@ -65,11 +62,8 @@ class ChromaVectorStore:
         self._connection: Connection = acquire_client(place) if isinstance(place, Path) else place
 
     async def upsert(self, space: str, ids: Sequence[str], vectors: Vectors) -> None:
-        """Write ``vectors``, an ``(n, d)`` array, under ``ids``. Rows are normalised; zero rows are kept.
-
-        Raises ``InvalidInput``, before anything is written, if an id, a number, the shape or the dimension is
-        wrong.
-        """
+        """Write ``vectors``, ``(n, d)``, under ``ids``, normalised; zero rows are kept. Raises
+        ``InvalidInput`` before anything is written."""
         _check_name(space)
         rows = _normalise_rows(_check_rows(ids, vectors))
         for start in range(0, len(ids), LIMITS.upserted):
@@ -77,10 +71,8 @@ class ChromaVectorStore:
             await self._run(partial(Index.upsert, space=space, ids=list(ids[part]), rows=rows[part]))
 
     async def search(self, space: str, vector: Vectors, limit: int) -> list[Hit]:
-        """Return the ``limit`` ids with the highest cosine to a ``(d,)`` vector, best first, ties by id.
-
-        [] if the space does not exist, or if the vector is zero and has no cosine.
-        """
+        """Return the ``limit`` ids with the highest cosine to a ``(d,)`` vector, best first, ties by id; []
+        for a zero vector or no space."""
         _check_name(space)
         query = _normalise_rows(_check_rows(["of the query"], np.atleast_2d(vector)))
         if limit < 1 or not query.any():
@@ -170,11 +162,8 @@ def _check_rows(ids: Sequence[str], vectors: Vectors) -> Vectors:
 
 
 def _normalise_rows(rows: Vectors) -> Vectors:
-    """Return the rows with length 1.
-
-    Zero rows, and rows whose length is 1 up to a few roundings of float32, stay unchanged to the bit: the vector
-    fetched is then the vector embedded.
-    """
+    """Return the rows with length 1; zero rows and those of length 1 but for rounding stay unchanged to the
+    bit."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     tolerance = 1e-5
     unchanged = (lengths == 0) | (np.abs(lengths - 1) < tolerance)

@@ -20,11 +20,8 @@ _UNFINISHED = ".unfinished"
 
 
 class ArrayFiles:
-    """A :class:`leanrag_engine.core.ports.ArrayStore` in ``folder``.
-
-    A folder gets its key by one rename when all its files are written: readers in any process see all of it or
-    nothing. The remains of a killed writer are removed by the next drop.
-    """
+    """A :class:`leanrag_engine.core.ports.ArrayStore` in ``folder``. A folder gets its key by one rename when
+    all its files are written; the next drop removes the remains of a killed writer."""
 
     def __init__(self, folder: Path, *, read_only: bool) -> None:
         self._folder = folder

@@ -1,8 +1,6 @@
-"""The stores on SQLite: tables in ``schema``, SQLite's own features in ``dialect``, plain functions beside them.
-
-The functions take a connection inside a transaction; ``stores`` holds the thin classes that begin the
-transactions, hop to threads and implement the Protocols of :mod:`leanrag_engine.core.ports`.
-"""
+"""The stores on SQL: tables in ``schema``, what differs between databases in ``dialect``, functions that take
+a connection beside them, and ``stores``, which begins transactions on threads and implements the
+Protocols."""
 
 from .stores import SqlDatabase
 

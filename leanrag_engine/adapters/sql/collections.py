@@ -29,7 +29,7 @@ from leanrag_engine.core.model import BuildRecord, Collection, ExtractionSchema,
 from .dialect import fulltext
 from .dialect.fulltext_index import RowRange
 from .dialect.statements import fetch
-from .schema.records import record_from_json
+from .schema.records import from_json
 from .schema.tables import (
     agent_texts,
     chunks,
@@ -110,10 +110,8 @@ def number_of(connection: Connection, name: str) -> int:
 
 
 def state_of(connection: Connection, name: str) -> tuple[int, int]:
-    """Return the number of the collection, and its revision: how often its documents have changed.
-
-    Raises ``NotFound`` as :func:`number_of`.
-    """
+    """Return the number of the collection, and its revision: how often it changed. Raises as
+    :func:`number_of`."""
     for number, revision in fetch(connection, _STATE, name=name):
         return number, revision
     existing = connection.execute(select(collections.c.name).order_by(collections.c.name)).scalars()
@@ -125,10 +123,6 @@ def state_of(connection: Connection, name: str) -> tuple[int, int]:
 
 
 def rename(connection: Connection, name: str, new: str) -> None:
-    """Give the collection and its jobs another name.
-
-    Raises ``NotFound`` as :func:`number_of`, ``InvalidInput`` if a collection is called so already.
-    """
     number = number_of(connection, name)
     check_free(connection, new)
     connection.execute(update(collections).where(collections.c.number == number).values(name=new))
@@ -136,10 +130,8 @@ def rename(connection: Connection, name: str, new: str) -> None:
 
 
 def copy(connection: Connection, name: str, new: str) -> Collection:
-    """Copy documents, chunks, extracts, agents' texts, corrections and schema, with all citations, into a new collection.
-
-    Raises as :func:`rename`.
-    """
+    """Copy all but generations of a collection, with its citations, into a new one. Raises as
+    :func:`rename`."""
     number = number_of(connection, name)
     check_free(connection, new)
     row = connection.execute(select(collections).where(collections.c.number == number)).one()
@@ -185,7 +177,6 @@ def raise_revision(connection: Connection, name: str) -> int:
 
 
 def find_schema(connection: Connection, name: str) -> ExtractionSchema | None:
-    """Return the schema of the collection; None if it has none or does not exist."""
     statement = select(type_schemas).join(collections).where(collections.c.name == name)
     row = connection.execute(statement).first()
     if row is None:
@@ -201,7 +192,6 @@ def schema_digest(connection: Connection, collection: int) -> str:
 
 
 def put_schema(connection: Connection, name: str, schema: ExtractionSchema | None) -> None:
-    """Give the collection this schema in place of the one it has, or none; its revision grows by one."""
     number = raise_revision(connection, name)
     connection.execute(delete(type_schemas).where(type_schemas.c.collection == number))
     if schema is not None:
@@ -282,11 +272,10 @@ def _generation(row: Row[Any]) -> Generation:
 @lru_cache(maxsize=64)
 def _parse_record(stored: str) -> BuildRecord:
     """Return the record of a build; every query reads it."""
-    return record_from_json(json.loads(stored))
+    return from_json(BuildRecord, json.loads(stored))
 
 
 def generation_exists(connection: Connection, generation: int) -> bool:
-    """Return whether the generation was not deleted."""
     return bool(fetch(connection, _GENERATION_NUMBER, generation=generation))
 
 

@@ -14,10 +14,6 @@ from .schema.tables import corrections
 
 
 def put(connection: Connection, name: str, new: Correction) -> Correction:
-    """Store a correction and return it with its number; the collection's revision grows by one.
-
-    An equal correction that is stored already is returned instead.
-    """
     for held in find_all(connection, name):
         if (held.kind, held.names, held.name, held.documents, held.chunks) == (
             *(new.kind, new.names, new.name),
@@ -38,14 +34,12 @@ def put(connection: Connection, name: str, new: Correction) -> Correction:
 
 
 def find_all(connection: Connection, name: str) -> list[Correction]:
-    """Return the corrections in the order in which they were made."""
     here = corrections.c.collection == collection_rows.number_of(connection, name)
     rows = connection.execute(select(corrections).where(here).order_by(corrections.c.number))
     return [_correction(row) for row in rows]
 
 
 def remove(connection: Connection, name: str, number: int) -> None:
-    """Delete a correction; the collection's revision grows by one if there was one."""
     here = corrections.c.collection == collection_rows.number_of(connection, name)
     if connection.execute(delete(corrections).where(here, corrections.c.number == number)).rowcount:
         collection_rows.raise_revision(connection, name)

@@ -1,9 +1,5 @@
-"""Delete documents from the SQLite database: the part of a deletion that is one transaction on its tables.
-
-It removes the documents' rows and full-text entries, the cached replies about their chunks, their mentions in finished
-jobs and the names in the history that nothing else bears, and replaces the published generation by what remains of it. ``pipeline/delete.py`` runs the whole
-deletion, vectors included; ``hierarchy/changes/removal.py`` computes what remains.
-"""
+"""Delete documents from the database in one transaction: their rows, cached replies about them, mentions in
+finished jobs and names in the history; what remains of the published generation replaces it."""
 
 from __future__ import annotations
 
@@ -36,11 +32,8 @@ def delete_documents(
     remaining: Build | None,
     publication: Publication,
 ) -> Generation | None:
-    """Delete the documents ``ids`` as :meth:`leanrag_engine.core.ports.DocumentStore.delete` specifies.
-
-    Each old generation is deleted as a whole, with its full-text tables: nothing of the documents is left in them.
-    ``remaining`` is published in their place.
-    """
+    """Delete the documents ``ids`` as :meth:`leanrag_engine.core.ports.DocumentStore.delete` specifies, and
+    all old generations; ``remaining`` is published in their place."""
     deleted = _find_names(connection, name, ids)
     collection = collection_rows.raise_revision(connection, name)
     for id_ in ids:

@@ -55,11 +55,7 @@ def put(connection: Connection, name: str, record: ReplyRecord) -> None:
     connection.execute(insert(replies).values(row))
 
 
-def find(connection: Connection, digest: str, job: str) -> Reply | None:
-    """Return the cached reply to a request; ``None`` if there is none.
-
-    Unless ``job`` is "", only a reply that this job asked for counts.
-    """
+def find(connection: Connection, digest: str, job: str = "") -> Reply | None:
     statement = select(replies).where(replies.c.digest == digest, _CACHED)
     row = connection.execute(statement.where(replies.c.job == job) if job else statement).first()
     if row is None:
@@ -94,8 +90,7 @@ def sum_spending_by_job(connection: Connection, collection: int) -> dict[str, Sp
     return {row["job"]: Spent("", **{each.name: row[each.name] for each in _SUMS}) for row in rows}
 
 
-def sum_spending(connection: Connection, name: str | None, job: str, model: str) -> list[Spent]:
-    """Add up calls, tokens and cost of each step, sorted by its name. ``None`` and "" select everything."""
+def sum_spending(connection: Connection, name: str | None, job: str = "", model: str = "") -> list[Spent]:
     statement = select(replies.c.step, *_SUMS).group_by(replies.c.step).order_by(replies.c.step)
     if name is not None:
         statement = statement.where(replies.c.collection == collection_rows.number_of(connection, name))
@@ -110,11 +105,8 @@ def sum_spending(connection: Connection, name: str | None, job: str, model: str)
 
 
 def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]) -> None:
-    """Delete the texts of replies and of agents that rest on anything that is gone, or on unknown things.
-
-    What remains is the chunks of the collection and the aggregated entities ``untouched``. A text may also rest on a chunk
-    of a document's earlier version.
-    """
+    """Delete the texts of replies and of agents that rest on anything but chunks of the collection and the
+    aggregated entities ``untouched``, or on unknown things."""
     collection = collection_rows.number_of(connection, name)
     here = (replies.c.collection == collection) & _CACHED
     held = select(chunks.c.id).where(chunks.c.collection == collection).scalar_subquery()
@@ -131,10 +123,6 @@ def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]
 def put_texts(
     connection: Connection, name: str, kind: AgentTextKind, new: Mapping[str, AgentText], replace: bool
 ) -> list[str]:
-    """Write texts of agents by task; the collection's revision grows by one if there is any that differs.
-
-    Returns the ids of the tasks that hold another text. It stays unless ``replace`` is set.
-    """
     held = texts(connection, name, kind, [*new])
     others = [task for task, text in held.items() if text != new[task]]
     written = {

@@ -1,54 +1,36 @@
-"""The stores on one database: thin classes over the functions of the files beside this one."""
+"""The stores on one database: thin classes over the functions of the files beside this one, which do what the ports say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Collection as AnyCollection
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from anyio import to_thread
 from numpy.typing import NDArray
+from sqlalchemy import Connection
 
 from leanrag_engine.core.errors import Busy
 from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces, find_places, open_layers
-from leanrag_engine.core.history import HistoryEntry, Publication
-from leanrag_engine.core.jobs import Job, JobState, JobStatus
+from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
-    ChunkHead,
     Collection,
-    Correction,
     Document,
     Entity,
-    EntityHead,
     Extract,
-    ExtractionSchema,
-    ExtractState,
     Generation,
     Hit,
     LoadedDocument,
-    PassageText,
     RareWord,
     ReadDocument,
     Relation,
-    Spent,
 )
-from leanrag_engine.core.ports import (
-    AgentText,
-    AgentTextKind,
-    ChatRequest,
-    ChunkReading,
-    ProgressReport,
-    Reply,
-    SubmittedExtract,
-    ignore_progress,
-)
+from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, ignore_progress
 
 from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies
@@ -56,11 +38,51 @@ from .dialect.fulltext_index import RowCounts
 from .dialect.opened import OpenedDatabase
 from .dialect.sqlite import opening
 from .dialect.transactions import Transactions
-from .generations import entities, history, relations, unsettled
+from .generations import entities as entity_rows
+from .generations import history, unsettled
 from .generations import publish as publishing
+from .generations import relations as relation_rows
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-class SqlDocumentStore:
+class _Store:
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+
+Method = Callable[Concatenate[_Store, P], Coroutine[Any, Any, T]]
+
+
+def _reading(work: Callable[Concatenate[Connection, P], T]) -> Method[P, T]:
+    """Return the method of a store that does ``work`` in a transaction that reads."""
+
+    async def read(self: _Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._transactions.read(work, *args, **kwargs)
+
+    return read
+
+
+def _writing(work: Callable[Concatenate[Connection, P], T]) -> Method[P, T]:
+    """Return the method of a store that does ``work`` in a transaction that writes."""
+
+    async def write(self: _Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._transactions.write(work, *args, **kwargs)
+
+    return write
+
+
+def _writing_row(work: Callable[Concatenate[Connection, P], T]) -> Method[P, T]:
+    """Return the method of a store that does ``work``, which changes one row."""
+
+    async def write(self: _Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._transactions.write_row(work, *args, **kwargs)
+
+    return write
+
+
+class SqlDocumentStore(_Store):
     """Implements :class:`leanrag_engine.core.ports.DocumentStore`."""
 
     def __init__(self, transactions: Transactions, row_counts: RowCounts) -> None:
@@ -69,31 +91,22 @@ class SqlDocumentStore:
         self._recent_chunks = documents.RecentChunks()
         self._counts: dict[tuple[int, int, int], collection_rows.DocumentCounts] = {}
 
-    async def collections(self) -> list[Collection]:
-        return await self._transactions.read(collection_rows.find_all)
+    collections = _reading(collection_rows.find_all)
 
     async def collection(self, name: str) -> Collection | None:
         return await self._transactions.read(collection_rows.find, name, self._counts)
 
-    async def create_collection(self, name: str) -> Collection:
-        return await self._transactions.write(collection_rows.create, name)
-
-    async def rename_collection(self, name: str, new: str) -> None:
-        await self._transactions.write(collection_rows.rename, name, new)
-
-    async def copy_collection(self, name: str, new: str) -> Collection:
-        return await self._transactions.write(collection_rows.copy, name, new)
+    create_collection = _writing(collection_rows.create)
+    rename_collection = _writing(collection_rows.rename)
+    copy_collection = _writing(collection_rows.copy)
 
     async def delete_collection(self, name: str, job: str) -> None:
         await self._transactions.write(removal.delete_collection, name, job)
         with suppress(Busy):
             await self._transactions.overwrite_deleted()
 
-    async def schema(self, collection: str) -> ExtractionSchema | None:
-        return await self._transactions.read(collection_rows.find_schema, collection)
-
-    async def put_schema(self, collection: str, schema: ExtractionSchema | None) -> None:
-        await self._transactions.write(collection_rows.put_schema, collection, schema)
+    schema = _reading(collection_rows.find_schema)
+    put_schema = _writing(collection_rows.put_schema)
 
     async def put(
         self,
@@ -125,85 +138,36 @@ class SqlDocumentStore:
     async def find(self, collection: str, document_id: str) -> Document | None:
         return await self._transactions.read(documents.find, collection, document_id)
 
-    async def find_all(self, collection: str) -> list[Document]:
-        return await self._transactions.read(documents.find_all, collection)
+    find_all = _reading(documents.find_all)
 
     async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         return await self._transactions.read(documents.chunks_with, collection, ids, self._recent_chunks)
 
-    async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
-        return await self._transactions.read(documents.chunks_cited, collection, citations)
-
-    async def all_chunks(self, collection: str) -> list[Chunk]:
-        return await self._transactions.read(documents.all_chunks, collection)
-
-    async def chunk_heads(self, collection: str) -> list[ChunkHead]:
-        return await self._transactions.read(documents.chunk_heads, collection)
+    chunks_by_citation = _reading(documents.chunks_cited)
+    all_chunks = _reading(documents.all_chunks)
+    chunk_heads = _reading(documents.chunk_heads)
 
     def read_chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         return self._transactions.read_now(documents.chunks_with, collection, ids)
 
-    async def documents_containing(self, collection: str, letters: str) -> list[int]:
-        return await self._transactions.read(documents.documents_containing, collection, letters)
-
-    async def passage_texts(
-        self, collection: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
-    ) -> list[PassageText]:
-        return await self._transactions.read(
-            documents.passage_texts, collection, numbers, after=after, limit=limit
-        )
-
-    async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
-        return await self._transactions.read(documents.chunk_ids, collection, document_ids)
-
-    async def chunk_labels(self, collection: str, numbers: Sequence[int]) -> dict[int, list[int]]:
-        return await self._transactions.read(documents.labels_of, collection, numbers)
-
-    async def pending_chunks(self, collection: str) -> list[Chunk]:
-        return await self._transactions.read(documents.pending_chunks, collection)
-
-    async def extracts(self, collection: str) -> list[Extract]:
-        return await self._transactions.read(documents.all_extracts, collection)
-
-    async def extract_states(self, collection: str) -> list[ExtractState]:
-        return await self._transactions.read(documents.extract_states, collection)
-
-    async def extracts_at(
-        self, collection: str, chunks: Sequence[tuple[int, int]]
-    ) -> list[tuple[ExtractState, Extract]]:
-        return await self._transactions.read(documents.extracts_at, collection, chunks)
-
-    async def count_extracts(self, collection: str) -> dict[str, int]:
-        return await self._transactions.read(documents.count_extracts, collection)
-
-    async def count_outdated(self, collection: str) -> dict[str, int]:
-        return await self._transactions.read(documents.count_outdated, collection)
-
-    async def heuristic_chunks(self, collection: str, *, due: bool) -> list[Chunk]:
-        return await self._transactions.read(documents.heuristic_chunks, collection, due=due)
-
-    async def ask_for(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        await self._transactions.write(documents.ask_for, collection, chunk_ids)
-
-    async def accept_heuristic(self, collection: str) -> None:
-        await self._transactions.write(documents.accept_heuristic, collection)
-
-    async def count_asked(self, collection: str) -> int:
-        return await self._transactions.read(documents.count_asked, collection)
-
-    async def submit_extracts(
-        self, collection: str, extracts: Sequence[Extract], *, replace: bool
-    ) -> list[SubmittedExtract]:
-        return await self._transactions.write(documents.submit_extracts, collection, extracts, replace)
-
-    async def chunk_readings(self, collection: str) -> list[ChunkReading]:
-        return await self._transactions.read(documents.chunk_readings, collection)
-
-    async def extracts_near(self, collection: str, chunk_ids: Sequence[str], distance: int) -> list[Extract]:
-        return await self._transactions.read(documents.extracts_near, collection, chunk_ids, distance)
-
-    async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
-        return await self._transactions.write(documents.put_extracts, collection, extracts, revise)
+    documents_containing = _reading(documents.documents_containing)
+    passage_texts = _reading(documents.passage_texts)
+    chunk_ids = _reading(documents.chunk_ids)
+    chunk_labels = _reading(documents.labels_of)
+    pending_chunks = _reading(documents.pending_chunks)
+    extracts = _reading(documents.all_extracts)
+    extract_states = _reading(documents.extract_states)
+    extracts_at = _reading(documents.extracts_at)
+    count_extracts = _reading(documents.count_extracts)
+    count_outdated = _reading(documents.count_outdated)
+    heuristic_chunks = _reading(documents.heuristic_chunks)
+    ask_for = _writing(documents.ask_for)
+    accept_heuristic = _writing(documents.accept_heuristic)
+    count_asked = _reading(documents.count_asked)
+    submit_extracts = _writing(documents.submit_extracts)
+    chunk_readings = _reading(documents.chunk_readings)
+    extracts_near = _reading(documents.extracts_near)
+    put_extracts = _writing(documents.put_extracts)
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         return await self._transactions.read(
@@ -252,7 +216,7 @@ class SqlDocumentStore:
         return generation
 
 
-class SqlGenerationStore:
+class SqlGenerationStore(_Store):
     """Implements :class:`leanrag_engine.core.ports.GenerationStore`."""
 
     def __init__(self, transactions: Transactions, row_counts: RowCounts) -> None:
@@ -298,24 +262,13 @@ class SqlGenerationStore:
             publishing.publish, collection, revision, build, publication, report
         )
 
-    async def prune(self, collection: str, kept: int, age: timedelta) -> None:
-        await self._transactions.write(publishing.prune, collection, kept, age)
+    prune = _writing(publishing.prune)
 
-    async def history(self, collection: str) -> list[HistoryEntry]:
-        return await self._transactions.read(history.find_all, collection)
-
-    async def embedder_state(self, generation: int) -> bytes:
-        """Return the state of the embedder of a generation. Raises ``NotFound`` if the generation was deleted."""
-        return await self._transactions.read(collection_rows.embedder_state, generation)
-
-    async def find_all(self, collection: str) -> list[Generation]:
-        return await self._transactions.read(collection_rows.find_generations_in, collection)
-
-    async def exists(self, generation: int) -> bool:
-        return await self._transactions.read(collection_rows.generation_exists, generation)
-
-    async def layer(self, generation: int, layer: int) -> list[Entity]:
-        return await self._transactions.read(entities.in_layer, generation, layer)
+    history = _reading(history.find_all)
+    embedder_state = _reading(collection_rows.embedder_state)
+    find_all = _reading(collection_rows.find_generations_in)
+    exists = _reading(collection_rows.generation_exists)
+    layer = _reading(entity_rows.in_layer)
 
     async def open_layers(
         self, generation: Generation, columns: Mapping[str, NDArray[Any]]
@@ -323,100 +276,48 @@ class SqlGenerationStore:
         number = generation.number
 
         def read_entities(places: Sequence[int]) -> list[Entity]:
-            return self._transactions.read_now(entities.at_positions, number, places)
+            return self._transactions.read_now(entity_rows.at_positions, number, places)
 
         def read_relations(places: Sequence[int]) -> list[Relation]:
-            return self._transactions.read_now(relations.at_positions, number, places)
+            return self._transactions.read_now(relation_rows.at_positions, number, places)
 
         return open_layers(columns, generation.layers, read_entities, read_relations)
 
-    async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
-        return await self._transactions.read(entities.with_ids, generation, ids)
+    entities = _reading(entity_rows.with_ids)
 
-    async def entities_by_name(self, generation: int, names: Sequence[str]) -> list[Entity]:
-        return await self._transactions.read(entities.find_by_name, generation, names)
-
-    async def similar_entities(self, generation: int, name: str, limit: int) -> list[Entity]:
-        return await self._transactions.read(entities.find_similar, generation, name, limit)
-
-    async def entities_by_prefix(
-        self, generation: int, prefix: str, limit: int, *, aggregated: bool
-    ) -> list[Entity]:
-        return await self._transactions.read(
-            entities.find_by_prefix, generation, prefix, limit, aggregated=aggregated
-        )
-
-    async def entity_heads(self, generation: int) -> list[EntityHead]:
-        return await self._transactions.read(entities.heads, generation)
-
-    async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
-        return await self._transactions.read(entities.members, generation, id, offset, limit)
+    entities_by_name = _reading(entity_rows.find_by_name)
+    similar_entities = _reading(entity_rows.find_similar)
+    entities_by_prefix = _reading(entity_rows.find_by_prefix)
+    entity_heads = _reading(entity_rows.heads)
+    members = _reading(entity_rows.members)
 
     async def search_entities(
         self, generation: int, text: str, limit: int, layer: int | None = None
     ) -> list[Hit]:
         return await self._transactions.read(
-            entities.search, generation, text, limit, layer, self._row_counts
+            entity_rows.search, generation, text, limit, layer, self._row_counts
         )
 
     async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
         return await self._transactions.read(
-            relations.search_facts, generation, text, limit, self._row_counts
+            relation_rows.search_facts, generation, text, limit, self._row_counts
         )
 
-    async def relations(self, generation: int, layer: int) -> list[Relation]:
-        return await self._transactions.read(relations.in_layer, generation, layer)
-
-    async def relations_of(self, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
-        return await self._transactions.read(relations.find_touching, generation, ids, limit)
-
-    async def relations_among(self, generation: int, ids: Sequence[str]) -> list[Relation]:
-        return await self._transactions.read(relations.find_joining, generation, ids)
-
-    async def relations_page(
-        self,
-        generation: int,
-        *,
-        layer: int | None,
-        cluster: str | None,
-        min_strength: int,
-        offset: int,
-        limit: int,
-    ) -> tuple[list[Relation], int]:
-        return await self._transactions.read(
-            relations.page,
-            generation,
-            layer=layer,
-            cluster=cluster,
-            min_strength=min_strength,
-            offset=offset,
-            limit=limit,
-        )
-
-    async def vector_version(self) -> int:
-        return await self._transactions.read(collection_rows.vector_version)
-
-    async def bump_vector_version(self) -> int:
-        return await self._transactions.write(collection_rows.bump_vector_version)
-
-    async def note_unsettled(self, space: str, ids: AnyCollection[str]) -> None:
-        await self._transactions.write(unsettled.note, space, ids)
-
-    async def find_unsettled(self, space: str) -> set[str]:
-        return await self._transactions.read(unsettled.find, space)
-
-    async def settle(self, space: str) -> None:
-        await self._transactions.write(unsettled.settle, space)
+    relations = _reading(relation_rows.in_layer)
+    relations_of = _reading(relation_rows.find_touching)
+    relations_among = _reading(relation_rows.find_joining)
+    relations_page = _reading(relation_rows.page)
+    vector_version = _reading(collection_rows.vector_version)
+    bump_vector_version = _writing(collection_rows.bump_vector_version)
+    note_unsettled = _writing(unsettled.note)
+    find_unsettled = _reading(unsettled.find)
+    settle = _writing(unsettled.settle)
 
 
-class SqlReplyStore:
+class SqlReplyStore(_Store):
     """Implements :class:`leanrag_engine.core.ports.ReplyStore`."""
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
-
-    async def find(self, digest: str, job_id: str = "") -> Reply | None:
-        return await self._transactions.read(replies.find, digest, job_id)
+    find = _reading(replies.find)
 
     async def put(
         self,
@@ -432,74 +333,39 @@ class SqlReplyStore:
         record = replies.ReplyRecord(job_id, digest, asked, reply, model, counted)
         await self._transactions.write(replies.put, collection, record)
 
-    async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
-        return await self._transactions.read(replies.sum_spending, collection, job_id, model)
+    spending = _reading(replies.sum_spending)
 
-    async def put_texts(
-        self, collection: str, kind: AgentTextKind, texts: Mapping[str, AgentText], *, replace: bool
-    ) -> list[str]:
-        return await self._transactions.write(replies.put_texts, collection, kind, texts, replace)
-
-    async def texts(self, collection: str, kind: AgentTextKind) -> dict[str, AgentText]:
-        return await self._transactions.read(replies.texts, collection, kind)
-
-    async def drop_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
-        await self._transactions.write(replies.drop_texts, collection, kind, task_ids)
+    put_texts = _writing(replies.put_texts)
+    texts = _reading(replies.texts)
+    drop_texts = _writing(replies.drop_texts)
 
 
-class SqlCorrectionStore:
+class SqlCorrectionStore(_Store):
     """Implements :class:`leanrag_engine.core.ports.CorrectionStore`."""
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
-
-    async def put(self, collection: str, correction: Correction) -> Correction:
-        return await self._transactions.write(corrections.put, collection, correction)
-
-    async def find_all(self, collection: str) -> list[Correction]:
-        return await self._transactions.read(corrections.find_all, collection)
-
-    async def remove(self, collection: str, number: int) -> None:
-        await self._transactions.write(corrections.remove, collection, number)
+    put = _writing(corrections.put)
+    find_all = _reading(corrections.find_all)
+    remove = _writing(corrections.remove)
 
 
-class SqlJobStore:
+class SqlJobStore(_Store):
     """Implements :class:`leanrag_engine.core.ports.JobStore`."""
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
-
-    async def put(self, job: Job) -> None:
-        await self._transactions.write_row(jobs.put, job)
-
-    async def put_progress(self, job: Job) -> None:
-        await self._transactions.write_row(jobs.put_progress, job)
-
-    async def find(self, job_id: str) -> Job | None:
-        return await self._transactions.read(jobs.find, job_id)
-
-    async def find_state(self, job_id: str) -> JobState | None:
-        return await self._transactions.read(jobs.find_state, job_id)
-
-    async def find_newest(self, collection: str | None = None, limit: int = 20) -> list[Job]:
-        return await self._transactions.read(jobs.find_newest, collection, limit)
-
-    async def find_unfinished(self) -> list[Job]:
-        return await self._transactions.read(jobs.find_unfinished)
-
-    async def claim(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
-        return await self._transactions.write_row(jobs.claim, job_id, seen_owner, new_owner)
-
-    async def request_cancel(self, job_id: str) -> JobStatus | None:
-        return await self._transactions.write_row(jobs.request_cancel, job_id)
+    put = _writing_row(jobs.put)
+    put_progress = _writing_row(jobs.put_progress)
+    find = _reading(jobs.find)
+    find_state = _reading(jobs.find_state)
+    find_newest = _reading(jobs.find_newest)
+    find_unfinished = _reading(jobs.find_unfinished)
+    claim = _writing_row(jobs.claim)
+    request_cancel = _writing_row(jobs.request_cancel)
 
 
 class SqlDatabase:
     """One database, opened; its stores share their transactions.
 
-    They may be used from several threads and event loops at once, and several processes may have the
-    same database open. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a
-    collection's name raise ``NotFound`` if it does not exist.
+    Several threads, event loops and processes may use it at once. Every method may raise ``StoreUnusable`` and
+    ``Busy``; those that take a collection's name ``NotFound``.
     """
 
     def __init__(self, database: OpenedDatabase) -> None:
@@ -522,11 +388,10 @@ class SqlDatabase:
 
     @classmethod
     async def connect(cls, url: str, *, read_only: bool) -> SqlDatabase:
-        """Open the PostgreSQL database at ``url``; create or upgrade its tables if that is allowed.
+        """Open, create or upgrade the PostgreSQL database at ``url``.
 
-        Raises ``InvalidInput`` if the address is none or the driver is not installed; ``StoreUnusable`` if the server
-        cannot be reached, is too old, or the database is not ours or of a newer schema; ``NotReady`` if there is
-        nothing to open read-only.
+        Raises ``InvalidInput`` for a bad address or a missing driver, ``StoreUnusable`` and ``NotReady`` as
+        :meth:`open`.
         """
         from .dialect.postgres.address import parse_address  # noqa: PLC0415 - only those pay who use it
 

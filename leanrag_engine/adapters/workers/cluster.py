@@ -26,10 +26,8 @@ class DaskCluster:
 
     @classmethod
     async def connect(cls, address: str) -> DaskCluster:
-        """Connect to the scheduler at ``address``.
-
-        Raises ``InvalidInput`` if the extra is not installed, the scheduler does not answer or has no worker.
-        """
+        """Connect to the scheduler at ``address``. Raises ``InvalidInput`` without the extra, an answer, or a
+        worker."""
         try:
             from distributed import Client  # noqa: PLC0415 - only those pay who use it
         except ImportError as problem:
@@ -56,10 +54,8 @@ class DaskCluster:
         return cls(client, address, sum(threads.values()))
 
     async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
-        """Do as :meth:`.pool.ProcessPool.run`; a task that was begun before it was cancelled goes on to its end.
-
-        Dask gives the work of a worker that dies to another one three times, and waits for one if there is none.
-        """
+        """Do as :meth:`.pool.ProcessPool.run`; a cancelled task that has begun goes on to its end. Dask gives
+        the work of a dead worker to another one three times."""
         from distributed import KilledWorker  # noqa: PLC0415 - see `connect`
         from distributed.client import FutureCancelledError  # noqa: PLC0415
 

@@ -1,8 +1,7 @@
 """Run work in processes of our own, for what is plain Python: threads would share one processor.
 
-A worker is started when the first work needs it and lives until ``close``. It gets its work through a pipe and ends when that is
-closed, also if this process is killed. Unlike the workers of ``multiprocessing`` and ``anyio.to_process`` it does not import the
-program that started it: a script without ``if __name__ == "__main__"`` would run again.
+A worker lives from its first work until ``close`` or the end of this process, which closes its pipe. Unlike
+those of ``multiprocessing`` it does not import, and so run, the program that started it.
 """
 
 from __future__ import annotations
@@ -38,11 +37,8 @@ class ProcessPool:
         self._idle: list[_Worker] = []
 
     async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
-        """Return what ``work`` returns, or raise what it raises; ``say`` is not sent to the
-        worker process, whose messages are discarded.
-
-        ``work`` is a function of a module, ``value`` and the result can be pickled. If the call is cancelled, the process ends.
-        """
+        """Return what ``work``, a function of a module, returns for ``value``, or raise what it raises; both
+        are pickled, and ``say`` is not sent. If the call is cancelled, the process ends."""
         del say
         async with self._free:
             request = await anyio.to_thread.run_sync(pickle.dumps, (work, value), pickle.HIGHEST_PROTOCOL)

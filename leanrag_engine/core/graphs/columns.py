@@ -1,15 +1,11 @@
-"""The entities and relations of a layer in columns: arrays with a value for each row.
-
-A step of a build that has to look at all rows looks at these. Columns of stored rows are stored too, so that a small update
-reads few of them.
-"""
+"""The entities and relations of a layer in columns: arrays with a value for each row, which steps that look
+at all rows use. Those of stored rows are stored too."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,7 +14,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.model import METHODS, Entity, Relation, SharedText
 from leanrag_engine.core.text.language.names import name_key
 
-from .ids import Ids, make_ids, sort_ids
+from .ids import make_ids, sort_ids
 from .rows import LayerRows
 
 Numbers = NDArray[np.int64]
@@ -27,6 +23,8 @@ Digests = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 
 T = TypeVar("T", Entity, Relation)
+A = TypeVar("A", bound=NDArray[Any])
+S = TypeVar("S", bound=np.generic)
 
 
 def digest_text(text: str) -> int:
@@ -51,20 +49,49 @@ OPENING = 80
 
 
 _WRITTEN = np.array([method.written for method in METHODS.values()])
+_PLACES = {method: place for place, method in enumerate(METHODS.values())}
+
+
+class Column(Generic[A]):
+    """A column of some :class:`Columns`, which ``make`` computes from their rows when it is asked for first."""
+
+    def __init__(self, make: Callable[[Sequence[Any]], A]) -> None:
+        self._make = make
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, columns: Columns[Any], _: type) -> A:
+        found: A = columns.find(self._name, self._make)
+        columns.__dict__[self._name] = found
+        return found
+
+
+def _values(attribute: str, dtype: type[S]) -> Column[NDArray[S]]:
+    return Column(lambda rows: np.array([getattr(each, attribute) for each in rows], dtype=dtype))
+
+
+def _digests(text_of: Callable[[Any], str]) -> Column[Digests]:
+    return Column(lambda rows: digest_texts(map(text_of, rows)))
 
 
 class Columns(Generic[T]):
-    """The columns of some rows, each made when it is asked for first."""
+    """The columns of some rows."""
 
     def __init__(self, rows: Sequence[T]) -> None:
         self._rows: Sequence[T] = rows
 
-    def _find(self, name: str, make: Callable[[Sequence[T]], NDArray[Any]]) -> NDArray[Any]:
+    def find(self, name: str, make: Callable[[Sequence[T]], Any]) -> Any:
+        """Return the stored column for stored rows; ``make`` computes it for the others."""
         return self._rows.column(name, make) if isinstance(self._rows, LayerRows) else make(self._rows)
 
-    @cached_property
-    def ids(self) -> Ids:
-        return self._find("ids", lambda rows: make_ids(each.id for each in rows))
+    ids = Column(lambda rows: make_ids(each.id for each in rows))
+    methods = Column(lambda rows: np.array([_PLACES[each.method] for each in rows], dtype=np.uint8))
+    """The places of the methods in ``METHODS``."""
+    layers = _values("layer", np.int16)
+    """The layers that the rows say they are of."""
+    stale = Column(lambda rows: np.array([each.stale is not None for each in rows], dtype=bool))
+    """Which rows are written texts beneath which something has changed."""
 
     @cached_property
     def ranks(self) -> NDArray[np.intp]:
@@ -73,125 +100,53 @@ class Columns(Generic[T]):
         ranks[sort_ids(self.ids)] = np.arange(len(ranks))
         return ranks
 
-    @cached_property
-    def methods(self) -> NDArray[np.uint8]:
-        """The places of the methods in ``METHODS``."""
-        return self._find("methods", _method_places)
-
     @property
     def written(self) -> Flags:
         """Which rows a model or an agent wrote."""
         return np.asarray(_WRITTEN[self.methods])
 
-    @cached_property
-    def layers(self) -> NDArray[np.int16]:
-        """The layers that the rows say they are of."""
-        return self._find("layers", lambda rows: np.array([each.layer for each in rows], dtype=np.int16))
 
-    @cached_property
-    def stale(self) -> Flags:
-        """Which rows are written texts beneath which something has changed."""
-        return self._find(
-            "stale", lambda rows: np.array([each.stale is not None for each in rows], dtype=bool)
-        )
-
-
-def _method_places(rows: Sequence[Entity] | Sequence[Relation]) -> NDArray[np.uint8]:
-    places = {method: place for place, method in enumerate(METHODS.values())}
-    return np.array([places[each.method] for each in rows], dtype=np.uint8)
+_OF_PARENTS = ("parents", "second_parents", "responsibilities", "second_responsibilities")
 
 
 class EntityColumns(Columns[Entity]):
     """The columns of the entities of a layer."""
 
     names = (
-        *("ids", "layers", "methods", "stale", "parents", "second_parents"),
-        *(
-            "responsibilities",
-            "second_responsibilities",
-            "mentions",
-            "members",
-            "name_keys",
-            "texts",
-            "openings",
-        ),
+        *("ids", "layers", "methods", "stale", *_OF_PARENTS),
+        *("mentions", "members", "name_keys", "texts", "openings"),
     )
+
+    parents = Column(lambda rows: make_ids(each.parent_id or "" for each in rows))
+    second_parents = Column(lambda rows: make_ids(each.second_parent_id or "" for each in rows))
+    responsibilities = _values("responsibility", np.float64)
+    second_responsibilities = _values("second_responsibility", np.float64)
+    mentions = _values("mentions", np.int64)
+    members = _values("members", np.int64)
+    name_keys = _digests(lambda each: name_key(each.name))
+    """The digests of the keys of the names."""
+    texts = Column(
+        lambda rows: np.fromiter((digest_embedded(each.indexed_text) for each in rows), dtype=np.uint64)
+    )
+    """The digests of the texts that are embedded."""
+    openings = _digests(lambda each: each.description[:OPENING])
+    """The digests of the beginnings of the descriptions: with equal ones they begin with the same sentence."""
 
     def replace_parents(self, rows: Sequence[Entity]) -> EntityColumns:
         """Return the columns of rows that differ in their parents alone."""
         made = EntityColumns(rows)
-        made.__dict__.update(
-            {name: self.__dict__[name] for name in _WITHOUT_PARENTS if name in self.__dict__}
-        )
+        kept = set(self.names).difference(_OF_PARENTS) & self.__dict__.keys()
+        made.__dict__.update({name: self.__dict__[name] for name in kept})
         return made
 
-    @cached_property
-    def parents(self) -> Ids:
-        return self._find("parents", lambda rows: make_ids(each.parent_id or "" for each in rows))
-
-    @cached_property
-    def second_parents(self) -> Ids:
-        return self._find(
-            "second_parents", lambda rows: make_ids(each.second_parent_id or "" for each in rows)
-        )
-
-    @cached_property
-    def responsibilities(self) -> Weights:
-        return self._find(
-            "responsibilities",
-            lambda rows: np.array([each.responsibility for each in rows], dtype=np.float64),
-        )
-
-    @cached_property
-    def second_responsibilities(self) -> Weights:
-        return self._find(
-            "second_responsibilities",
-            lambda rows: np.array([each.second_responsibility for each in rows], dtype=np.float64),
-        )
-
-    @cached_property
-    def mentions(self) -> Numbers:
-        return self._find("mentions", lambda rows: np.array([each.mentions for each in rows], dtype=np.int64))
-
-    @cached_property
-    def members(self) -> Numbers:
-        return self._find("members", lambda rows: np.array([each.members for each in rows], dtype=np.int64))
-
-    @cached_property
-    def name_keys(self) -> Digests:
-        """The digests of the keys of the names."""
-        return self.find_name_keys()
-
-    def find_name_keys(self, known: Mapping[str, str] = MappingProxyType({})) -> Digests:
+    def find_name_keys(self, known: Mapping[str, str]) -> Digests:
         """Return ``name_keys``, which is then kept; ``known`` are keys by name: making one takes longer than all else here."""
         if "name_keys" not in self.__dict__:
-            self.__dict__["name_keys"] = self._find(
+            self.__dict__["name_keys"] = self.find(
                 "name_keys",
                 lambda rows: digest_texts(known.get(each.name) or name_key(each.name) for each in rows),
             )
-        found: Digests = self.__dict__["name_keys"]
-        return found
-
-    @cached_property
-    def texts(self) -> Digests:
-        """The digests of the texts that are embedded."""
-        return self._find(
-            "texts",
-            lambda rows: np.fromiter((digest_embedded(each.indexed_text) for each in rows), dtype=np.uint64),
-        )
-
-    @cached_property
-    def openings(self) -> Digests:
-        """The digests of the beginnings of the descriptions: with equal ones they begin with the same sentence."""
-        return self._find("openings", lambda rows: digest_texts(each.description[:OPENING] for each in rows))
-
-
-_WITHOUT_PARENTS = frozenset(EntityColumns.names) - {
-    "parents",
-    "second_parents",
-    "responsibilities",
-    "second_responsibilities",
-}
+        return self.name_keys
 
 
 class RelationColumns(Columns[Relation]):
@@ -199,21 +154,8 @@ class RelationColumns(Columns[Relation]):
 
     names = ("ids", "layers", "methods", "stale", "strengths", "weights", "supports", "descriptions")
 
-    @cached_property
-    def strengths(self) -> Numbers:
-        return self._find(
-            "strengths", lambda rows: np.array([each.strength for each in rows], dtype=np.int64)
-        )
-
-    @cached_property
-    def weights(self) -> Numbers:
-        return self._find("weights", lambda rows: np.array([each.weight for each in rows], dtype=np.int64))
-
-    @cached_property
-    def supports(self) -> Numbers:
-        return self._find("supports", lambda rows: np.array([each.support for each in rows], dtype=np.int64))
-
-    @cached_property
-    def descriptions(self) -> Digests:
-        """The digests of the descriptions."""
-        return self._find("descriptions", lambda rows: digest_texts(each.description for each in rows))
+    strengths = _values("strength", np.int64)
+    weights = _values("weight", np.int64)
+    supports = _values("support", np.int64)
+    descriptions = _digests(lambda each: each.description)
+    """The digests of the descriptions."""

@@ -18,11 +18,8 @@ from .rows import LayerRows, select_rows
 
 @dataclass(frozen=True)
 class Graph:
-    """One layer: entities, and relations whose ends are among them.
-
-    Those of an earlier build may be :class:`LayerRows`, which are read when they are asked for; what is to be known of all of
-    them is in :attr:`nodes`, :attr:`edges` and :attr:`ends`.
-    """
+    """One layer: entities, and relations whose ends are among them; stored ones may be :class:`LayerRows`,
+    read on demand, with what is to be known of all in :attr:`nodes`, :attr:`edges` and :attr:`ends`."""
 
     entities: Sequence[Entity]
     relations: Sequence[Relation]

@@ -50,10 +50,8 @@ def sort_ids(ids: Ids) -> Places:
 
 
 class SortedIds:
-    """Finds ids among others, which are distinct: sorting takes less time than a dictionary.
-
-    ``ascending``: they are in ascending order.
-    """
+    """Finds ids among others, which are distinct, perhaps ``ascending``: sorting takes less time than a
+    dictionary."""
 
     def __init__(self, ids: Ids, *, ascending: bool = False) -> None:
         self._order = None if ascending else sort_ids(ids)

@@ -1,8 +1,5 @@
-"""What remains of entities, relations and summaries when only some of their chunks count.
-
-A query's filters exclude chunks for one answer; a deletion removes them until the next build. In both cases every
-text is removed that may rest on an excluded chunk. All functions are pure.
-"""
+"""What remains of entities, relations and summaries when only some of their chunks count: for one answer, by
+a query's filters, or after a deletion. Every text goes that may rest on an excluded chunk."""
 
 from __future__ import annotations
 
@@ -22,10 +19,8 @@ from .support import evidence_at
 
 
 def quote_entity(entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk]) -> Entity:
-    """Return a layer-0 entity with those sentences of its description that the remaining ``chunk_ids`` hold.
-
-    ``chunks`` are the loaded ones of them by id. Aliases go, as an excluded chunk may be their only source.
-    """
+    """Return a layer-0 entity with the sentences that the remaining ``chunk_ids`` hold (``chunks``: by id),
+    without aliases, whose source is unknown."""
     return replace(
         entity,
         description=_quote_sentences(entity.description, chunk_ids, chunks),
@@ -69,10 +64,8 @@ def _quote_sentences(description: str, chunk_ids: Sequence[str], chunks: Mapping
 def reduce_entity(
     entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk], extracts: Iterable[Extract]
 ) -> Entity | None:
-    """Return a layer-0 entity as if only ``chunks`` existed; None if none of them mentions the entity.
-
-    ``chunk_ids`` are those of its chunks that remain, ``extracts`` what was read from them.
-    """
+    """Return a layer-0 entity as if only ``chunks`` existed, of which ``chunk_ids`` and ``extracts`` remain;
+    None without a mention."""
     texts = _index_texts(chunk_ids, chunks)
     stated = [each for extract in extracts for each in extract.entities]
     forms = {fold_case(form) for each in stated for form in (each.name, *each.aliases)}
@@ -152,11 +145,8 @@ def _find_chunk(part: str, texts: Mapping[str, str]) -> str | None:
 
 
 def reduce_summary(cluster: Entity, lost: Collection[str], left: Collection[str]) -> Entity | None:
-    """Return a written summary without the sentences and findings that rested on chunks that are gone.
-
-    A sentence rested on them if it cites none of the chunks that are ``left``, or has a word that is ``lost``, which they alone
-    beneath the cluster said. None if no sentence of the description is left, or if the name has such a word.
-    """
+    """Return a written summary without what rested on chunks that are gone: what cites none of those
+    ``left``, or has a word that is ``lost``. None if that is its name or its whole description."""
     if set(lost) & _content_words(cluster.name):
         return None
     # Not all but ``gone``: a cited chunk may be one of an earlier version of the document.
@@ -199,10 +189,8 @@ def cut_sentence(relation: Relation, chunk_ids: Collection[str]) -> Relation | N
 
 
 def find_lost_words(text: str, gone: Iterable[Chunk] | None, left: Iterable[Chunk]) -> set[str]:
-    """Return the words of ``text`` that chunks which are ``gone`` say and no chunk that is ``left`` does.
-
-    ``gone`` is None if not all of their texts are known: they may have said any word.
-    """
+    """Return the words of ``text`` that chunks which are ``gone`` (None: of unknown texts) say and no chunk
+    that is ``left``."""
     found = _content_words(text)
     if gone is not None:
         found &= {word for each in gone for word in _content_words(each.indexed_text)}

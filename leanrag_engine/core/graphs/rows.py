@@ -28,10 +28,8 @@ _PORTION = 20_000
 
 @dataclass(frozen=True, eq=False)
 class StoredRows(Generic[T]):
-    """The rows of a layer of the published build: ``columns`` of equal length by name, and how to ``read`` the rows at some places.
-
-    ``ids`` is one of the columns. LayerRows that were read are kept.
-    """
+    """The rows of a layer of the published build: ``columns`` of equal length by name, ``ids`` among them,
+    and how to ``read`` the rows at some places."""
 
     columns: Mapping[str, NDArray[Any]]
     read: Callable[[Sequence[int]], Sequence[T]]
@@ -179,9 +177,8 @@ def find_rows(rows: Sequence[T], ids: Sequence[str]) -> list[int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowMatches(Generic[T]):
-    """What differs between two sequences of rows: ``origins`` (n,) are for each row now the number that the row with its id had
-    before, −1 for a new one; ``differing`` are the rows that are not the same, by number, each with the one before, and ``gone``
-    the numbers before of rows that are no longer there."""
+    """What differs between two sequences of rows: ``origins`` (n,), each row's number before, −1 for new
+    ones; ``differing`` rows by number, each with the one before; and the numbers before of those ``gone``."""
 
     origins: Places
     differing: Mapping[int, tuple[T | None, T]]
@@ -206,10 +203,8 @@ def match_rows(before: Sequence[T], after: Sequence[T]) -> RowMatches[T]:
 
 
 def find_same(before: Sequence[T], after: Sequence[T]) -> Places:
-    """Return for each row of ``after`` the number of the row of ``before`` that it is itself, −1 if it is none of them.
-
-    A row that is equal without being the same may get −1.
-    """
+    """Return for each row of ``after`` the number of the row of ``before`` that it is itself; an equal one
+    may get −1."""
     if isinstance(before, LayerRows) and isinstance(after, LayerRows) and before.stored is after.stored:
         found = np.asarray(before.numbers[after.places])
         held = {id(row): number for number, row in before.own.items()}

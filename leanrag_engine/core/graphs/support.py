@@ -13,10 +13,8 @@ from leanrag_engine.core.text.language.turns import find_turn
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """``text[start:end]`` of a description, its kind of text, and the chunks that it rests on, the best first.
-
-    ``exact``: the evidence names these chunks. Otherwise they are all that support the entity or relation.
-    """
+    """``text[start:end]`` of a description, its kind of text, and the chunks that it rests on, the best
+    first; not ``exact``: all that support the item."""
 
     start: int
     end: int

@@ -17,10 +17,8 @@ from .rows import select_rows
 
 
 class EmbeddedTexts(Sequence[str]):
-    """The texts that the rows of a vector space are embedded from, with their ``ids`` and ``digests`` in the same order.
-
-    ``read`` gives the texts at some places; it may be called in any thread, which then waits.
-    """
+    """The texts that the rows of a vector space are embedded from, by ``ids`` and ``digests``; ``read`` gives
+    those at some places, in any thread."""
 
     def __init__(self, ids: Ids, digests: Digests, read: Callable[[Sequence[int]], list[str]]) -> None:
         self.ids = ids

@@ -17,7 +17,9 @@ def replace_file(file: Path, content: bytes, *, private: bool = False) -> None:
     file = Path(os.path.realpath(file))
     draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     try:
-        with open(draft, "xb", opener=_open_private if private else None) as stream:
+        with open(
+            draft, "xb", opener=(lambda path, flags: os.open(path, flags, 0o600)) if private else None
+        ) as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -26,7 +28,3 @@ def replace_file(file: Path, content: bytes, *, private: bool = False) -> None:
         draft.replace(file)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -1,8 +1,5 @@
-"""Report to OpenTelemetry what the program does: how long, how often, how much. Never a text, a question, a name or a key.
-
-OpenTelemetry's API does nothing until a program sets up its SDK, as the server does. It is imported when the first thing
-is reported: a server must start at once.
-"""
+"""Report to OpenTelemetry how long, how often, how much, and never a text, a question, a name or a key. Its
+API does nothing until a program sets up its SDK, and is imported at the first report."""
 
 from __future__ import annotations
 
@@ -15,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram
     from opentelemetry.trace import Span, Tracer
-
-__all__ = ["Activity", "measure", "watch"]
 
 # ruff: noqa: PLC0415
 

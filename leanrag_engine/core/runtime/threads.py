@@ -1,7 +1,5 @@
-"""Run blocking work on worker threads, and a chain of it on one.
-
-A query is some fifteen short reads. A change of threads for each of them costs as much as the reads.
-"""
+"""Run blocking work on worker threads, and a chain of it on one: a query is some fifteen short reads, and
+changing threads costs as much as these."""
 
 from __future__ import annotations
 
@@ -56,10 +54,8 @@ async def run_blocking(work: Callable[[*Ts], T], *given: *Ts) -> T:
 
 
 def begin_beside(reads: Coroutine[object, None, T]) -> Awaitable[T]:
-    """Begin reads whose result is needed later: in a chain on another thread, as a chain of their own.
-
-    For what releases Python's lock or waits for a server.
-    """
+    """Begin reads whose result is needed later, in a chain on another thread: for what waits or releases
+    Python's lock."""
     chain = current_chain()
     return asyncio.ensure_future(reads) if chain is None else _Beside(chain, reads)
 

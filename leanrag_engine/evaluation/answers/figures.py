@@ -16,19 +16,15 @@ from .rubric import MEASURES, Choices, Scores
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """One vote on two answers in both orders: ``ahead`` has the first strategy's answer as Answer 1.
-
-    A lost verdict is ``None``.
-    """
+    """One vote on two answers in both orders: ``ahead`` has the first strategy's as Answer 1. A lost verdict
+    is ``None``."""
 
     ahead: Choices | None
     behind: Choices | None
 
     def share(self, measure: str) -> float | None:
-        """Return 1 if the first strategy won in both orders, 0 if in none, 0.5 if the order decided.
-
-        ``None`` if a verdict is missing.
-        """
+        """Return 1 if the first strategy won in both orders, 0 if in none, 0.5 if the order decided; ``None``
+        without a verdict."""
         if self.ahead is None or self.behind is None:
             return None
         return ((self.ahead[measure].winner == 1) + (self.behind[measure].winner == 2)) / 2  # noqa: PLR2004 - the places
@@ -36,11 +32,10 @@ class Duel:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """The answers and verdicts on one question, by strategy.
+    """The answers and verdicts on one question, by strategy; ``None`` for what is missing or lost.
 
-    ``answers`` are ``None`` if missing. ``scores`` has one item per vote in order, ``None`` if it was lost. ``duels``
-    are against the first strategy, one per vote; strategies with the same context as the first one (``same``) have the
-    same answer and no duels.
+    ``scores`` has one item per vote, ``duels`` are against the first strategy; strategies with ``same`` context
+    as that have its answer and no duels.
     """
 
     question: Question
@@ -53,11 +48,8 @@ class JudgedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """The score of a strategy for one measure.
-
-    ``mean`` is the mean over questions of the mean over votes. ``spread`` is the sample standard deviation between
-    rounds of votes, each a mean over questions (the paper's ±); ``None`` for one round. ``votes`` counts the scores.
-    """
+    """The score of a strategy for one measure: ``mean`` over questions of the mean over votes; ``spread``,
+    the standard deviation between rounds of votes (the paper's ±); ``votes``, the number of scores."""
 
     mean: float
     spread: float | None
@@ -84,9 +76,8 @@ class Wins:
 class Overview:
     """Figures of one strategy's answers that need no judge. Shares in percent.
 
-    ``cited`` is the share of answers with citations, ``unfounded`` the share of citations that are not in the context,
-    ``found`` the share of answers that contain the set's own answer; ``None`` if the set has none. ``declined`` is the
-    share of answers that call the evidence insufficient, which do not count as ``found``.
+    ``cited``: answers with citations; ``unfounded``: citations that are not in the context; ``found``: answers
+    with the set's own one; ``declined``: answers that call the evidence insufficient, which are not ``found``.
     """
 
     answers: int
@@ -114,10 +105,8 @@ def _grade(scores: Sequence[Sequence[Scores | None]], measure: str) -> Grade | N
 
 
 def _rounds(scores: Sequence[Sequence[Scores | None]], measure: str) -> list[float]:
-    """Return for each round of votes the mean over the questions with all votes, so that rounds are comparable.
-
-    If no question has all votes, every vote counts.
-    """
+    """Return for each round of votes the mean over the questions with all votes, or if there is none, over
+    all."""
     most = max(map(len, scores), default=0)
     complete = [votes for votes in scores if len(votes) == most and None not in votes] or scores
     rounds = [

@@ -1,8 +1,5 @@
-"""Judge answers by a model: answer every question from every strategy's context, grade and compare the answers.
-
-Follows the paper's protocol (appendix D.3, D.4): four measures from 1 to 10, and comparisons of two answers, several
-votes each. Unlike the paper, every comparison is made in both orders, which cancels a judge's position bias.
-"""
+"""Judge answers by a model, as the paper does (appendix D.3, D.4): four measures from 1 to 10, and
+comparisons of two answers, here in both orders, which cancels a judge's position bias."""
 
 from __future__ import annotations
 
@@ -11,8 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-import anyio
-
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatModel, Progress, ProgressReport
@@ -20,7 +15,7 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import Question
 from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies
 from leanrag_engine.llm.answering import Answer, answer
-from leanrag_engine.llm.batching import Meter, ask
+from leanrag_engine.llm.batching import Meter, ask, for_each
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
 
 from .figures import Duel, Grade, JudgedQuestion, Overview, Wins, grades, overview, wins
@@ -46,10 +41,8 @@ USUAL_ANSWER, USUAL_VERDICT = 400, 250
 
 
 def strategies(compare: Sequence[str], *, ablations: bool) -> tuple[Strategy, ...]:
-    """Return ``lca``, then the named strategies, each once, then the paper's ablations.
-
-    Raises ``InvalidInput`` for a name that is neither a mode, a ranking nor an ablation.
-    """
+    """Return ``lca``, the named strategies, each once, then the paper's ablations. Raises ``InvalidInput``
+    for other names."""
     names = [Mode.LCA.value, *compare, *((each.name for each in ABLATIONS) if ablations else ())]
     # The default ranking of the default mode is ``lca`` itself.
     return tuple(each for each in parse_strategies(names, ABLATIONS) if each.name != Ranking.SPREAD)
@@ -332,10 +325,8 @@ def _in_rows(items: Sequence[T], width: int) -> list[Sequence[T]]:
 async def _call_or_note_loss(
     run: JudgingRun, what: tuple[str, str, str], call: Callable[[], Awaitable[T]]
 ) -> T | None:
-    """Return the call's result, or ``None`` and note the loss.
-
-    Raises ``ModelUnavailable`` after ``FAILURES`` consecutive calls without an answer.
-    """
+    """Return the call's result, or ``None`` and note the loss; raise after ``FAILURES`` calls in a row
+    without an answer."""
     try:
         found = await call()
     except (ReplyUnusable, ModelUnavailable) as problem:
@@ -360,20 +351,10 @@ def _sort_losses(run: JudgingRun) -> Iterable[LostCall]:
 async def run_together(works: Sequence[Callable[[], Awaitable[T]]], at_once: int | None = None) -> list[T]:
     """Return all results in order, running at most ``at_once`` at a time. The first error cancels the rest."""
     results: dict[int, T] = {}
-    failures: list[LeanRAGError] = []
-    places = anyio.Semaphore(at_once or max(1, len(works)))
 
-    async def run(number: int, work: Callable[[], Awaitable[T]], tasks: anyio.abc.TaskGroup) -> None:
-        async with places:
-            try:
-                results[number] = await work()
-            except LeanRAGError as problem:
-                failures.append(problem)
-                tasks.cancel_scope.cancel()
+    async def run(item: tuple[int, Callable[[], Awaitable[T]]]) -> None:
+        number, work = item
+        results[number] = await work()
 
-    async with anyio.create_task_group() as tasks:
-        for number, work in enumerate(works):
-            tasks.start_soon(run, number, work, tasks)
-    if failures:
-        raise failures[0]
+    await for_each(enumerate(works), run, places=at_once or max(1, len(works)))
     return [results[number] for number in range(len(works))]

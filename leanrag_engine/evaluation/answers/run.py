@@ -23,10 +23,8 @@ Note = Callable[[JudgedQuestion], None]
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
-    """Read the questions of a set in any format, or of a text file with one per line, without blank lines and ``#``.
-
-    Raises ``InvalidInput`` if the file cannot be read or has no questions.
-    """
+    """Read the questions of a set, or of a text file's lines but blank ones and ``#``. Raises
+    ``InvalidInput`` for none."""
     if path.suffix.lower() in SET_SUFFIXES:
         return read_set(path).questions
     try:
@@ -48,10 +46,8 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
 @asynccontextmanager
 async def open_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, ChatModel]]:
-    """Open the model that answers and the one that judges, which may be the same.
-
-    Raises ``InvalidInput`` if none is set or one cannot be called.
-    """
+    """Open the model that answers and the one that judges, perhaps the same. Raises ``InvalidInput`` if one
+    is missing."""
     if not settings.llm_model:
         raise InvalidInput(
             "No model is set to write the answers.",
@@ -70,38 +66,15 @@ async def open_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, Chat
             await judge.close()
 
 
-async def judge_set(
-    settings: Settings,
-    questions: QuestionSet,
-    plan: JudgingPlan,
-    report: ProgressReport,
-    *,
-    temperature: float = TEMPERATURE,
-    note: Note = lambda _: None,
-) -> Judgement:
-    """Judge on a scratch collection of the set's passages in ``settings.data_dir``."""
-    plan.check()
-    # The models come first: a missing key is reported before minutes of building.
-    async with (
-        open_models(settings) as models,
-        open_scratch(settings, questions, None, report) as scratch,
-    ):
-        return await judge_answers(
-            scratch.engine, scratch.collection, *models, plan, report, temperature=temperature, note=note
-        )
-
-
-async def judge_collection(
-    settings: Settings,
-    plan: JudgingPlan,
-    report: ProgressReport,
-    *,
-    temperature: float = TEMPERATURE,
-    note: Note = lambda _: None,
-) -> Judgement:
-    """Judge on the existing collection of the settings."""
-    plan.check()
-    async with open_models(settings) as models, await LeanRAG.open(settings) as engine:
+@asynccontextmanager
+async def _open_collection(
+    settings: Settings, questions: QuestionSet | None, report: ProgressReport
+) -> AsyncIterator[tuple[LeanRAG, str]]:
+    if questions is not None:
+        async with open_scratch(settings, questions, None, report) as scratch:
+            yield scratch.engine, scratch.collection
+        return
+    async with await LeanRAG.open(settings) as engine:
         name = settings.collection
         if (await engine.status(name)).collection.generation is None:
             raise NotReady(
@@ -109,4 +82,20 @@ async def judge_collection(
                 "Ingest documents and build it first.",
                 "build",
             )
-        return await judge_answers(engine, name, *models, plan, report, temperature=temperature, note=note)
+        yield engine, name
+
+
+async def judge_set(
+    settings: Settings,
+    questions: QuestionSet | None,
+    plan: JudgingPlan,
+    report: ProgressReport,
+    *,
+    temperature: float = TEMPERATURE,
+    note: Note = lambda _: None,
+) -> Judgement:
+    """Judge on a scratch collection of the set's passages in ``settings.data_dir``; None: on the existing collection."""
+    plan.check()
+    # The models come first: a missing key is reported before minutes of building.
+    async with open_models(settings) as models, _open_collection(settings, questions, report) as opened:
+        return await judge_answers(*opened, *models, plan, report, temperature=temperature, note=note)

@@ -1,9 +1,7 @@
 """Decide whether a context holds a passage: its full text or, if it is trimmed, the sentence with the answer.
 
-A citation alone does not count. White space is ignored, and so is what rendering removes for safety (invisible
-characters, forged citations). If no sentence of the passage holds the answer (the passage is a bridge to another, or
-the answer is yes or no), only the full text counts. Its sentences may be apart from each other, as a context repeats
-nothing.
+White space is ignored, and what rendering removes for safety. If no sentence of the passage holds the answer,
+only the full text counts, whose sentences may be apart from each other.
 """
 
 from __future__ import annotations

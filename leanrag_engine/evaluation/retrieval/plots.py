@@ -39,10 +39,8 @@ def check_plot(path: Path) -> None:
 
 
 def plot(path: Path, title: str, compared: Sequence[tuple[str, RetrievalFigures]]) -> None:
-    """Write one plot of the named figures to ``path``.
-
-    Raises ``InvalidInput`` as :func:`check_plot` does, and if the file cannot be written.
-    """
+    """Write one plot of the named figures to ``path``. Raises ``InvalidInput`` as :func:`check_plot`, and if
+    it cannot."""
     check_plot(path)
     # An extra that takes 0.3 s to import. Not pyplot, which needs global state and a display.
     from matplotlib.figure import Figure  # noqa: PLC0415

@@ -66,11 +66,9 @@ class RouteLimits:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeTree:
-    """What the routes search: entities, relations and communities with their vectors, (n, d), (m, d) and (k, d) unit rows.
-
-    ``labels`` (n,) is the community of each entity, ``ends`` (m, 2) the places of a relation's entities, ``beside`` the
-    relations of each entity; ``entity_chunks`` and ``relation_chunks`` are the passages that state them.
-    """
+    """What the routes search: entities, relations and communities with unit vectors, (n, d), (m, d), (k, d);
+    the community of each entity ``labels``, the ``ends`` (m, 2) of relations, the relations ``beside``
+    each entity, and their chunks."""
 
     entities: Vectors
     entity_chunks: Sequence[Sequence[str]]

@@ -46,11 +46,8 @@ def strategy(mode: str = Mode.LCA, ranking: str = Ranking.SPREAD) -> Strategy:
 
 
 def parse_strategies(names: Sequence[str], more: Sequence[Strategy] = ()) -> list[Strategy]:
-    """Return the strategies by name, each once, in order.
-
-    A name is a mode (with its default ranking), a ranking (of mode ``lca``) or the name of one of ``more``. Raises
-    ``InvalidInput`` for other names and if there is none.
-    """
+    """Return the strategies by name, each once: modes, rankings of mode ``lca``, ``more``. Raises
+    ``InvalidInput`` for others."""
     known = (
         {each.value: strategy(mode=each) for each in Mode}
         | {each.value: strategy(ranking=each) for each in Ranking}
@@ -68,12 +65,8 @@ def parse_strategies(names: Sequence[str], more: Sequence[Strategy] = ()) -> lis
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """The result of one strategy for one question.
-
-    ``ranked`` are the places of passages, best first. ``coverage`` (share of the gold passages that the context
-    holds) and ``tokens`` are by budget. ``seconds`` is the query's time without its embedding; ``warnings`` are
-    those of the query.
-    """
+    """The result of one strategy for one question: ``ranked`` places of passages; ``coverage`` of gold
+    passages and ``tokens`` by budget; ``seconds`` without embedding."""
 
     question: Question
     ranked: tuple[int, ...]
@@ -189,10 +182,8 @@ async def _time_query(scratch: ScratchCollection, query: Query) -> tuple[QueryRe
 
 
 def ranking_of(result: QueryResult) -> tuple[int, ...]:
-    """Return the distinct passages by the scores of their chunks; ties keep the order of the sources.
-
-    Sources are ordered as those in the context, then the others, each best first.
-    """
+    """Return the distinct passages by the scores of their chunks; ties keep the order of the sources: the
+    context's first."""
     ordered = sorted(result.sources, key=lambda ranked: -ranked.score)
     return tuple(dict.fromkeys(place_of(ranked.chunk.document_id) for ranked in ordered))
 
@@ -250,9 +241,7 @@ async def evaluate(
     report: ProgressReport = lambda _: None,
 ) -> Evaluation:
     """Build the collection of a set in ``settings.data_dir`` and ask every question with each strategy.
-
-    Raises ``InvalidInput`` for invalid questions before any work, ``LeanRAGError`` if the collection cannot be built.
-    """
+    Raises ``InvalidInput`` for invalid questions before any work."""
     for way in ways:
         check(questions, way, budgets)
     async with open_scratch(settings, questions, given, report) as scratch:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from .graph import ExportedGraph
 
-__all__ = ["write_cypher"]
-
 _KEYS = {"Entity": "id", "Passage": "citation", "Document": "id"}
 """The property that identifies a node, by its label."""
 

@@ -10,8 +10,6 @@ from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Chunk, Document, Entity, Relation
 from leanrag_engine.core.ports import DocumentStore, GenerationStore
 
-__all__ = ["ExportedGraph", "read_graph"]
-
 
 @dataclass(frozen=True)
 class ExportedGraph:

@@ -12,8 +12,6 @@ from leanrag_engine.core.model import Entity, Relation
 
 from .graph import ExportedGraph
 
-__all__ = ["write_graphml", "write_json"]
-
 
 def write_graphml(graph: ExportedGraph, path: Path) -> None:
     """Write nodes and edges with their attributes; lists are joined, as GraphML has none."""

@@ -12,8 +12,6 @@ from leanrag_engine.exchange.parquet import write_parquet_rows
 
 from .graph import ExportedGraph
 
-__all__ = ["write_tables"]
-
 Record = Mapping[str, object]
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
 from .graph import ExportedGraph
-
-__all__ = ["write_triples"]
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _SKOS = "http://www.w3.org/2004/02/skos/core#"
@@ -21,14 +20,9 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 def write_triples(graph: ExportedGraph, path: Path) -> None:
     """Write one triple a line, in UTF-8."""
+    triples = chain(_describe_texts(graph), _describe_entities(graph), _describe_relations(graph))
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{' '.join(triple)} .\n" for triple in _list_triples(graph))
-
-
-def _list_triples(graph: ExportedGraph) -> Iterator[tuple[str, str, str]]:
-    yield from _describe_texts(graph)
-    yield from _describe_entities(graph)
-    yield from _describe_relations(graph)
+        file.writelines(f"{' '.join(triple)} .\n" for triple in triples)
 
 
 def _describe_texts(graph: ExportedGraph) -> Iterator[tuple[str, str, str]]:

@@ -12,8 +12,6 @@ from leanrag_engine.core.model import Chunk, Document, Entity, Relation
 
 from .graph import ExportedGraph
 
-__all__ = ["write_vault"]
-
 _FORBIDDEN = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f]+')
 """Signs that a file name of some system, or a link of Obsidian, cannot hold."""
 

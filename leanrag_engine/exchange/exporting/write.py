@@ -8,17 +8,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.exchange.formats import ExportFormat
 
 from .cypher import write_cypher
-from .formats import ExportFormat
 from .graph import ExportedGraph
 from .network import write_graphml, write_json
 from .tables import write_tables
 from .triples import write_triples
 from .vault import write_vault
-
-__all__ = ["write_graph"]
-
 
 _WRITERS: Mapping[ExportFormat, Callable[[ExportedGraph, Path], None]] = {
     ExportFormat.GRAPHML: write_graphml,
@@ -31,10 +28,8 @@ _WRITERS: Mapping[ExportFormat, Callable[[ExportedGraph, Path], None]] = {
 
 
 def write_graph(graph: ExportedGraph, format_: ExportFormat, path: Path) -> None:
-    """Write ``graph`` to ``path``, beside it first, so that nothing is left half written.
-
-    Raises :class:`InvalidInput` if something is there already, or its folder cannot be written to.
-    """
+    """Write ``graph`` to ``path``, all or nothing. Raises :class:`InvalidInput` if something is there, or it
+    cannot be written."""
     path = path.expanduser().absolute()
     if path.exists():
         raise InvalidInput(

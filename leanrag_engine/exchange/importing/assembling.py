@@ -25,8 +25,6 @@ from leanrag_engine.documents.dates import date_document
 
 from .graph import ForeignDocument, ForeignEntity, ForeignGraph, ForeignPassage, ForeignRelation, Remarks
 
-__all__ = ["Assembled", "assemble", "import_digest"]
-
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
@@ -38,11 +36,9 @@ class Assembled:
 
 
 def assemble(graph: ForeignGraph, origin: str, tokenizer: Tokenizer, max_tokens: int) -> Assembled:
-    """Return documents whose chunks are the passages, each with what was found in it.
-
-    Entities and relations without a passage are written out in a document of their own, so that each can be cited. ``origin``
-    names the program. What is left out or changed is added to the graph's remarks.
-    """
+    """Return documents whose chunks are the passages, each with what was found in it; what has no passage is
+    written out in a document of its own. ``origin`` names the program. What is left out is added to the
+    graph's remarks."""
     merged = _Merging(graph.remarks).merge(graph)
     documents = [*_group(graph, graph.remarks)]
     written = _write_out(graph.name, merged, tokenizer, max_tokens)

@@ -10,16 +10,6 @@ from leanrag_engine.core.jobs import LeftOut
 from leanrag_engine.core.model import NO_METADATA, Finding, Method
 from leanrag_engine.core.text.shortening import shorten
 
-__all__ = [
-    "ForeignCluster",
-    "ForeignDocument",
-    "ForeignEntity",
-    "ForeignGraph",
-    "ForeignPassage",
-    "ForeignRelation",
-    "Remarks",
-]
-
 
 class Remarks:
     """Counts what could not be taken, or only with a change, by reason, with the first examples of each."""

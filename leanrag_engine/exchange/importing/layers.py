@@ -13,14 +13,10 @@ from leanrag_engine.core.text.language.names import name_key
 
 from .graph import ForeignCluster
 
-__all__ = ["lay_clusters"]
-
 
 def lay_clusters(clusters: Sequence[ForeignCluster], base: Graph, unwritten: str) -> Hierarchy | None:
-    """Return a hierarchy over those entities of ``base`` that the clusters hold; None if they hold none.
-
-    A root that the clusters lack gets the description ``unwritten``, which a build replaces.
-    """
+    """Return a hierarchy over those entities of ``base`` that the clusters hold, None for none. A root that
+    they lack is called ``unwritten``, for a build to replace."""
     homes = {name_key(name): each.id for each in clusters if each.layer == 1 for name in each.members}
     parents = {each.id: home for each in base.entities if (home := _find_home(each, homes))}
     layers = [

@@ -10,17 +10,15 @@ from pathlib import Path
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.jobs import LeftOut
 from leanrag_engine.core.ports import Tokenizer
+from leanrag_engine.exchange.formats import ImportFormat
 
 from .assembling import Assembled, assemble
-from .formats import ImportFormat
 from .graph import ForeignCluster, ForeignGraph, Remarks
 from .readers.graphrag import read_graphrag
 from .readers.network import read_graphml, read_lightrag
 from .readers.openie import assemble_openie
 from .readers.tables import read_csv, read_jsonl, read_leanrag
 from .readers.vault import assemble_vault
-
-__all__ = ["ForeignRead", "read_foreign"]
 
 _READERS: Mapping[ImportFormat, Callable[[Path], ForeignGraph]] = {
     ImportFormat.LIGHTRAG: read_lightrag,
@@ -49,10 +47,8 @@ class ForeignRead:
 def read_foreign(
     format_: ImportFormat, path: Path, tokenizer: Tokenizer, max_tokens: int, *, communities: bool
 ) -> ForeignRead:
-    """Read the files at ``path``, GraphRAG's ``communities`` only on request.
-
-    Raises ``InvalidInput`` if they are damaged, of another format, or hold nothing.
-    """
+    """Read the files at ``path``, GraphRAG's ``communities`` only on request. Raises ``InvalidInput`` if it
+    cannot be done."""
     if not path.exists():
         raise InvalidInput(f"There is no file or folder {path}.", "Check the path's spelling.")
     if format_ in _ASSEMBLERS:

@@ -1,7 +1,5 @@
-"""Replace many descriptions of one entity or relation, written by models or agents, by one: a step after merging.
-
-Short descriptions and quotations from documents stay as they are. Nothing else in the graph changes.
-"""
+"""Replace many descriptions of one entity or relation, written by models or agents, by one: a step after
+merging."""
 
 from __future__ import annotations
 
@@ -12,15 +10,7 @@ from typing import TypeVar
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.rows import find_rows, replace_rows, select_rows
-from leanrag_engine.core.model import (
-    Entity,
-    Evidence,
-    JsonObject,
-    JsonSchema,
-    Method,
-    Relation,
-    content_id,
-)
+from leanrag_engine.core.model import Entity, Evidence, JsonObject, JsonSchema, Method, Relation, content_id
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
@@ -30,8 +20,6 @@ from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for
 from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
-
-__all__ = ["Description", "apply_descriptions", "describe_by_model", "description_kind", "description_tasks"]
 
 Report = Callable[[int, int], None]
 """Called with the number of finished descriptions and their total; an exception that it raises ends the work."""
@@ -94,10 +82,8 @@ def _thin_out(texts: Sequence[tuple[str, str]], limit: int = 900) -> Sequence[tu
 async def describe_by_model(
     work: ModelWork, graph: Graph, overlong: Sequence[LongDescription], report: Report
 ) -> dict[str, Description]:
-    """Return the model's description for each of ``overlong``, by the id of the entity or relation.
-
-    One without a usable answer is noted in ``work.fallbacks`` and left out: it keeps its merged description.
-    """
+    """Return the model's description for each of ``overlong``, by the id of the item; those without a usable
+    answer are noted in ``work.fallbacks``."""
     kind = description_kind(work.prompts)
     tasks = list(zip(overlong, description_tasks(graph, overlong), strict=True))
     found: dict[str, Description] = {}
@@ -122,11 +108,8 @@ async def describe_by_model(
 def _groups(
     tasks: Sequence[tuple[LongDescription, Task[Description]]], batch: int
 ) -> Iterator[Sequence[tuple[LongDescription, Task[Description]]]]:
-    """Group the tasks into calls of at most ``batch`` tasks and 1,200 words (not tuned).
-
-    Some ids always begin a group, so that adding or removing an entity changes only the groups near it and all other
-    requests stay in the cache.
-    """
+    """Group the tasks into calls of at most ``batch`` tasks and 1,200 words (not tuned). Some ids always
+    begin a group, so that a change moves only the groups near it: the others' replies are cached."""
     return pack(
         tasks,
         most=batch,
@@ -175,11 +158,8 @@ def _read(item: JsonObject, texts: Sequence[tuple[str, str]]) -> Description:
 
 
 def _evidence(text: str, texts: Sequence[tuple[str, str]], least_share: float = 0.4) -> Iterator[Evidence]:
-    """Attribute each sentence to the chunk whose text has most of its words, at least ``least_share`` (not tuned).
-
-    A sentence that combines several texts and repeats none of them has no single chunk: the chunks of the whole entity
-    or relation count as its origin.
-    """
+    """Attribute each sentence to the chunk with most of its words, at least ``least_share`` (not tuned); one
+    that combines several texts to all chunks."""
     vocabularies = [(_content(source), chunk_id) for source, chunk_id in texts]
     for start, end in sentences(text):
         mine = _content(text[start:end])

@@ -1,7 +1,5 @@
-"""Extraction by a model: instructions, one task per chunk, and the run over a whole corpus.
-
-A calling agent that does the same work gets the same instructions and schema; its answers must be right in every part.
-"""
+"""Extraction by a model: instructions, one task per chunk, and the run over a corpus. An agent gets the same
+instructions and schema; its answers must be right in every part."""
 
 from __future__ import annotations
 
@@ -21,8 +19,6 @@ from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 from .gleaning import add_new, gleaning_kind, gleaning_task
 from .reply import LIMITS, read_extract, read_strictly
 from .tuple_reply import read_tuples
-
-__all__ = ["extract_by_model", "extraction_groups", "extraction_kind", "extraction_task", "submission_task"]
 
 StoreExtracts = Callable[[Sequence[Extract]], Awaitable[None]]
 Report = Callable[[int, int], None]
@@ -112,10 +108,8 @@ def _list_types(types: Mapping[str, str]) -> str:
 
 
 def extraction_task(chunk: Chunk, schema: ExtractionSchema | None = None) -> Task[Extract]:
-    """Return the task to read one chunk. The answer is an extract with method ``model``.
-
-    Reading it raises ``ReplyUnusable`` with a reason if nothing in the answer can be used.
-    """
+    """Return the task to read one chunk; reading an answer of which nothing is usable raises
+    ``ReplyUnusable``."""
     seen = passage_of(chunk)
     shown = fence(seen)
     return Task(
@@ -140,10 +134,9 @@ def passage_of(chunk: Chunk) -> str:
 
 
 def extraction_groups(chunks: Sequence[Chunk], batch: int) -> Iterator[Sequence[Chunk]]:
-    """Group the chunks of each call: at most ``batch`` neighbours with at most 1,200 tokens, a longer one alone.
+    """Group adjacent chunks of each call: at most ``batch`` with at most 1,200 tokens, a longer one alone.
 
-    More tokens would save little, as the instructions are short, and entities get lost in long lists (not tuned).
-    Only adjacent chunks of the collection share a call, so that finished groups do not change the others.
+    More tokens would save little, and entities get lost in long lists (not tuned).
     """
     return pack(chunks, most=batch, room=1200, size=lambda chunk: chunk.tokens, parts=_apart)
 
@@ -166,10 +159,9 @@ async def extract_by_model(
 ) -> None:
     """Have the model read ``chunks``, given in reading order, and pass their extracts to ``store`` as they arrive.
 
-    ``store`` gets the extracts of whole calls in no fixed order and is never called concurrently. A chunk without a
-    usable answer is noted in ``work.fallbacks`` and keeps its previous extract. ``gleaning`` further calls for each
-    group ask for what is missing, as long as they bring something new. Exceptions of ``report`` and ``store``, and an
-    ``InvalidInput`` that every request would cause, end the work after all extracts so far are stored.
+    ``store`` gets those of whole calls, one after another. A chunk without a usable answer keeps its extract
+    and is noted in ``work.fallbacks``. ``gleaning`` further calls ask for what is missing. An exception ends
+    the work after what arrived is stored.
     """
     outbox = _Outbox(store)
     total, done = len(chunks), 0

@@ -1,8 +1,7 @@
 """Check what a model or an agent extracts from one passage.
 
-The usable part of a model's answer is kept; it is refused only if no part is usable. An agent's answer has the form of the
-published schema and is refused, with the path of each fault, if any part cannot be used: the agent can correct it. A
-name that shares no word with the passage was invented or translated.
+Of a model's answer the usable part is kept. An agent's is refused with the path of each fault if any part
+cannot be used. A name that shares no word with the passage was invented or translated.
 """
 
 from __future__ import annotations
@@ -85,9 +84,8 @@ def read_extract(
 ) -> Extract:
     """Return the extract, with method ``model``, that ``item`` gives of ``passage`` (all that its author saw).
 
-    ``known`` entities may be ends of relations and are not part of the extract. With a ``schema``, types outside it stay
-    in the extract, as proposals. Two empty lists are a valid answer.
-    Raises ``ReplyUnusable`` if the item has neither list, or if nothing in them can be used.
+    ``known`` entities may be ends of relations. With a ``schema``, types outside it stay, as proposals. Raises
+    ``ReplyUnusable`` if the item has neither list, or nothing usable; two empty lists are valid.
     """
     entities, relations = _field(item, "entities"), _field(item, "relations")
     if entities is None and relations is None:
@@ -113,9 +111,7 @@ def read_strictly(
 ) -> Extract:
     """Return the extract, with method ``agent``, that an item of the published schema gives of ``passage``.
 
-    Raises ``ReplyUnusable`` with the path of everything that would have to be left out or cut: an entity none of whose
-    names the passage has, a name listed twice, a relation whose ends are not listed or are one entity (ends may be
-    aliases), a long description.
+    Raises ``ReplyUnusable`` with the path of everything that would have to be left out or cut.
     """
     faults = [*_find_entity_faults(item["entities"], _PassageWords(passage))]
     forms = _index_names(item["entities"])
@@ -462,11 +458,8 @@ class _ReplyReader:
                 yield alias
 
     def _end(self, name: str, description: str) -> str:
-        """Return the key of the entity that a relation's end means; "" if there is none.
-
-        Models often forget to list what they relate. If the passage names it, it becomes an entity with the
-        relation's ``description``.
-        """
+        """Return the key of the entity that a relation's end means; "" for none. One that is not listed
+        becomes an entity with the relation's ``description`` if the passage names it."""
         bare, short = _with_short_form(name)
         for form in (bare, *short):
             if key := self._forms.get(name_key(form)) if form else None:

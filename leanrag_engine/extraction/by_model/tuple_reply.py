@@ -21,10 +21,8 @@ _IMPORTANCE = re.compile(r"\d+(?:\.\d+)?")
 
 
 def read_tuples(text: str) -> list[JsonObject]:
-    """Return the answers in ``text``, with the numbers of their tasks if it names them, else in order.
-
-    The list is empty if the text holds no tuple. The caller checks the content of each answer.
-    """
+    """Return the unchecked answers in ``text``, with the numbers of their tasks if it names them, else in
+    order."""
     # The text before the first heading, then number and answer for each heading.
     _, *parts = _TASK.split(text)
     if parts:
@@ -45,18 +43,13 @@ def _answer(text: str) -> JsonObject:
     answer: dict[str, list[JsonObject]] = {"entities": [], "relations": []}
     for number, head in enumerate(heads, 1):
         end = heads[number].start() if number < len(heads) else len(text)
-        body = _until_end(text[head.end() : end])
+        body = _END.split(text[head.end() : end], maxsplit=1)[0]
         fields = [field.strip(f" \n{_QUOTES}") for field in _BETWEEN.split(body)]
         if head[1].lower() == "entity":
             answer["entities"].append(_entity(fields))
         else:
             answer["relations"].append(_relation(fields))
     return answer if heads else {}
-
-
-def _until_end(body: str) -> str:
-    end = _END.search(body)
-    return body[: end.start()] if end else body
 
 
 def _entity(fields: Sequence[str]) -> JsonObject:

@@ -33,10 +33,8 @@ class Describer:
         self._words = [word_count(sentence.text) for sentence in passage.sentences]
 
     def entity(self, key: str, places: Mapping[int, Mention]) -> str:
-        """Return one or two sentences; empty only if the chunk holds nothing but headings and code.
-
-        ``places`` maps the positions of the sentences that mention the entity to the first mention in each.
-        """
+        """Return one or two sentences, "" if the chunk holds only headings and code. ``places`` maps
+        sentences to the first mention in each."""
         prose, ranked = self._rank(places)
         if not prose:
             return self._opening(key, places)
@@ -92,10 +90,8 @@ class Describer:
         return ""
 
     def statement(self, position: int, *mentions: Mention) -> str:
-        """Return the clause, or "" if it states nothing: a heading, a question, a call.
-
-        A clause within a sentence that states something does so itself if it ends as clauses do.
-        """
+        """Return the clause, or "" if it states nothing (a heading, a question, a call); part of a sentence
+        states something if it ends as clauses do."""
         text = self.clause(position, *mentions)
         if not text or is_statement(text):
             return text

@@ -1,8 +1,5 @@
-"""Extraction without a model: the names and terms of each chunk of one document, and the sentences that join two of them.
-
-Names come first (capitalised phrases, titles, headings, identifiers): on MuSiQue, graph retrieval with them and their
-sentences is as good as with a model's triples. Lower-case terms are taken only if they are frequent.
-"""
+"""Extraction without a model: the names and frequent terms of each chunk, and the sentences that join two of
+them. On MuSiQue, graph retrieval with them is as good as with a model's triples."""
 
 from __future__ import annotations
 
@@ -42,9 +39,8 @@ def extract(
 ) -> list[Extract]:
     """Return one extract for each chunk of a document with this ``title``, in the order of ``chunks``.
 
-    ``pulse`` is called every few milliseconds of work; an exception that it raises ends the work. A pure function of
-    its other arguments: statistics are taken over the document alone, and over each thousand chunks of a very long one,
-    so that memory stays bounded. Time is linear in the text.
+    ``pulse`` is called every few milliseconds and may raise. Statistics are of the document, or of each
+    thousand chunks of a very long one. Linear in the text.
     """
     short = len(chunks) <= options.short_document
     window = 1_000  # chunks of which statistics are taken at once; it bounds the memory

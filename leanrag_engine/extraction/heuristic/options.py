@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HeuristicOptions:
-    """How much heuristic extraction takes from a chunk.
-
-    No experiment fixed these values: they were set by reading the extracts of MuSiQue passages, a novel and manuals.
-    """
+    """How much heuristic extraction takes from a chunk: by reading extracts of MuSiQue, a novel and manuals,
+    not tuned."""
 
     tokens_per_entity: int = 20
     """A chunk gets one entity per so many tokens, within the next two bounds."""

@@ -1,8 +1,5 @@
-"""Apply a schema to extracts before they are merged: what is outside it is kept apart, counted, and adopted if it has support.
-
-A pure function of the extracts and the schema, so that nothing is lost: the extracts keep what a build leaves out, and a
-type that is adopted later, by its support or by a user, needs no passage to be read again.
-"""
+"""Apply a schema to extracts before they are merged: what is outside it is kept apart, counted, and adopted
+if it has support. The extracts keep everything: no passage need be read again."""
 
 from __future__ import annotations
 

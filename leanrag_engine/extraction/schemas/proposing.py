@@ -95,10 +95,7 @@ def _read_types(rows: Json, most: int) -> dict[str, str]:
 
 
 def propose_from_extracts(extracts: Sequence[Extract]) -> ExtractionSchema:
-    """Return the types of the entities in ``extracts``, the most frequent first. Relations and attributes stay open.
-
-    Raises ``InvalidInput`` if there is no type to begin with.
-    """
+    """Return the most frequent types of entities in ``extracts``. Raises ``InvalidInput`` if there is none."""
     counts: Counter[str] = Counter()
     for extract in extracts:
         counts.update({type_name(each.type) for each in extract.entities} - _NO_TYPES)

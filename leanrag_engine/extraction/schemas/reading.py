@@ -50,10 +50,8 @@ def ready_schemas() -> dict[str, ExtractionSchema]:
 
 
 def load_schema(source: str) -> ExtractionSchema:
-    """Return the schema of the package that is called ``source``, else that of the file.
-
-    Raises ``InvalidInput`` with the file, the line or key, and what was expected.
-    """
+    """Return the package's schema that is called ``source``, else the file's. Raises ``InvalidInput`` with
+    the line or key."""
     ready = ready_schemas()
     if source in ready:
         return ready[source]
@@ -82,10 +80,8 @@ def load_schema(source: str) -> ExtractionSchema:
 
 
 def parse_schema(text: str, name: str, origin: str) -> ExtractionSchema:
-    """Return the schema in a YAML text. ``origin`` names it in errors.
-
-    Raises ``InvalidInput`` with the line or key, and what was expected.
-    """
+    """Return the schema in a YAML text. ``origin`` names it in errors. Raises ``InvalidInput`` with the line
+    or key."""
     import yaml  # noqa: PLC0415 - only where a schema is set
 
     faults = _Faults(origin)

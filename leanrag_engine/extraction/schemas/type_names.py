@@ -35,10 +35,8 @@ _KNOWN = {
 
 
 def type_name(given: str) -> str:
-    """Return ``given`` in lower case, singular and with synonyms unified (``Locations`` → ``place``).
-
-    Of several types the first one counts. A remark of more than three words or 40 characters is no type: ``concept``.
-    """
+    """Return ``given`` in lower case, singular and with synonyms unified (``Locations`` → ``place``), the
+    first of several; a long remark is ``concept``."""
     most_characters, most_words = 40, 3
     text = " ".join(clean(given).replace("_", " ").split())
     if whole := _KNOWN.get(name_key(text)):

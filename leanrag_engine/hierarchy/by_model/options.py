@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """What a task shows, asks for and accepts. No recorded measurement fixed any field: set by reading, not tuned.
-
-    The id of a task depends on the text that it shows: a build finds what agents wrote only with the same options.
-    """
+    """Say what a task shows, asks for and accepts (by reading, not tuned). The id of a task depends on what
+    it shows."""
 
     description_words: int = 110
     """Words of a cluster's description that the prompt asks for. One of more than twice as many is cut at a sentence: a

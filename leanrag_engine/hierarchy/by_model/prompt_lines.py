@@ -27,10 +27,8 @@ class PromptSheet:
         self.tokens += approximate_tokens(line)
 
     def add(self, head: str, text: str, *, words: int, room: int) -> bool:
-        """Add ``- head: text`` without sentences of earlier lines, cut to about ``words`` words.
-
-        Returns False, and adds nothing, if all lines would take more than ``room`` tokens.
-        """
+        """Add ``- head: text`` without sentences of earlier lines, cut to about ``words`` words; False if
+        ``room`` is full."""
         fresh = self._fresh(text)
         part = _limit_words(fresh, words)
         line = f"- {head}: {part}" if part else f"- {head}"

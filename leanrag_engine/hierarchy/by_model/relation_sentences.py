@@ -45,11 +45,10 @@ def relation_task(
     members: Mapping[str, Entity],
     options: TaskOptions = DEFAULT,
 ) -> Task[str]:
-    """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (by id).
+    """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (paper,
+    appendix D.2).
 
-    Both names and descriptions are shown and the relations, the best attested first, but no member's description
-    (paper, appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names a
-    member.
+    Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names a member.
     """
     text = _format_task(near, far, relations, members, options.pair_tokens)
     forbidden = tuple(_forbidden_names(near, far, members.values()))
@@ -62,10 +61,8 @@ def relation_task(
 def relation_task_in_order(
     one: Entity, other: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
 ) -> Task[str]:
-    """Return the task with the clusters in the order of their ids.
-
-    Its id depends on nothing but what it shows, so that a build recognises what an agent wrote for a published one.
-    """
+    """Return the task with the clusters in the order of their ids: its id depends on nothing but what it
+    shows."""
     near, far = sorted((one, other), key=lambda each: each.id)
     return relation_task(near, far, relations, members)
 

@@ -1,8 +1,5 @@
-"""The task of writing the aggregated entity of a cluster, for a model or for a calling agent (paper eq. 4).
-
-A task depends on its entities and relations alone, not on their order, so that the next build recognises by its id
-what an agent wrote for a published build.
-"""
+"""The task of writing the aggregated entity of a cluster, for a model or an agent (paper eq. 4). Its id
+depends on its entities and relations alone, not on their order."""
 
 from __future__ import annotations
 
@@ -25,13 +22,7 @@ from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .options import DEFAULT, TaskOptions
-from .prompt_lines import (
-    PromptSheet,
-    by_text,
-    ends_of,
-    kind_of,
-    short_name,
-)
+from .prompt_lines import PromptSheet, by_text, ends_of, kind_of, short_name
 
 STEP = "summary"
 
@@ -72,11 +63,9 @@ def aggregation_kind(prompts: Prompts = BUILT_IN, options: TaskOptions = DEFAULT
 def aggregation_task(
     members: Sequence[Entity], relations: Sequence[Relation], options: TaskOptions = DEFAULT
 ) -> Task[ClusterSummary]:
-    """Write the entity that stands for ``members``, with the ``relations`` among them.
+    """Write the entity that stands for ``members``, the most central first, with the ``relations`` among them.
 
-    The most central members come first: those with most relations to others and most mentions. What does not fit
-    into the budget is left out from the end, and the task says how much. Its reader raises ``ReplyUnusable`` for a name
-    that is a member's, a description that is too short or breaks off, and for too few findings.
+    Its reader raises ``ReplyUnusable`` for a member's name, a bad description, and too few findings.
     """
     ordered = _central_first(members, relations)
     best = best_first(relations)

@@ -1,13 +1,10 @@
-"""Texts of a layer that a model or an agent writes in place of the heuristic ones.
-
-Per layer the summaries come first, then the relation sentences, then the next layer. A heuristic text stays where
-nothing usable was written. Requests and results do not depend on the order of the replies.
-"""
+"""Texts of a layer that a model or an agent writes in place of heuristic ones: first the summaries, then the
+sentences. Nothing depends on the order of the replies."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -19,14 +16,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable, first_error
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.rows import read_rows, replace_rows, select_rows
-from leanrag_engine.core.model import (
-    Entity,
-    Evidence,
-    JsonObject,
-    Method,
-    Relation,
-    Staleness,
-)
+from leanrag_engine.core.model import Entity, Evidence, JsonObject, Method, Relation, Staleness
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.changes.carrying import CarriedSentences, CarriedSummaries
@@ -80,10 +70,8 @@ async def write_summaries(
     progress: ProgressReport,
     carried: CarriedSummaries = NOTHING_CARRIED,
 ) -> dict[int, WrittenSummary]:
-    """Return the summaries of the clusters of ``step`` that an agent or the model wrote since the previous build.
-
-    The model is not asked for a cluster whose text is ``carried`` over and not due.
-    """
+    """Return the summaries of the clusters of ``step`` that an agent or the model wrote since the previous
+    build; the model is not asked for what is ``carried`` over and not due."""
     if sources.work is None and not sources.summaries:
         return {}
     clusters = _list_clusters(step, counts)
@@ -95,21 +83,14 @@ async def write_summaries(
     batches = await anyio.to_thread.run_sync(
         _batch_clusters, {number: clusters[number] for number in asked}, sources.work.batch, sources.options
     )
-    done = 0
-
-    def report() -> None:
-        progress(Progress("summarise", done, len(asked), layer))
-
-    async def summarise(batch: Sequence[int]) -> None:
-        nonlocal done
-        tasks = {number: aggregation_task(*clusters[number], sources.options) for number in batch}
-        by_model = await _ask_model(sources, aggregation_kind, tasks)
-        found.update({number: WrittenSummary(text, Method.MODEL) for number, text in by_model.items()})
-        done += len(batch)
-        report()
-
-    await _run_calls(batches, summarise, sources, report)
-    return found
+    by_model = await _ask_batches(
+        sources,
+        aggregation_kind,
+        batches,
+        lambda number: aggregation_task(*clusters[number], sources.options),
+        lambda done: progress(Progress("summarise", done, len(asked), layer)),
+    )
+    return found | {number: WrittenSummary(text, Method.MODEL) for number, text in by_model.items()}
 
 
 Cluster = tuple[list[Entity], list[Relation]]
@@ -200,11 +181,8 @@ def apply_summary(entity: Entity, written: WrittenSummary | None) -> Entity:
 def apply_summaries(
     drafts: Sequence[Entity], written: Mapping[int, WrittenSummary], taken: NameKeys
 ) -> Sequence[Entity]:
-    """Return a layer with the ``written`` texts and unique names. ``taken`` has the names of the other ``drafts`` and gains these.
-
-    Of clusters with equal written names the first keeps its name; the
-    others add their heuristic name in brackets.
-    """
+    """Return a layer with the ``written`` texts and unique names, which ``taken`` gains: of equal written
+    names the first stays, and the others add their heuristic name in brackets."""
     found = {}
     for number in sorted(written):
         entity = drafts[number]
@@ -285,10 +263,9 @@ async def write_sentences(
     progress: ProgressReport,
     carried: CarriedSentences = NO_SENTENCES,
 ) -> dict[int, WrittenSentence]:
-    """Return the sentences of agents and of the model on pairs of clusters with λ > ``tau``, by the number of the pair.
+    """Return the sentences of agents and of the model on pairs with λ > ``tau``, by the number of the pair.
 
-    ``drafts`` are the clusters before anything was ``written`` of them; ``published`` has the clusters as they are
-    published, and the relations of the pairs. The model is not asked for a sentence that is ``carried`` over and not due.
+    ``drafts`` are the clusters before anything was ``written`` of them, ``published`` as they are published.
     """
     if sources.work is None and not sources.sentences:
         return {}
@@ -302,21 +279,14 @@ async def write_sentences(
         return found
     rest = [pair for pair in pairs if pair not in found and carried.lacks_sentence(pair)]
     batches = [rest[start : start + sources.work.batch] for start in range(0, len(rest), sources.work.batch)]
-    done = 0
-
-    def report() -> None:
-        progress(Progress("connect", done, len(rest), layer))
-
-    async def relate(batch: Sequence[int]) -> None:
-        nonlocal done
-        tasks = {pair: ends.make_task(pair, sources.options) for pair in batch}
-        by_model = await _ask_model(sources, relation_kind, tasks)
-        found.update({pair: ends.cite(pair, text, Method.MODEL) for pair, text in by_model.items()})
-        done += len(batch)
-        report()
-
-    await _run_calls(batches, relate, sources, report)
-    return found
+    by_model = await _ask_batches(
+        sources,
+        relation_kind,
+        batches,
+        lambda pair: ends.make_task(pair, sources.options),
+        lambda done: progress(Progress("connect", done, len(rest), layer)),
+    )
+    return found | {pair: ends.cite(pair, text, Method.MODEL) for pair, text in by_model.items()}
 
 
 def _read_agent_sentences(
@@ -368,41 +338,42 @@ def apply_sentences(
 # --- calls ---------------------------------------------------------------------------------
 
 
-async def _ask_model(
-    sources: TextSources, kind_with: Callable[[Prompts, TaskOptions], TaskKind], tasks: Mapping[int, Task[T]]
-) -> dict[int, T]:
-    """Return the model's usable answers by the keys of ``tasks``; the others are noted as fallbacks."""
-    work = sources.work
-    if work is None or not tasks:
-        return {}
-    kind = kind_with(work.prompts, sources.options)
-    answers = await ask_each(work.model, kind, list(tasks.values()), work.meter)
-    found = {}
-    for key, answer in zip(tasks, answers, strict=True):
-        if isinstance(answer, LeanRAGError):
-            work.fallbacks.note(kind.step, answer)
-        else:
-            found[key] = answer
-    return found
-
-
-async def _run_calls(
-    batches: Sequence[list[int]],
-    call: Callable[[Sequence[int]], Awaitable[None]],
+async def _ask_batches(
     sources: TextSources,
-    report: Callable[[], None],
-) -> None:
-    """Run ``call`` for each batch within the model's concurrency. The first error ends all and is raised as it is."""
+    kind_with: Callable[[Prompts, TaskOptions], TaskKind],
+    batches: Sequence[Sequence[int]],
+    make_task: Callable[[int], Task[T]],
+    report: Callable[[int], None],
+) -> dict[int, T]:
+    """Return the model's usable answers by the numbers in ``batches``, a call for each batch, within the model's
+    concurrency; the others are noted as fallbacks. ``report`` gets how many are done. The first error ends all."""
+    work = sources.work
+    assert work is not None
+    kind = kind_with(work.prompts, sources.options)
+    found: dict[int, T] = {}
+    done = 0
+
+    async def call(batch: Sequence[int]) -> None:
+        nonlocal done
+        answers = await ask_each(work.model, kind, [*map(make_task, batch)], work.meter)
+        for number, answer in zip(batch, answers, strict=True):
+            if isinstance(answer, LeanRAGError):
+                work.fallbacks.note(kind.step, answer)
+            else:
+                found[number] = answer
+        done += len(batch)
+        report(done)
 
     async def beat() -> None:
         while True:
             await anyio.sleep(BEAT)
-            report()
+            report(done)
 
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(beat)
-            await for_each(batches, call, places=sources.work.model.concurrency if sources.work else 1)
+            await for_each(batches, call, places=work.model.concurrency)
             group.cancel_scope.cancel()
     except BaseExceptionGroup as problems:
         raise first_error(problems) from None
+    return found

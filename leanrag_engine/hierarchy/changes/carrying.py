@@ -1,8 +1,7 @@
 """Carry texts over from the previous build to the clusters that continue its clusters.
 
-What a model or an agent wrote is never replaced by a heuristic text. It stays with the cluster that continues the one
-it was written for, marked with what changed beneath it, until it is written again; what rested on chunks that are gone
-is left out. A heuristic text is carried over where nothing changed, as it would be made anew in the same words.
+What a model or an agent wrote stays, marked with what changed beneath, until it is written again, without what
+rested on chunks that are gone; a heuristic text stays where nothing changed.
 """
 
 from __future__ import annotations
@@ -36,14 +35,10 @@ class CarryingOptions:
 
     overlap: float = 0.5
     """Least share of base entities (of all that either cluster has) by which a cluster of a rebuild continues a previous
-    one. Below one half two clusters could continue the same one equally well. When 120 passages of MuSiQue grew to 240,
-    the old heuristic summary was nearer to that of its match than to any other of the layer in all 13 clusters from 0.5
-    on, in 3 of 5 from 0.4 on and in 7 of 9 from 0.3 on (tests/programs/benchmarks/growth.py)."""
+    one: below, two could continue the same one, and old summaries fit worse (tests/programs/benchmarks/growth.py)."""
     due: float = 0.2
-    """Share of the members with a change from which on a model writes a text again. One member more among twenty changes
-    little of what a summary says, and a call for each such cluster would make a small update as expensive as a rebuild. What
-    is gone does not count: the sentences that rested on it went with it, and the other sentences are unchanged. Changes add up
-    until the text is written again, so that none stays stale for ever."""
+    """Share of the members with a change, since it was written, from which on a model writes a text again: fewer change
+    little of it. What is gone does not count, as the sentences that rested on it went with it."""
 
 
 DEFAULT_CARRYING = CarryingOptions()
@@ -51,10 +46,8 @@ DEFAULT_CARRYING = CarryingOptions()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreviousBuild:
-    """The published hierarchy that a build starts from, and the ids of the chunks that exist now.
-
-    ``whole``: all chunks that it was built from are among them.
-    """
+    """The published hierarchy that a build starts from, and the ids of the chunks that exist now; ``whole``:
+    among them are all that it was built from."""
 
     hierarchy: Hierarchy
     chunk_ids: Collection[str]
@@ -137,11 +130,9 @@ class Origins:
 
 
 def find_continued(ancestors: Labels, base: Graph, layer: int, previous: PreviousBuild) -> Origins:
-    """Return for each cluster of a rebuilt layer the previous cluster of that layer that it continues.
-
-    ``ancestors`` (n,) are the clusters above the entities of ``base``. Two clusters match if they share more base entities
-    than either shares with any other, and at least ``CarryingOptions.overlap`` of all that either has. The root continues the root.
-    """
+    """Return for each cluster of a rebuilt layer the previous one that it continues: either shares most base
+    entities with the other, and at least ``CarryingOptions.overlap``. ``ancestors`` (n,) are the clusters
+    above ``base``."""
     count = int(ancestors.max()) + 1
     above = previous.layer(layer)
     if count == 1:
@@ -336,11 +327,8 @@ class CarriedSentences:
 def carry_sentences(
     step: LayerStep, counts: PairCounts, origins: Origins, previous: PreviousBuild
 ) -> CarriedSentences:
-    """Return the written sentences of the previous build for the pairs whose clusters continue its clusters, and for those
-    that hold most of what a sentence rests on where a cluster was divided.
-
-    A sentence whose cited chunks are gone stays where what lies beneath still says its words, and cites that.
-    """
+    """Return the written sentences of the previous build for the pairs that continue its pairs, or hold most
+    of what a sentence rests on where a cluster was divided."""
     layer = step.lower.entities[0].layer + 1
     above = previous.layer(layer) or Graph((), ())
     ends = origins.places[np.stack((counts.pairs.first, counts.pairs.second), axis=1)]

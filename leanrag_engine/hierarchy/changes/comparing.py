@@ -105,11 +105,8 @@ def _name_foremost(entities: Sequence[Entity]) -> NamedChanges:
 
 
 def add_up(steps: Sequence[GraphChanges]) -> GraphChanges:
-    """Return what all ``steps``, the oldest first, changed together.
-
-    What came and went again is left out where it has a name. If a step lists not all of its names, totals are sums, which
-    count what changed several times as often.
-    """
+    """Return what all ``steps``, the oldest first, changed together. Where a step does not list all of its
+    names, totals are sums, which may count an entity several times."""
     return GraphChanges(
         _add_up([each.entities for each in steps]),
         _add_up([each.summaries for each in steps]),

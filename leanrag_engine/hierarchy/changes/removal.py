@@ -1,9 +1,8 @@
 """Compute the hierarchy that is left when chunks are deleted, without a new build.
 
-Entities and relations that only those chunks support are removed. Descriptions that they share with remaining chunks
-keep the sentences that stand in a remaining chunk (see ``core/graphs/restriction.py``). Heuristic summaries that used them are
-hidden, as the next build makes them again; written ones lose the sentences that rested on the deleted chunks. The same
-holds for the relations of their clusters. Members, λ and support are counted again. All functions are pure.
+What only those chunks support goes; shared descriptions keep the sentences that a remaining chunk says (see
+``core/graphs/restriction.py``). Heuristic summaries that used them are hidden; written ones lose those
+sentences.
 """
 
 from __future__ import annotations
@@ -22,14 +21,7 @@ from leanrag_engine.core.graphs.restriction import (
     reduce_summary,
     text_of_summary,
 )
-from leanrag_engine.core.model import (
-    Chunk,
-    Entity,
-    Extract,
-    Method,
-    Relation,
-    Staleness,
-)
+from leanrag_engine.core.model import Chunk, Entity, Extract, Method, Relation, Staleness
 
 from .supporting import cite_again
 
@@ -40,11 +32,8 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RemainingChunks:
-    """The chunks that remain, what was extracted from them, and the chunks that are ``gone``.
-
-    ``has_unknown_texts``: the hierarchy also rests on chunks of earlier versions of what is gone, whose texts are not
-    among them.
-    """
+    """The chunks that remain, what was extracted from them, and the chunks that are ``gone``;
+    ``has_unknown_texts``: the hierarchy also rests on earlier versions of these."""
 
     chunks: Mapping[str, Chunk]
     extracts: Mapping[str, Sequence[Extract]]
@@ -57,11 +46,8 @@ class RemainingChunks:
 
 
 def remove_chunks(hierarchy: Hierarchy, remaining: RemainingChunks) -> Hierarchy | None:
-    """Return ``hierarchy`` as if only the ``remaining`` chunks existed; ``None`` if no entity is left.
-
-    Every entity that is left has its parent one layer up, and ids stay. Cost is linear in entities, relations
-    and the text of chunks that share an entity or relation with a removed one.
-    """
+    """Return ``hierarchy`` as if only the ``remaining`` chunks existed, with the same ids; None if no entity
+    is left. Linear."""
     base = hierarchy.layers[0]
     entities = [kept for each in base.entities if (kept := _reduce_entity(each, remaining))]
     if not entities:

@@ -1,8 +1,5 @@
-"""Find new evidence for the sentence on two clusters when every chunk that it cites is gone.
-
-Such a sentence speaks of all relations between the clusters and cites the few chunks that are most like it. Of a document
-that was changed all chunks have new ids, and other documents often say the same.
-"""
+"""Find new evidence for the sentence on two clusters when every chunk that it cites is gone: all chunks of a
+changed document have new ids, and other documents often say the same."""
 
 from __future__ import annotations
 

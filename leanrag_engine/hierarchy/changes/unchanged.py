@@ -16,11 +16,8 @@ Flags = NDArray[np.bool_]
 
 
 def find_touched(layer: Graph, before: Graph | None, beneath: Flags) -> Flags:
-    """Return which entities of a layer differ from the layer ``before``, (n,), as far as texts about them may use it.
-
-    These are entities that are new, have another name or something touched ``beneath`` them, and both ends of relations
-    that are new, gone or different in anything.
-    """
+    """Return which entities of a layer differ from the layer ``before``, (n,): new or renamed ones, those
+    with something touched ``beneath``, and both ends of relations that are new, gone or different."""
     if before is None:
         return np.ones(len(layer.entities), dtype=bool)
     touched = beneath.copy()
@@ -38,10 +35,8 @@ def find_touched(layer: Graph, before: Graph | None, beneath: Flags) -> Flags:
 
 
 def find_unchanged(clusters: Graph, touched: Flags, before: Graph | None) -> UnchangedRelations | None:
-    """Return the relations of the layer ``before`` between ``clusters`` that are not ``touched``.
-
-    The id of a cluster is made from those of its members, so that an equal one has equal members.
-    """
+    """Return the relations of ``before`` between ``clusters`` that are not ``touched``: equal ids mean equal
+    members."""
     if before is None:
         return None
     numbers = np.full(len(before.entities), -1, dtype=np.intp)

@@ -48,11 +48,8 @@ def cap_for(mean: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCandidates:
-    """For each of n points its best clusters, best first: ``ids`` and ``scores`` are (n, q).
-
-    A score is the log-likelihood of the point under the cluster, up to what all clusters share:
-    x · μ - ½ |μ|². ``own`` (n,) is the score of the cluster that holds the point now.
-    """
+    """For each of n points its best clusters, best first, (n, q), and the score x · μ - ½ |μ|² of its
+    ``own``, (n,)."""
 
     ids: Labels
     scores: Points
@@ -70,10 +67,8 @@ def balance(
 ) -> Labels:
     """Even out ``labels`` (n,), numbered from 0 without gaps; n must not exceed clusters * cap.
 
-    Returns labels numbered without gaps, as many as before unless too few points differ. No cluster
-    holds more than ``cap`` points, and none a single one where the others can take it in or spare one.
-    Clusters of less than a quarter of ``mean_size`` are avoided where another cluster can be split.
-    ``pulse`` is called before each pass and may raise to stop.
+    Returns as many clusters, unless too few points differ, of at most ``cap`` points; lone members and clusters
+    of less than a quarter of ``mean_size`` are avoided. ``pulse`` is called before each pass.
     """
     runt = max(SMALLEST, mean_size // 4)
     count = int(labels.max()) + 1
@@ -148,11 +143,8 @@ def _best_columns(scores: Points, kept: int) -> Labels:
 def _regions(
     labels: Labels, means: Points, *, step: int = 32, block: int = 4096
 ) -> Iterator[tuple[Labels, Labels]]:
-    """Yield blocks of rows, each with the sorted clusters that its points are scored against.
-
-    A region is what lies nearest to one of every ``step`` clusters. Clusters come from a recursive
-    split, so that picking at even steps gives a fair sample of all parts of the space.
-    """
+    """Yield blocks of rows with the sorted clusters that they are scored against: what lies nearest to one of
+    every ``step`` clusters, which come from a recursive split."""
     count = len(means)
     if count <= SHORTLIST:
         everything = np.arange(count)
@@ -261,11 +253,8 @@ class _Split:
 
 
 def _regroup(points: Coordinates, labels: Labels, count: int, *, runt: int, cap: int) -> Labels:
-    """Merge the pairs that cost least and split the clusters that gain most, as long as that pays.
-
-    A merge frees a cluster's number and a split takes it up, so that their number stays. A cluster
-    with fewer than ``runt`` members is merged at any price.
-    """
+    """Merge the pairs that cost least and split the clusters that gain most, as long as that pays. A cluster
+    with fewer than ``runt`` members is merged at any price."""
     splits = _possible_splits(points, labels, count, runt)
     regrouped = labels.copy()
     used = np.zeros(count, dtype=bool)
@@ -299,10 +288,8 @@ def _possible_splits(points: Coordinates, labels: Labels, count: int, runt: int)
 def _possible_merges(
     points: Coordinates, labels: Labels, count: int, *, runt: int, cap: int
 ) -> list[tuple[float, int, int]]:
-    """Return (cost, kept, freed) of neighbouring clusters that fit under the cap together, cheapest first.
-
-    The cost is Ward's: what the sum of squared distances rises by.
-    """
+    """Return (Ward's cost, kept, freed) of neighbouring clusters that fit under the cap together, cheapest
+    first."""
     means = cluster_means(points, labels, count)
     sizes = np.bincount(labels, minlength=count)
     near = find_candidates(means, np.arange(count), means).ids

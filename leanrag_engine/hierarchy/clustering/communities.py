@@ -1,13 +1,8 @@
 """Cluster the entities of a layer by their relations: Leiden (Traag, Waltman & van Eck 2019).
 
-The layers of a hierarchy are communities of G0 at falling resolutions, each within those of the next. A layer takes the lowest
-resolution that gives as many communities as there are clusters of the cap, so that the first has the smallest communities and the
-highest has the broadest (course reader §5); communities of a layer above the first are found on the graph of those below, in which
-their inner relations count as well (§4.2.3), so that modularity is always that of G0's relations.
-
-What exceeds the cap is divided again at a higher resolution, on its own. Leiden's communities are connected. Small ones join
-the neighbour that they are most related to. Vectors decide the rest: a star or a clique that no resolution
-divides is cut, and entities without a relation join the most similar ones.
+The layers are communities of G0 at falling resolutions, each within those of the next (course reader §5): a
+layer takes the lowest that gives as many as there are clusters of the cap. What exceeds the cap is divided
+again; small communities join the neighbour that they are most related to; vectors decide the rest.
 """
 
 from __future__ import annotations
@@ -32,12 +27,9 @@ COARSEST, FINEST = 2.0**-6, 4.0**8
 def find_communities(
     vectors: Vectors, links: EdgeList, sizes: ClusterSizes, *, seed: int = 0, pulse: Callable[[], None]
 ) -> tuple[Labels, float]:
-    """Return labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by their first ones,
-    and the resolution of the layer.
-
-    ``vectors`` (n, d) decide only what relations leave open. ``pulse`` is called between steps and may raise to
-    stop. O(m log n), plus the cost of clustering the rest by vectors.
-    """
+    """Return labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by
+    their first ones, and the resolution. Vectors decide only what relations leave open. ``pulse`` may
+    raise to stop."""
     if links.count <= sizes.cap and links.count <= sizes.mean:
         return np.zeros(links.count, dtype=np.intp), COARSEST
     resolution, parts = find_level(links, sizes.cap, seed, pulse)
@@ -77,10 +69,8 @@ def _divide(
     *,
     factor: float = 4.0,
 ) -> Iterator[Labels]:
-    """Yield the rows of the communities ``parts`` at ``resolution``, those above the cap divided; no resolution divides the rest.
-
-    The resolution rises by ``factor`` (not tuned) each time, up to the finest.
-    """
+    """Yield the rows of the communities ``parts``, those above the cap divided at ``factor`` times the
+    resolution each time."""
     everyone = np.arange(links.count)
     stack = [(everyone, links, parts, resolution)]
     while stack:
@@ -114,11 +104,8 @@ def leiden(links: EdgeList, resolution: float, seed: int = 0) -> Labels:
 
 
 def _move_inner_to_twins(links: EdgeList) -> EdgeList:
-    """Return the graph in which entity i has its inner relations with a twin, count + i, that has no others.
-
-    graspologic-native 1.3 counts a relation of a node with itself wrongly. In one community with its twin, an entity has the
-    degree and the inner weight that the relation gives it.
-    """
+    """Return the graph in which entity i has its inner relations with a twin, count + i: graspologic-native
+    1.3 counts a relation of a node with itself wrongly."""
     own = links.ends[:, 0] == links.ends[:, 1]
     if not own.any():
         return links
@@ -192,10 +179,8 @@ class _CommunityMerger:
 
 
 def join_small_communities(links: EdgeList, labels: Labels, sizes: ClusterSizes) -> Labels:
-    """Merge the smallest communities with neighbours until there are as few as wanted or none has room.
-
-    Entities without a relation stay alone and do not count.
-    """
+    """Merge the smallest communities, but for entities without a relation, with neighbours until there are as
+    few as wanted or none has room."""
     merging = _CommunityMerger(links, labels)
     heap = [(size, community) for community, size in enumerate(merging.sizes)]
     heapq.heapify(heap)

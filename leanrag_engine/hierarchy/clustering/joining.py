@@ -1,9 +1,5 @@
-"""Move entities to clusters that they are related to, as far as their vectors allow.
-
-The objective is ``tightness + weight * inside``: the mean cosine of all entities to the mean of their
-cluster, and the share of all relations that join members of one cluster. One weight trades one for
-the other; each move's gain is exact.
-"""
+"""Move entities to clusters that they are related to, as far as their vectors allow, by ``tightness + weight
+* inside``: the mean cosine to the own cluster's mean, and the share of relations within a cluster."""
 
 from __future__ import annotations
 
@@ -32,11 +28,10 @@ def join_related(
     passes: int = 8,
     enough: float = 1e-3,
 ) -> Labels:
-    """Return better labels (n,) for unit ``vectors`` (n, d): as many clusters as before, of 2 to ``cap`` members.
+    """Return better labels (n,) for unit ``vectors`` (n, d): as many clusters, of 2 to ``cap`` members.
 
-    Clusters that hold a single entity stay as they are. O(m·d) a pass; a pass moves those first that
-    gain most, and one that moves at most the share ``enough`` of all entities is the last. ``movable`` (n,): only these
-    may move. ``means`` are those of the clusters, if they are known. ``pulse`` is called before each pass and may raise to stop.
+    The pass that moves at most the share ``enough`` is the last. Only ``movable`` (n,) may move; ``means`` are
+    those of the clusters, if known. ``pulse`` is called before each pass and may raise.
     """
     if not weight or not links.total or int(labels.max()) == 0:
         return labels

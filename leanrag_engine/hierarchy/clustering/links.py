@@ -21,11 +21,8 @@ Rows = TypeVar("Rows", csr_array, NDArray[np.float64], NDArray[np.float32])
 
 @dataclass(frozen=True, slots=True)
 class EdgeList:
-    """The m relations among ``count`` entities: relation ``i`` joins the places ``ends[i]`` (m, 2).
-
-    A relation of an entity with itself stands for those between the base entities beneath it: it counts in shares of
-    relations, and is no neighbour.
-    """
+    """The m relations among ``count`` entities, by the places ``ends`` (m, 2). One of an entity with itself
+    stands for those beneath it: it counts in shares, and is no neighbour."""
 
     count: int
     ends: Labels
@@ -84,10 +81,8 @@ class EdgeList:
         return np.asarray(connected_components(linked.tocsr(), directed=False)[1], dtype=np.intp)
 
     def within(self, parts: Labels) -> Iterator[tuple[Labels, EdgeList]]:
-        """Yield the rows of each part 0, 1, … of ``parts`` (count,) with the relations among them; -1 is no part.
-
-        The rows of a part are renumbered 0, 1, … in their order. One pass for all parts, O(m log m).
-        """
+        """Yield the renumbered rows of each part of ``parts`` (count,), -1 being none, with the relations
+        among them."""
         total = int(parts.max(initial=-1)) + 1
         rows = np.argsort(parts, kind="stable")[np.count_nonzero(parts < 0) :]
         starts = np.concatenate(([0], np.cumsum(np.bincount(parts[rows], minlength=total))))

@@ -53,11 +53,10 @@ def partition(
     seed: int = 0,
     pulse: Callable[[], None],
 ) -> Clusters:
-    """Cluster the entities with the unit ``vectors`` (n, d) and the relations ``links``.
+    """Cluster the entities with the unit ``vectors`` (n, d) and the relations ``links`` into clusters of 2 to
+    ``sizes.cap``.
 
-    Every cluster has 2 to ``sizes.cap`` members, about ``sizes.mean`` of them on average; a lone member
-    remains only where the sizes leave no choice. Raises :class:`InvalidInput` for values that
-    are not finite or sizes that contradict each other, and whatever ``pulse`` raises.
+    Raises :class:`InvalidInput` for values that are not finite, contradicting sizes, and what ``pulse`` raises.
     """
     check_vectors(vectors, sizes.mean, sizes.cap)
     points, weight = points_of(vectors, links, clustering)
@@ -104,11 +103,8 @@ def measure_clusters(
 
 
 def _relation_responsibilities(links: EdgeList, labels: Labels, found: Clusters) -> Clusters:
-    """Return the shares of each entity's relations in its cluster and in the next best.
-
-    ``found`` (by vectors) gives the next best where all relations are in the cluster, and both shares of entities
-    without relations.
-    """
+    """Return the shares of each entity's relations in its cluster and in the next best; where these say
+    nothing, what ``found`` by vectors says."""
     count = found.count
     near = links.neighbours()
     rows = matrix_rows(near)

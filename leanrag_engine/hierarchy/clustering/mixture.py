@@ -50,18 +50,13 @@ class Clusters:
     resolution: float = 0.0
 
 
-def _no_pulse() -> None:
-    """Do nothing: the default ``pulse``."""
-
-
 def cluster(
-    vectors: Vectors, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None] = _no_pulse
+    vectors: Vectors, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None] = lambda: None
 ) -> Clusters:
     """Cluster the rows of ``vectors`` (n, d) into ceil(n / mean_size) clusters of 2 to ``cap`` members.
 
-    A lone member remains only where the sizes leave no choice (one row; or a cap of 2 and odd n).
-    ``pulse`` is called every now and then and may raise to stop. Raises :class:`InvalidInput` for another
-    shape, values that are not finite, or sizes that contradict each other.
+    Raises :class:`InvalidInput` for another shape, values that are not finite, contradicting sizes, and what
+    ``pulse`` raises.
     """
     check_vectors(vectors, mean_size, cap)
     reduced = reduce_dimensions(vectors)
@@ -70,11 +65,8 @@ def cluster(
 
 
 def reduce_dimensions(vectors: Vectors, *, most: int = 512, block: int = 1 << 16) -> Coordinates:
-    """Return the coordinates of the rows of ``vectors`` (n, d) along their first principal axes, (n, at most ``most``).
-
-    Above ``block`` rows they are in single precision, which takes a fifth of the memory: computed block by block in double
-    precision, without copies of all rows.
-    """
+    """Return the rows of ``vectors`` (n, d) along their first principal axes, (n, at most ``most``), above
+    ``block`` rows in single precision, computed block by block."""
     with one_thread():
         if len(vectors) <= block:
             return _principal(np.ascontiguousarray(vectors, dtype=np.float64), most)
@@ -105,10 +97,8 @@ def assign_nearest_means(points: Vectors, count: int, seed: int) -> Labels:
 
 
 def measure_memberships(reduced: Coordinates, labels: Labels) -> Clusters:
-    """Return how strongly the rows of ``reduced`` (n, d) belong to their clusters and to the runners-up.
-
-    ``labels`` (n,) are numbered without gaps by the clusters' first members.
-    """
+    """Return how strongly the rows of ``reduced`` (n, d) belong to their clusters, numbered by first members,
+    and to the runners-up."""
     with one_thread():
         return _posteriors(reduced, labels, cluster_means(reduced, labels, int(labels.max()) + 1))
 
@@ -116,11 +106,8 @@ def measure_memberships(reduced: Coordinates, labels: Labels) -> Clusters:
 def measure_some(
     vectors: Vectors, labels: Labels, rows: Labels, means: Points, *, sample: int = 2_000
 ) -> Clusters:
-    """Return how strongly ``rows`` of ``vectors`` (n, d) belong to their clusters, which have these ``means``, and to the
-    runners-up, (rows,) each.
-
-    The variance is that of these rows and an even sample of so many others.
-    """
+    """Return how strongly ``rows`` belong to their clusters, which have these ``means``, and to the
+    runners-up; the variance is that of these rows and an even sample of so many others."""
     with one_thread():
         count = int(labels.max()) + 1
         others = np.setdiff1d(np.arange(0, len(labels), max(1, len(labels) // sample)), rows)
@@ -196,10 +183,8 @@ def _branches(wanted: int, *, most: int = 16) -> int:
 
 
 def _split(points: Points, branches: int, seed: int, *, dimensions: int = 32) -> Labels:
-    """Return parts 0, 1, … (at least two, none empty) by a mixture in the first principal axes of ``points``.
-
-    Where all points are equal the parts are equal slices.
-    """
+    """Return parts 0, 1, … (at least two, none empty) by a mixture in the first principal axes of ``points``;
+    equal points in slices."""
     parts = renumber(_mixture(_principal(points, dimensions), branches, seed))
     if parts.max() == 0:
         parts = np.arange(len(points)) * branches // len(points)

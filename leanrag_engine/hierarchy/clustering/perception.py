@@ -43,10 +43,8 @@ def find_dual_communities(
     pulse: Callable[[], None],
 ) -> Labels:
     """Return labels (n,) of clusters of 2 to ``sizes.cap`` members, numbered by their first ones.
-
-    ``encodings`` (n, d) are unit rows, ``share`` is 1 / (1 + λ). ``pulse`` is called between steps and may raise to stop. A level
-    of the recursion takes O(n·η·d) and O(m·η).
-    """
+    ``encodings`` (n, d) are unit rows, ``share`` is 1 / (1 + λ). ``pulse`` may raise to stop. A level
+    takes O(n·η·d) and O(m·η)."""
     labels = np.zeros(len(encodings), dtype=np.intp)
     perceived = Perception.of(encodings, links, share)
     with one_thread():
@@ -59,10 +57,8 @@ def find_dual_communities(
 def _divide(
     perceived: Perception, sizes: ClusterSizes, seed: int, pulse: Callable[[], None], *, most: float = 0.75
 ) -> Iterator[Labels]:
-    """Yield the rows of communities of at most the cap.
-
-    Where a partition leaves more than the share ``most`` in one community, that one shows no structure and is cut by meaning.
-    """
+    """Yield the rows of communities of at most the cap; one with more than the share ``most`` is cut by
+    meaning."""
     stack = [np.arange(len(perceived.encodings))]
     while stack:
         rows = stack.pop()
@@ -113,10 +109,8 @@ class Perception:
         return Perception(self.encodings[rows], self.near[rows], self.share)
 
     def score(self, rows: Labels, labels: Labels) -> Points:
-        """Return φ / (1 + λ) of the entities ``rows`` and each community of ``labels`` (n,), (len(rows), communities).
-
-        The score with one's own community leaves oneself out; it is 0 where that leaves none.
-        """
+        """Return φ / (1 + λ) of ``rows`` and each community of ``labels`` (n,), without oneself; 0 where that
+        leaves none."""
         return _Communities.of(self, labels).score(rows)
 
 
@@ -156,10 +150,8 @@ class _Communities:
         return np.asarray(products / np.sqrt(np.maximum(squares, TINY)))
 
     def _structure(self, rows: Labels, everyone: Labels, own: Labels, others: Points) -> Points:
-        """Return S_r: the Jaccard similarities x / (|a|² + |b|² - x) of neighbourhoods a and mean ones b, where x = a·b.
-
-        For sets that is the share of common neighbours; for weights it is Tanimoto's extension.
-        """
+        """Return S_r: the Jaccard (Tanimoto) similarities x / (|a|² + |b|² - x) of neighbourhoods a and mean
+        ones b, x = a·b."""
         near = self.perceived.near[rows]
         common = (near @ self.near.T).toarray()
         ours = np.asarray(near.multiply(near).sum(axis=1))
@@ -198,11 +190,8 @@ def merge_communities(
     epsilon: float = 0.5,  # as in Youtu-GraphRAG's code
     pulse: Callable[[], None],
 ) -> Labels:
-    """Return the labels after communities that differ by less than ``epsilon`` have merged, in each round the most similar
-    first and each at most once.
-
-    Merged ones have at most ``sizes.cap`` members, and there are no fewer than one for each ``sizes.mean`` entities.
-    """
+    """Return the labels after communities that differ by less than ``epsilon`` have merged, the most similar
+    first, with at most ``sizes.cap`` members and no fewer than one for each ``sizes.mean`` entities."""
     fewest = -(-len(labels) // sizes.mean)
     while (spare := int(labels.max()) + 1 - fewest) > 0:
         pulse()
@@ -240,12 +229,8 @@ def representative_losses(perceived: Perception, labels: Labels) -> Points:
 
 
 def encode_neighbourhoods(vectors: Vectors, links: EdgeList, *, block: int = _BLOCK) -> Vectors:
-    """Return (n, d) unit rows that encode each entity with its one-hop neighbourhood; those without relations stay.
-
-    Youtu-GraphRAG averages the encoded triples of an entity. A triple's text is its two ends and what
-    joins them, so that the mean of the ends' vectors replaces it here without further embedding: a row is one part the
-    entity's own vector and one part the mean of its neighbours' vectors, by weight.
-    """
+    """Return (n, d) unit rows, one part the entity's own vector and one part the weighted mean of its
+    neighbours': in place of the mean of Youtu-GraphRAG's encoded triples, without further embedding."""
     if not len(links.ends):
         return vectors
     near = links.neighbours()

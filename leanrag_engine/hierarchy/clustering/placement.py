@@ -1,9 +1,5 @@
-"""Place the new entities of a layer in the clusters of the previous build instead of clustering the layer again.
-
-Clustering again moves most entities: one entity more among 4,000 leaves a seventh of the clusters with exactly their
-members. Here every entity that was there stays where it was, so that only the clusters change that something joins
-or leaves.
-"""
+"""Place the new entities of a layer in the clusters of the previous build. Clustering again moves most
+entities: one more among 4,000 leaves a seventh of the clusters as they were."""
 
 from __future__ import annotations
 
@@ -25,11 +21,8 @@ from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memberships:
-    """The memberships of the previous build for n entities of a layer, by the numbers of its clusters, -1 for none.
-
-    ``homes`` (n,) are the clusters and ``seconds`` (n,) the runners-up. ``changed`` (n,) are the entities that differ from
-    those of the previous build. ``sizes`` are the numbers of members that the clusters had.
-    """
+    """The memberships of the previous build for n entities: ``homes`` and runners-up ``seconds`` (n,), -1 for
+    none; which entities ``changed`` (n,); and the ``sizes`` of the clusters."""
 
     homes: Labels
     seconds: Labels
@@ -60,12 +53,9 @@ def place(
 ) -> Placement:
     """Return the clusters of a layer of which some entities have a cluster already, at least one.
 
-    A new entity
-    joins the cluster of the highest likelihood that has room, then the one that its relations pull it to. The largest
-    clusters are split where there are fewer than the sizes ask for, empty ones vanish, and a lone member joins another
-    cluster. Memberships in clusters in which nothing has changed stay as they were ``before``: one entity more would change
-    each of them by a trifle. Raises what
-    :func:`leanrag_engine.hierarchy.clustering.methods.partition` raises.
+    A new entity joins the likeliest cluster with room, then the one that its relations pull it to. The largest
+    are split where there are too few; empty ones vanish; memberships in unchanged clusters stay. Raises as
+    :func:`leanrag_engine.hierarchy.clustering.methods.partition`.
     """
     check_vectors(vectors, sizes.mean, sizes.cap)
     points, weight = points_of(vectors, links, clustering)
@@ -151,11 +141,8 @@ def _measure(
 def _join_likeliest(
     points: Vectors, labels: Labels, new: Labels, means: Points, cap: int, *, most: int = 16
 ) -> Labels:
-    """Return the labels with each of the rows ``new`` in its likeliest cluster under Gaussians of one variance around ``means``.
-
-    Who has most to lose by the second choice chooses first; a full cluster takes no more. Where the ``most`` best are
-    full, the best grows above the cap.
-    """
+    """Return the labels with each of the rows ``new`` in its likeliest cluster around ``means`` that is not
+    full, who has most to lose first. Where the ``most`` best are full, the best grows."""
     labels = labels.copy()
     count = int(labels.max()) + 1
     room = cap - np.bincount(labels + 1, minlength=count + 1)[1:]

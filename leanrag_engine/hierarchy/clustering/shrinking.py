@@ -1,11 +1,9 @@
-"""Split large clusters where a layer would shrink too much: a layer has at least one cluster per mean size of entities.
-
-A layer of at most the mean size gets the root alone.
-"""
+"""Split large clusters where a layer would shrink too much: it has at least one cluster per mean size of
+entities."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -33,10 +31,7 @@ def split_until_enough(
     divide: Divide,
     pulse: Callable[[], None],
 ) -> Labels:
-    """Return ``labels`` (n,) with the largest clusters divided until there are :func:`fewest_clusters`.
-
-    Natural groups may be larger than the mean size, such as communities of relations. Labels have no gaps.
-    """
+    """Return ``labels`` (n,) with the largest clusters divided until there are :func:`fewest_clusters`."""
     while (missing := fewest_clusters(len(labels), sizes.mean) - int(labels.max()) - 1) > 0:
         pulse()
         chosen = _select_largest(labels, sizes.mean, missing)
@@ -77,14 +72,9 @@ def split_by_meaning(vectors: Vectors, _: EdgeList, wanted: int) -> Labels:
 def split_by_relations(vectors: Vectors, links: EdgeList, wanted: int) -> Labels:
     """Return ``wanted`` parts joined by relations and of similar size; by vectors if there are none."""
     size = fewest_clusters(len(vectors), wanted)
-    for parts in _finer_communities(links):
+    for parts in (leiden(links, 2.0**step) for step in range(6)):
         if int(parts.max()) + 1 >= wanted:
             found = join_small_communities(links, parts, ClusterSizes(size, size + size // 2))
             if int(found.max()) + 1 == wanted and np.bincount(found).min() >= SMALLEST:
                 return found
     return split_by_meaning(vectors, links, wanted)
-
-
-def _finer_communities(links: EdgeList) -> Iterator[Labels]:
-    """Yield communities at rising resolutions."""
-    return (leiden(links, 2.0**step) for step in range(6))

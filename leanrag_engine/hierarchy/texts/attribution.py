@@ -14,10 +14,8 @@ from leanrag_engine.core.text.scripts import has_cjk
 
 
 class ChunkFinder:
-    """Finds the chunks behind sentences on a cluster or on two, from the entities and relations beneath, best first.
-
-    It gives at most ``most`` chunks for a sentence and looks at the first ``tried`` relations, more than a task shows.
-    """
+    """Finds at most ``most`` chunks behind sentences on a cluster or on two, from the entities and the first
+    ``tried`` relations beneath, best first."""
 
     def __init__(
         self, members: Sequence[Entity], relations: Sequence[Relation], *, most: int = 3, tried: int = 200
@@ -27,13 +25,10 @@ class ChunkFinder:
         self._most = most
 
     def chunks(self, text: str) -> tuple[str, ...]:
-        """Return at least one chunk behind ``text``, unless no chunk is known of anything beneath.
-
-        They are those of the relations both of whose ends it names; else those of the sentences beneath with the
-        greatest share of its words; else, for a text in other words or another language, those of the best relations
-        and members.
-        """
-        return self.supporting(text) or self._of_the_best()
+        """Return at least one chunk behind ``text``, if any is known: of the relations both of whose ends it
+        names; else of the sentences beneath with most of its words; else of the best relations and
+        members."""
+        return self.supporting(text) or self._first(map(origin, self._items))
 
     def supporting(self, text: str) -> tuple[str, ...]:
         """Return as :meth:`chunks` does, but none for a text that shares no name or word with what lies beneath."""
@@ -69,9 +64,6 @@ class ChunkFinder:
             return ()
         alike = sorted((each for each in shares if each[0] >= near * most), key=lambda each: -each[0])
         return self._first(ids[0] for _, ids in alike)
-
-    def _of_the_best(self) -> tuple[str, ...]:
-        return self._first(map(origin, self._items))
 
     def _first(self, ids: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(filter(None, ids)))[: self._most]

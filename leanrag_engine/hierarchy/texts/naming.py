@@ -1,8 +1,5 @@
-"""Name clusters by the phrases of their members' names that distinguish them from siblings.
-
-Phrases are scored by class-based TF-IDF (Grootendorst 2022) over the base entities beneath each
-cluster: a phrase counts in full where it occurs in a name and in part where it occurs in a description.
-"""
+"""Name clusters by the phrases of their members' names, in part of their descriptions, that distinguish them
+from siblings: class-based TF-IDF (Grootendorst 2022)."""
 
 from __future__ import annotations
 
@@ -143,9 +140,8 @@ def find_phrases(
 ) -> PhraseTable:
     """Return the phrases of up to four words in the names of G0 and where they occur in names and descriptions.
 
-    An entity's occurrences weigh more, the more often it is mentioned and the more relations it has. Descriptions with equal
-    openings begin with the same sentence. ``scales`` (n,) are the numbers of entities that each
-    stands for; one of scale 0 is not read. ``note`` is called with the number of entities read so far.
+    Occurrences weigh more, the more mentions and relations an entity has. ``scales`` (n,): for how many
+    entities each stands, 0 for none. ``note`` gets the number of entities read so far.
     """
     if scales is None:
         scales = np.ones(len(graph.entities))
@@ -202,9 +198,8 @@ def _find_openings(keys: Sequence[str]) -> set[str]:
 def _spellings(
     entities: Sequence[Entity], names: Sequence[Sequence[_PhraseWord]], options: TextOptions
 ) -> tuple[dict[str, str], dict[str, float]]:
-    """Return the usual spelling of each whole name and each phrase in two names, by key, and the worth of each key.
-
-    ``names`` are the words of the entities' names."""
+    """Return the usual spelling of each whole name and each phrase in two names, and the worth of each, by
+    key."""
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     worths: dict[str, float] = {}
     for entity, tokens in zip(entities, names, strict=True):
@@ -244,9 +239,7 @@ def rank_phrases(
 ) -> list[ClusterPhrases]:
     """Return the phrases of each of ``count`` clusters by class-based TF-IDF; ``labels`` are those of the base entities.
 
-    Beside how often a phrase occurs in a cluster it counts in how many of its members it does: what one
-    member alone says is no topic. The names of entities that many of a cluster are related to, such as the title of
-    their document, count more; ``hubs`` (0 to 1) tells for each base entity whether it is one.
+    It also counts in how many members a phrase occurs, and more in the names of ``hubs`` (0 to 1).
     """
     width = max(1, len(terms.keys))
     cells, place = np.unique(labels[terms.rows] * width + terms.columns, return_inverse=True)
@@ -277,11 +270,9 @@ def choose_name(
     options: TextOptions = DEFAULT,
     identifiers: AnyCollection[str] = (),
 ) -> str:
-    """Return a unique name of two to six phrases, few if possible, that is no near duplicate of a sibling's.
-
-    ``fallback`` are the names of the central members, for when there are too few phrases; ``identifiers`` are the keys
-    of names that give way to others.
-    """
+    """Return a unique name of two to six phrases that is no near duplicate of a sibling's; of ``fallback``,
+    the names of central members, if there are too few. ``identifiers`` are keys of names that give way to
+    others."""
     barred: frozenset[str] = frozenset()
     plain = ""
     usual = options.phrases
@@ -305,10 +296,8 @@ def choose_name(
 def _select_unused(
     names: Sequence[str], phrases: Sequence[str], barred: frozenset[str], *, common: bool
 ) -> list[str]:
-    """Return the ``names`` that are not among the phrases, last those with ``barred`` words or with words of a phrase.
-
-    Where many names have words in ``common``, one may repeat these and add to them, but for a title (*Using A with B*).
-    """
+    """Return the ``names`` that are not among the phrases, last those with ``barred`` words or with words of
+    a phrase, of which one may repeat words in ``common``."""
     used = {_stem(token.key) for phrase in phrases for token in _tokens(phrase)} - STOPWORDS
 
     def repeats(name: str) -> bool:
@@ -403,12 +392,7 @@ def _empty(token: _PhraseWord) -> bool:
     """Return whether a word alone means nothing: a stop word, a number, a letter that is no initial."""
     if len(token.key) == 1:
         return not (token.text[0].isupper() and token.text.endswith("."))
-    return _means_nothing(token.key)
-
-
-@lru_cache(maxsize=1 << 16)
-def _means_nothing(key: str) -> bool:
-    return key in STOPWORDS or not any(character.isalpha() for character in key)
+    return token.key in STOPWORDS or not any(character.isalpha() for character in token.key)
 
 
 def _select_phrases(
@@ -419,11 +403,8 @@ def _select_phrases(
     identifiers: AnyCollection[str],
     options: TextOptions,
 ) -> list[str]:
-    """Return the best phrases that share no word, each as long as it stays common; none consists of ``barred`` words.
-
-    They may share words that many names contain (*South Dakota and North Dakota*). After such a word alone, one phrase
-    that contains it may follow: *index and package index*.
-    """
+    """Return the best phrases that share no word but ``common`` ones (*South Dakota and North Dakota*) and do
+    not consist of ``barred`` words, each as long as it stays common."""
     chosen: list[int] = []
     taken: list[set[str]] = []
     used: set[str] = set()

@@ -22,10 +22,8 @@ class Quote:
 
 
 def quotes_of(item: Entity | Relation) -> Iterator[tuple[PieceKind, Quote]]:
-    """Yield the sentences of a description in order, each as a quote, with its kind of text.
-
-    A sentence that the evidence does not cover is the first chunk's of all that support the item.
-    """
+    """Yield the sentences of a description as quotes, with its kind of text; without evidence, of the first
+    chunk of all that support the item."""
     for each in cut_description(item):
         sentence = " ".join(item.description[each.start : each.end].split())
         yield each.kind, Quote(sentence, each.chunk_ids[0] if each.chunk_ids else "")

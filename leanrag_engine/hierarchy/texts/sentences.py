@@ -1,7 +1,5 @@
-"""Select the sentences worth quoting for a cluster: self-contained, declarative and specific.
-
-The rules look at form. Their word lists are English; sentences of other languages pass them.
-"""
+"""Select the sentences worth quoting for a cluster, by form: word lists are English; sentences of other
+languages pass them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +123,7 @@ class ChunkWork:
         seen = {word for item in items for word in words(item.text) if word not in STOPWORDS}
         # The written names of five chunks before and after each are shown with it,
         near = await self._stores.documents.extracts_near(name, [each.work_id for each in items], 5)
-        found = dict.fromkeys(_list_written_names(near))
+        found = dict.fromkeys(entity.name for each in near for entity in each.entities)
         if generation is not None:
             for item in items:
                 # and those in use in other documents, from the ten entities that fit a chunk best.
@@ -148,12 +148,6 @@ def measure_chunks(adjacency: Adjacency) -> dict[str, float]:
     # Rounded: sums of equal values in another order must stay equal.
     values = np.round(sums, 6).tolist()
     return {id_.decode(): value for id_, value in zip(adjacency.chunk_ids.tolist(), values, strict=True)}
-
-
-def _list_written_names(extracts: Sequence[Extract]) -> Iterator[str]:
-    for extract in extracts:
-        for entity in extract.entities:
-            yield entity.name
 
 
 def _describe(extract: Extract) -> str:

@@ -1,8 +1,5 @@
-"""Corrections of the graph by an agent or a person: what is merged or split, checked against the published build.
-
-A correction is stored as a fact of its own and applied by every build from then on. The published generation does not
-change.
-"""
+"""Corrections of the graph by an agent or a person, checked against the published build and applied by every
+later one."""
 
 from __future__ import annotations
 
@@ -55,11 +52,11 @@ async def plan_merge(index: IndexSnapshot, entities: Sequence[str], name: str) -
 
 
 async def plan_split(index: IndexSnapshot, entity: str, name: str, places: Sequence[str]) -> Correction:
-    """Return the correction by which ``entity`` is another one, called ``name``, in ``places``: documents (ids or ``d3``)
-    and passages (``d3:c12``).
+    """Return the correction by which ``entity`` is another one, called ``name``, in ``places``: documents
+    (ids or ``d3``) and passages (``d3:c12``).
 
-    Raises ``NotFound`` and ``Ambiguous`` with candidates; ``InvalidInput`` for an aggregated entity, the same name, and
-    places that do not mention the entity or none at all.
+    Raises ``NotFound``, ``Ambiguous``, and ``InvalidInput`` for an aggregated entity, the same name, and places
+    without it.
     """
     found = await _resolve_base(index, entity)
     chosen = " ".join(name.split())

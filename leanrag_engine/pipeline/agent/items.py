@@ -41,11 +41,11 @@ class QueuedWork:
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """A page of pending tasks. ``remaining`` includes these items.
+    """A page of pending tasks; ``remaining`` includes them, and ``tokens`` is about what all that takes to
+    read.
 
-    ``instructions`` and the JSON ``schema`` of one answer are on the first page of a session, and where they are asked
-    for. ``names`` are names that are in use near these items. ``tokens`` says about how much there is to read in all
-    that remains. ``note`` says why there are fewer items than asked for, or what has to be done before others.
+    ``instructions`` and the JSON ``schema`` of an answer are on the first page, and where they are asked for.
+    ``names`` are in use near these items. ``note``: why there are fewer, or what comes first.
     """
 
     kind: WorkKind
@@ -62,10 +62,8 @@ class PendingWork:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The accepted ids of a submission, what they replaced, the rejected ids with reasons, and how many remain.
-
-    ``outside`` are the types of the accepted items that the collection's schema does not have.
-    """
+    """The accepted ids of a submission, what they replaced, the rejected ids with reasons, how many remain,
+    and the types ``outside`` the collection's schema."""
 
     kind: WorkKind
     accepted: tuple[str, ...]
@@ -94,10 +92,8 @@ def write_instructions(kind: TaskKind) -> str:
 
 
 def select_page(queue: Sequence[QueuedWork], limit: int, cursor: str) -> list[str]:
-    """Return the ids of the first ``limit`` pending works after ``cursor``, the id of the last work of a page before.
-
-    Raises ``InvalidInput`` if there is no such work (any more).
-    """
+    """Return the ids of the first ``limit`` pending works after ``cursor``, the last id of a page before.
+    Raises ``InvalidInput`` if that is gone."""
     places = {each.work_id: place for place, each in enumerate(queue, 1)}
     if cursor and cursor not in places:
         raise InvalidInput(

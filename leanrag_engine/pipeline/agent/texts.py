@@ -1,9 +1,7 @@
 """Texts of the graph for an agent to write in place of heuristic ones, and what it submits.
 
-Three kinds: the summary of a cluster, the sentence on two clusters, the description of an entity of G0. A summary is
-stored by the id of its task, which identifies everything that the agent saw: the next build uses it where it meets the
-same task. A sentence is stored by its relation, which the members of both clusters identify; a description by its entity,
-with the chunks that it rests on.
+Summaries are stored by the id of their task, which identifies everything that the agent saw, sentences by their
+relation, descriptions of entities of G0 by the entity, with the chunks that they rest on.
 """
 
 from __future__ import annotations
@@ -14,14 +12,7 @@ from typing import Protocol
 
 from leanrag_engine.core.errors import NotReady, ReplyUnusable
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import (
-    CheckedObject,
-    Entity,
-    Generation,
-    JsonObject,
-    Method,
-    Relation,
-)
+from leanrag_engine.core.model import CheckedObject, Entity, Generation, JsonObject, Method, Relation
 from leanrag_engine.core.ports import AgentText, AgentTextKind
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.describe import description_kind, description_tasks
@@ -57,11 +48,8 @@ BY_ANOTHER = "what another agent has submitted meanwhile"
 
 @dataclass(frozen=True, slots=True)
 class TextTask:
-    """The task to write one text.
-
-    ``key`` is what the text is stored by, ``convert`` checks an item and returns the text to store; ``earlier`` says
-    what a model or an agent has written for it in the published build, "" if nothing.
-    """
+    """The task to write one text: ``key`` is what it is stored by, ``convert`` checks an item and returns the
+    text, and ``earlier`` says what a model or an agent has written in the published build."""
 
     work_id: str
     title: str
@@ -90,11 +78,9 @@ class TextKind(Protocol):
 
     async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
         """Return the work in its order; ``submitted`` are the texts that are stored, by their keys."""
-        ...
 
     async def tasks(self, ids: Sequence[str]) -> list[TextTask]:
         """Return the tasks of those of ``ids`` that are work of this kind."""
-        ...
 
 
 class TextWork:

@@ -1,8 +1,7 @@
-"""The calling agent as the model: pending work, and the agent's submissions.
+"""The calling agent as the model: pending work, and its submissions, which the next build uses.
 
-No API key is needed. The tasks are those that a model is given; the answers are held to the published schema in every
-part. Accepted answers are stored at once, and the next build uses them. The work may stop at any point or be continued
-by another agent or a model, since everything already has a heuristic form.
+The tasks are those of a model; every part of an answer has to fit the published schema. Work may stop at any
+point: everything has a heuristic form.
 """
 
 from __future__ import annotations
@@ -34,12 +33,11 @@ class AgentWork:
     async def pending(
         self, kind: WorkKind, limit: int, cursor: str, *, instructions: bool = False
     ) -> PendingWork:
-        """Return at most ``limit`` items, the most valuable first, after ``cursor``.
+        """Return at most ``limit`` items after ``cursor``, the most valuable first, on the first page with
+        instructions and schema.
 
-        The value of a chunk is in the relations of its entities, that of a cluster in the entities beneath it, that of a
-        relation in its strength, that of an entity in its mentions. The first page has the instructions and the schema,
-        further ones if ``instructions`` is set. Raises ``NotReady`` if there is no document, or no build whose texts could be
-        written; ``InvalidInput`` for a cursor that is none.
+        Raises ``NotReady`` without a document or build to write for, ``InvalidInput`` for a cursor that is
+        none.
         """
         work = await self._chunks() if kind == "extraction" else self._texts(kind)
         page = await work.pending(limit, cursor)

@@ -1,9 +1,5 @@
-"""Embed only what changed: vectors of the previous build are found by their texts and reused.
-
-Equal identities mean equal vectors, so a text that the published build embedded under the same identity is taken
-from its vectors that were kept, or fetched from its vector space. What is neither kept nor there is embedded again. Texts are
-compared by their digests: those of unchanged texts are stored, and the texts themselves are not read.
-"""
+"""Embed only what changed: a text that the published build embedded under the same identity has the same
+vector, which is found by its digest, in memory or in its space."""
 
 from __future__ import annotations
 
@@ -23,13 +19,7 @@ from leanrag_engine.core.graphs.graph import Hierarchy
 from leanrag_engine.core.graphs.ids import Places, decode_ids, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all, select_texts
 from leanrag_engine.core.model import Generation, Vectors
-from leanrag_engine.core.ports import (
-    Embedder,
-    Progress,
-    ProgressReport,
-    VectorStore,
-    ignore_progress,
-)
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, VectorStore, ignore_progress
 from leanrag_engine.pipeline.index import Stores, texts_by_kind, texts_of_windows
 
 from .windows import IndexedChunks
@@ -39,11 +29,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class SpaceIndex:
-    """What the rows of one vector space were embedded from.
-
-    ``vectors`` (n, d) are those of the texts in their order, if they are at hand and need not be fetched. The texts at
-    the places ``doubtful`` may not be those of the rows.
-    """
+    """What the rows of one vector space were embedded from, their ``vectors`` (n, d) if at hand, and the
+    places of texts that are ``doubtful``: they may not be those of the rows."""
 
     space: str
     texts: EmbeddedTexts
@@ -88,8 +75,7 @@ class SpaceIndex:
 class ReusingEmbedder:
     """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not hold.
 
-    ``ahead`` are vectors embedded before they are asked for, by the digest of their text. ``reused`` and ``embedded``
-    count texts so far.
+    ``ahead`` are vectors embedded early, by digest. ``reused`` and ``embedded`` count texts so far.
     """
 
     inner: Embedder
@@ -213,10 +199,8 @@ async def reuse_vectors(
     chunks: IndexedChunks,
     embedder: Embedder,
 ) -> ReusingEmbedder:
-    """Return ``embedder``, which reuses the vectors of the build ``before`` if they have the same identity.
-
-    ``hierarchy`` are the layers of that build, ``chunks`` those that its collection has now.
-    """
+    """Return ``embedder``, which reuses the vectors of the build ``before``, of ``hierarchy``, if they have
+    its identity."""
     shelves: list[SpaceIndex] = []
     same = before is not None and (before.embedder, before.dimension) == (
         embedder.identity,
@@ -230,11 +214,8 @@ async def reuse_vectors(
 async def index_build(
     stores: Stores, generation: Generation, hierarchy: Hierarchy, chunks: IndexedChunks
 ) -> list[SpaceIndex]:
-    """Return the content of a build's spaces, with the rows of which the text is in doubt.
-
-    These are the windows of documents ingested later (for one of which only the title changed, the space may hold the old
-    vector or the new one under the same id), and what a build that did not end may have changed.
-    """
+    """Return the content of a build's spaces, with the rows of doubtful text: windows of documents ingested
+    later, which may hold an old vector under the same id, and what an unfinished build may have changed."""
     texts = await anyio.to_thread.run_sync(texts_by_kind, chunks.windows, hierarchy.layers)
     later = {id_ for id_, _ in texts_of_windows(chunks.pending)}
     vectors = await stores.adjacencies.find_vectors(generation)

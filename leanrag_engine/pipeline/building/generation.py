@@ -1,7 +1,5 @@
-"""Build a generation: merge all extracts into G0, build the layers above it, publish everything at once.
-
-All of this runs inside a job, under the writer lock. A reader sees either the previous build or this one.
-"""
+"""Build a generation within a job: merge all extracts into G0, build the layers above it, publish all at
+once."""
 
 from __future__ import annotations
 
@@ -35,11 +33,7 @@ from leanrag_engine.core.model import (
     SchemaEffects,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
-from leanrag_engine.extraction.by_model.describe import (
-    Description,
-    apply_descriptions,
-    describe_by_model,
-)
+from leanrag_engine.extraction.by_model.describe import Description, apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.heuristic.keyphrases.key_words import find_key_words
 from leanrag_engine.extraction.mentions import MentionIndex
@@ -57,23 +51,12 @@ from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.forecast import StepForecast
-from leanrag_engine.pipeline.index import (
-    Stores,
-    open_hierarchy,
-    read_hierarchy,
-    vectors_of_layers,
-)
+from leanrag_engine.pipeline.index import Stores, open_hierarchy, read_hierarchy, vectors_of_layers
 
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from .memory import hold_cycle_search, search_cycles_rarely
 from .models import NO_MODELS, BuildModels, open_forecast_models
-from .modes import (
-    ModeChoice,
-    choose_mode,
-    find_previous,
-    keep_embedder,
-    record_history,
-)
+from .modes import ModeChoice, choose_mode, find_previous, keep_embedder, record_history
 from .publishing import FinishedBuild, publish_build
 from .schemas import find_schema
 from .windows import IndexedChunks, index_chunks
@@ -84,11 +67,8 @@ READING, GLEANING = "extract", "glean"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedChunks:
-    """The chunks of a collection, the embedder of their build, and the state that restores it.
-
-    ``previous``: the layers of the published build, None before the first; ``unknown``: share of the chunks' words that a
-    fitted embedder of an earlier build lacks.
-    """
+    """The chunks of a collection, the embedder of their build with its ``state``, the ``previous`` layers,
+    and the share of words ``unknown`` to a kept fitted embedder."""
 
     chunks: IndexedChunks
     embedder: ReusingEmbedder
@@ -121,10 +101,8 @@ async def build_generation(
     job: str = "",
     given: GivenLayers | None = None,
 ) -> Generation:
-    """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish.
-
-    ``job`` is the id of the job that asks for it; ``given`` are layers that the first build keeps. Raises ``NotReady`` if the collection has no document.
-    """
+    """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish,
+    for ``job``; ``given`` layers are kept by a first build. Raises ``NotReady`` without a document."""
     with search_cycles_rarely(), ExitStack() as held:
         started = datetime.now(UTC)
         found = await require_documents(stores, collection)
@@ -202,11 +180,8 @@ async def require_documents(stores: Stores, collection: str) -> Collection:
 async def read_chunks(
     stores: Stores, collection: str, report: ProgressReport, models: BuildModels, *, dry: bool = False
 ) -> int:
-    """Let the model read new chunks, those it failed to read and those it read with another schema, in an upgrade all
-    heuristic ones; return how many.
-
-    ``dry``: nothing is stored.
-    """
+    """Let the model read new chunks, those it failed to read and those it read with another schema, in an
+    upgrade all heuristic ones; return how many. ``dry``: nothing is stored."""
     if models.reading is None:
         return 0
     due = await stores.documents.heuristic_chunks(collection, due=not models.upgrade)
@@ -312,10 +287,8 @@ async def base_graph(
     models: BuildModels,
     previous: Graph | None = None,
 ) -> BaseGraph:
-    """Merge all extracts into G0, by the schema and with corrections, and let the model condense long descriptions.
-
-    What would be the same as in the ``previous`` G0, which is that of the published build, is taken over.
-    """
+    """Merge all extracts into G0, by the schema and with corrections, and let the model condense long
+    descriptions; what is the same as in the ``previous`` G0 is taken over."""
     report(Progress("merge", 0, collection.chunks))
     schema = await stores.documents.schema(collection.name)
     held = await _find_previous_merge(stores, collection, previous, indexed=schema is None)
@@ -379,10 +352,8 @@ async def _find_previous_merge(
 async def read_extracts(
     stores: Stores, collection: str, documents: int, schema: ExtractionSchema | None
 ) -> tuple[ExtractSource, SchemaEffects | None]:
-    """Return what to merge of so many ``documents``, and what the ``schema``, if there is one, did to it.
-
-    Reading raises ``Busy`` if an extract is another one meanwhile.
-    """
+    """Return what to merge, and what the ``schema``, if there is one, did to it. Reading raises ``Busy`` if
+    it changed."""
     states = await stores.documents.extract_states(collection)
 
     async def fetch(rows: Sequence[int]) -> list[Extract]:
@@ -402,10 +373,8 @@ async def read_extracts(
 async def descriptions_by_agents(
     stores: Stores, collection: str, base: Graph, chunk_ids: AnyCollection[str]
 ) -> dict[str, Description]:
-    """Return what agents wrote of entities of G0, by their ids, and delete what rests on chunks that are gone.
-
-    A description that rests on chunks which mean another entity now, after a split, is left out.
-    """
+    """Return what agents wrote of entities of G0, by id, and delete what rests on chunks that are gone. Left
+    out is what rests on chunks of another entity, after a split."""
     texts = await stores.replies.texts(collection, "description")
     known = set(chunk_ids)
     gone = [id_ for id_, each in texts.items() if not known.issuperset(each.chunk_ids)]
@@ -449,11 +418,8 @@ def describe_build(
 async def forecast_build(
     stores: Stores, collection: str, order: BuildRequest, report: ProgressReport
 ) -> Forecast:
-    """Return what a build of this order would request of its models, by step, from a dry run without calls.
-
-    While chunks are still to be read, the figures of the steps after reading are ranges: they are counted on the
-    heuristic extracts, and a model finds other entities.
-    """
+    """Return what a build of this order would request of its models, by step, from a dry run. With chunks to
+    read, later steps are ranges: a model finds other entities than heuristics."""
     found = await require_documents(stores, collection)
     async with open_forecast_models(stores, collection, order) as (models, counting):
         unread = 0

@@ -54,11 +54,8 @@ def search_cycles_rarely() -> Iterator[None]:
 
 @contextmanager
 def hold_cycle_search(report: ProgressReport) -> Iterator[ProgressReport]:
-    """Pause Python's search for reference cycles within the context, and yield ``report`` wrapped so that a long hold ends with the next
-    report after ``LONGEST_HOLD``.
-
-    Even the rarer search took a tenth of an update of 30,000 entities.
-    """
+    """Pause Python's search for reference cycles, a tenth of an update of 30,000 entities, and yield
+    ``report`` wrapped so that a hold ends after ``LONGEST_HOLD``."""
     ends, held = time.monotonic() + LONGEST_HOLD, True
     with _search.lock:
         _search.holds += 1

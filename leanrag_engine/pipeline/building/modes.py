@@ -72,11 +72,8 @@ async def keep_embedder(
     pending: Sequence[Chunk],
     asked: AskedMode,
 ) -> KeptEmbedder | None:
-    """Return the embedder that was fitted for the published build, if this build should use it too; ``pending`` are the
-    chunks that came since.
-
-    None if too many words were unknown to it, and for pretrained embedders: there is nothing to keep.
-    """
+    """Return the embedder that was fitted for the published build; None if too many words of the ``pending``
+    chunks and others are unknown to it, and for pretrained ones."""
     before = collection.generation
     if before is None or asked == "rebuild" or not await embedders.gave(before.embedder):
         return None
@@ -94,10 +91,8 @@ async def keep_embedder(
 def find_previous(
     hierarchy: Hierarchy | None, chunks: Sequence[ChunkHead], before: Adjacency | None = None
 ) -> PreviousBuild | None:
-    """Return what this build continues: the published layers and the chunks that exist now; None if there is nothing.
-
-    ``before`` is the adjacency of the published layers, which knows the chunks of their build.
-    """
+    """Return what this build continues, None for nothing. ``before``, the adjacency of the layers, knows the
+    chunks of their build."""
     if hierarchy is None or not hierarchy.layers[0].entities:
         return None
     ids = frozenset(chunk.id for chunk in chunks)
@@ -113,11 +108,8 @@ def choose_mode(
     options: HierarchyOptions,
     embedder: str,
 ) -> ModeChoice:
-    """Choose the mode of a build over the new ``base`` graph with the embedder of this identity.
-
-    An update needs a previous build with the same embedder and clustering; ``auto`` chooses it unless too much has
-    changed or the clusters have become too loose.
-    """
+    """Choose the mode of a build over the new ``base`` graph. An update needs a previous build with the same
+    embedder and clustering; ``auto`` chooses it unless too much has changed."""
     if previous is None or generation is None:
         return ModeChoice("rebuild", "it is the first build")
     moved = generation.record.history.moved + _count_moved(base, previous.hierarchy)

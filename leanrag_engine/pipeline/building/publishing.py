@@ -12,13 +12,7 @@ from leanrag_engine.core.errors import first_error
 from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import Publication
-from leanrag_engine.core.model import (
-    BuildRecord,
-    Collection,
-    EmbeddingCounts,
-    Generation,
-    Vectors,
-)
+from leanrag_engine.core.model import BuildRecord, Collection, EmbeddingCounts, Generation, Vectors
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.extraction.mentions import MentionIndex
 from leanrag_engine.pipeline.history import drop_old_generations
@@ -31,12 +25,10 @@ from .windows import IndexedChunks
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinishedBuild:
-    """What is published: layers over ``chunks``, the embedder and its state.
+    """What is published: layers over ``chunks`` of the collection's ``revision``, the embedder and its state.
 
-    ``revision`` is that of the collection which the layers were built from; ``previous`` are the published layers, if there are
-    any; the ``record`` lacks what publishing adds, the
-    vector spaces and their rows; ``vectors`` are those of the kinds that are embedded already, ``mentions`` are those that G0 was
-    merged from, for the next update.
+    ``record`` lacks the vector spaces and rows; ``vectors`` are of kinds embedded already, ``mentions`` for the
+    next update.
     """
 
     hierarchy: Hierarchy

@@ -1,8 +1,5 @@
-"""Roll a collection back: publish the content of an earlier generation again, as a new one.
-
-Readers switch in one transaction, and the history only grows. Documents, extracts, texts of agents and corrections stay as
-they are: what came since is pending, and the next build starts from what was rolled back to.
-"""
+"""Roll a collection back: publish the content of an earlier generation as a new one. Documents, extracts,
+texts of agents and corrections stay: what came since is pending."""
 
 from __future__ import annotations
 
@@ -27,10 +24,8 @@ from .windows import index_chunks
 async def roll_back(
     stores: Stores, collection: Collection, number: int, report: ProgressReport
 ) -> RollbackResult:
-    """Publish the content of generation ``number`` again, over the passages that there are now.
-
-    Raises as ``find_restorable`` and, if the embedder of that generation cannot be used, as ``restore_embedder``.
-    """
+    """Publish the content of generation ``number`` over the present passages. Raises as ``find_restorable``
+    and ``restore_embedder``."""
     generation = collection.generation
     if (
         generation is None or generation.record.history.restored != number

@@ -71,10 +71,8 @@ async def view_schema(stores: Stores, name: str) -> SchemaView:
 
 
 async def set_schema(stores: Stores, name: str, source: str | ExtractionSchema) -> None:
-    """Give the collection this schema, or the one of this name or file; a collection that does not exist is created.
-
-    The same types again change nothing. Raises ``InvalidInput`` as ``load_schema``.
-    """
+    """Give the collection, created if need be, the schema of this name or file; the same types change
+    nothing. Raises as ``load_schema``."""
     schema = load_schema(source) if isinstance(source, str) else source
     await stores.documents.create_collection(name)
     held = await stores.documents.schema(name)
@@ -90,10 +88,8 @@ async def remove_schema(stores: Stores, name: str) -> ExtractionSchema:
 
 
 async def decide_type(stores: Stores, name: str, given: str, *, adopt: bool) -> TypeProposal:
-    """Record that a type outside the schema is adopted or refused, from the next build on; return it.
-
-    ``given`` is its ref (``entity:vessel``), or its name if that is unambiguous. Raises ``NotFound`` with the nearest ones.
-    """
+    """Record that a type (a ref like ``entity:vessel``, or an unambiguous name) is adopted or refused; return
+    it. Raises ``NotFound``."""
     schema = await _require_schema(stores, name)
     collection = await stores.documents.collection(name)
     effects = _effects_of(collection, schema) if collection else None
@@ -131,10 +127,8 @@ async def _require_schema(stores: Stores, name: str) -> ExtractionSchema:
 async def propose_schema(
     stores: Stores, name: str, prompts: Prompts, model: ChatModel | None
 ) -> ExtractionSchema:
-    """Return a schema for the collection: by the model from a sample of its chunks, without one from its extracts.
-
-    Raises ``NotReady`` without documents, and what the model raises.
-    """
+    """Return a schema for the collection, by the model from a sample of its chunks, without one from its
+    extracts. Raises ``NotReady``."""
     from leanrag_engine.extraction.schemas.proposing import (  # noqa: PLC0415 - heavy
         propose_by_model,
         propose_from_extracts,

@@ -1,9 +1,7 @@
 """Write the vectors of a build: a rebuild into new spaces, an update into the spaces of the build that it continues.
 
-An update writes only the rows whose texts are new or changed, before the generation is published, and deletes those that
-it does not need after that: readers of the build before find all of theirs until the switch, and skip ids that they do
-not know. Until an update has ended, the rows that it changes count as unsettled: a build after one that was killed
-or cancelled writes them again.
+An update writes new and changed rows before the generation is published and deletes others afterwards: readers
+find theirs until the switch. Until it has ended its rows are unsettled: a later build writes them again.
 """
 
 from __future__ import annotations
@@ -20,13 +18,7 @@ from leanrag_engine.core.graphs.ids import Places, decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Collection, Vectors, VectorSpaces
 from leanrag_engine.core.ports import Progress, ProgressReport
-from leanrag_engine.pipeline.index import (
-    Stores,
-    VectorRows,
-    announce_vector_change,
-    upsert,
-    write_space,
-)
+from leanrag_engine.pipeline.index import Stores, VectorRows, announce_vector_change, upsert, write_space
 
 from .embedding_reuse import ReusingEmbedder, SpaceIndex
 
@@ -63,11 +55,8 @@ async def write_vectors(
     *,
     in_place: bool,
 ) -> WrittenVectors:
-    """Write the rows of a build by kind; ``texts`` are those that they are embedded from.
-
-    ``vectors`` are those of the kinds that are embedded already, in the same order; of the other kinds only what is written is.
-    ``in_place``: the spaces of the published build are changed where that is better than new ones.
-    """
+    """Write the rows of a build by kind; ``vectors`` are those of ``texts`` that are embedded already.
+    ``in_place``: the published spaces are changed where that is better than new ones."""
     before = collection.generation.record.spaces.by_kind() if collection.generation else {}
     shelves = {each.space: each for each in embedder.shelves} if in_place else {}
     changes: dict[str, _SpaceChange] = {}
@@ -91,7 +80,8 @@ async def write_vectors(
             if change.whole:
                 await write_space(stores, change.space, change.rows, report)
             else:
-                await _write_change(stores, change, report)
+                await stores.generations.note_unsettled(change.space, change.rows.ids)
+                await upsert(stores, change.space, change.rows, report)
                 if await stores.vectors.count(change.space) != len(texts[kind]) + len(change.excess):
                     excess = {*await stores.vectors.ids(change.space)}.difference(decode_ids(texts[kind].ids))
                     changes[kind] = replace(change, excess=sorted(excess))
@@ -162,11 +152,6 @@ async def _find_content(stores: Stores, shelf: SpaceIndex, texts: EmbeddedTexts)
 async def _embed(embedder: ReusingEmbedder, texts: EmbeddedTexts, report: ProgressReport) -> Vectors:
     report(Progress("embed", 0, len(texts)))
     return await embedder.embed(texts, report)
-
-
-async def _write_change(stores: Stores, change: _SpaceChange, report: ProgressReport) -> None:
-    await stores.generations.note_unsettled(change.space, change.rows.ids)
-    await upsert(stores, change.space, change.rows, report)
 
 
 async def settle_spaces(stores: Stores, written: WrittenVectors) -> None:

@@ -1,8 +1,5 @@
-"""The windows of a collection: what is kept of the published build's, so that an update reads the texts of new chunks alone.
-
-The id of a chunk is made of its text, headings and windows, and a chunk whose document got another title is pending: the windows
-of every other chunk that the published build knew are those that it embedded.
-"""
+"""The windows of a collection; those of chunks that the published build knew are kept, as an id is made of
+text, headings and windows, so that an update reads the texts of new chunks alone."""
 
 from __future__ import annotations
 
@@ -25,11 +22,9 @@ from leanrag_engine.pipeline.index import Stores, texts_of_windows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedChunks:
-    """The chunks of a collection and the texts of their windows, both in reading order.
-
-    ``counts`` are the numbers of windows of the chunks, ``excesses`` how many more words of a window are in Latin letters than in
-    others, ``pending`` the chunks that came after the build whose vectors are used again.
-    """
+    """The chunks of a collection and the texts of their windows in reading order; ``counts`` of windows by
+    chunk, ``excesses`` of Latin words by window, and the chunks ``pending`` since the build whose vectors
+    are reused."""
 
     heads: Sequence[ChunkHead]
     windows: EmbeddedTexts

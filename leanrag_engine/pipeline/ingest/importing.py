@@ -14,7 +14,7 @@ from leanrag_engine.core.jobs import ImportRequest, ImportResult
 from leanrag_engine.core.model import Collection, DocumentSource
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.documents.loading import identify
-from leanrag_engine.exchange.importing.formats import ImportFormat
+from leanrag_engine.exchange.formats import ImportFormat
 from leanrag_engine.exchange.importing.graph import ForeignCluster
 from leanrag_engine.exchange.importing.layers import lay_clusters
 from leanrag_engine.exchange.importing.read import ForeignRead, read_foreign
@@ -24,8 +24,6 @@ from leanrag_engine.pipeline.index import Stores
 if TYPE_CHECKING:
     # Clustering takes a second to import, which an import that finds nothing new need not wait for.
     from leanrag_engine.pipeline.building.generation import GivenLayers
-
-__all__ = ["ImportedGraph", "import_graph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +37,8 @@ class ImportedGraph:
 async def import_graph(
     stores: Stores, collection: Collection, request: ImportRequest, report: ProgressReport
 ) -> ImportedGraph:
-    """Read the files and store what has changed of their documents, all or none. No model is called.
-
-    Raises ``PathRefused``, and ``InvalidInput`` for files that cannot be taken.
-    """
+    """Read the files and store what has changed, all or none. Raises ``PathRefused``, and ``InvalidInput``
+    for other files."""
     report(Progress("import", message=f"Reading {request.format}"))
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     _, path = identify(DocumentSource(path=request.path), allowed=allowed)

@@ -25,10 +25,8 @@ class ReadingTask:
 
 
 def read_document(task: ReadingTask, say: Callable[[str], None]) -> tuple[list[Chunk], list[Extract]]:
-    """Return the chunks of a document and their extracts. Raises ``DocumentUnreadable`` if it holds no text.
-
-    ``say`` is called now and then with a message; an exception from it ends the work.
-    """
+    """Return the chunks of a document and their extracts; ``say`` may raise. Raises ``DocumentUnreadable`` if
+    it holds no text."""
     document = task.document
     chunks = chunk(document, tokenizer=task.tokenizer, max_tokens=task.max_tokens, overlap=task.overlap)
     if not chunks:

@@ -1,7 +1,5 @@
-"""Ingest documents: find the files that changed, read each one, and store it in one transaction.
-
-All of this runs inside a job, under the writer lock.
-"""
+"""Ingest documents within a job: find the files that changed, read each one, and store it in one
+transaction."""
 
 from __future__ import annotations
 
@@ -64,10 +62,8 @@ async def extract_heuristically(
 
 
 async def ingest_all(stores: Stores, collection: str, request: IngestRequest, progress: JobProgress) -> bool:
-    """Ingest the documents of a request; return whether any was added, replaced or removed.
-
-    A sync then removes the documents whose files vanished. Raises ``LeanRAGError`` if every document failed.
-    """
+    """Ingest the documents of a request, in a sync remove vanished ones; return whether any changed. Raises
+    if every one failed."""
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     held = await stores.documents.find_all(collection)
     progress.report(Progress("list", message="Looking for files that changed"))
@@ -117,11 +113,8 @@ def record_outcome(outcome: IngestOutcome, progress: JobProgress) -> str:
 
 
 def absolute_source(source: DocumentSource, *, anywhere: bool) -> DocumentSource:
-    """Return a source as a job stores it.
-
-    A path that may lie anywhere is made absolute, as the job may be resumed from another working directory; others may
-    be relative to an allowed folder.
-    """
+    """Return a source as a job stores it: a path that may lie ``anywhere`` is made absolute, others may be
+    relative to an allowed folder."""
     path = str(Path(source.path).expanduser().absolute()) if anywhere and source.path else source.path
     return replace(source, path=as_storable_path(path))
 
@@ -136,10 +129,8 @@ def file_name_of(source: DocumentSource) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """The documents of a request with folders replaced by their files, paths that hold no document, and what was left out.
-
-    ``folders`` are the folders of the request.
-    """
+    """The documents of a request, its ``folders`` replaced by their files, paths that hold no document, and
+    what was left out."""
 
     sources: tuple[DocumentSource, ...]
     failed: tuple[IngestOutcome, ...]
@@ -273,11 +264,8 @@ class Ingestion:
     dry_run: bool
 
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
-        """Ingest documents and return their statuses.
-
-        As many are read beside each other as there are workers. They are stored in the order of ``sources``; those that were
-        read while others were stored share a transaction.
-        """
+        """Ingest documents and return their statuses: read beside each other, stored in order, several in a
+        transaction."""
         waiting: deque[QueuedDocument] = deque()
         statuses: list[str] = []
 
@@ -342,10 +330,8 @@ class Ingestion:
         return [each.result if isinstance(each.result, IngestOutcome) else next(stored) for each in queued]
 
     async def _read(self, source: DocumentSource, say: Callable[[str], None]) -> ReadDocument | IngestOutcome:
-        """Load, chunk and extract one document, unless it is stored as it is. Raises a ``LeanRAGError`` if it cannot be read.
-
-        ``say`` is called now and then with a message; an exception from it ends the work.
-        """
+        """Load, chunk and extract one document, unless it is stored as it is. Raises a ``LeanRAGError``, and
+        what ``say`` raises."""
         limit = self.stores.settings.max_document_mb * 1024 * 1024
         if source.text is None and source.path:
             id_, _ = identify(source, allowed=self.allowed)

@@ -51,12 +51,11 @@ def plan_sync(
     held: Sequence[Document],
     request: IngestRequest,
 ) -> SyncPlan:
-    """Return what makes the collection equal to the folders of the request.
+    """Return what makes the collection equal to the folders of the request; of ``held`` those from beneath
+    them are concerned.
 
-    ``held`` are all its documents; only those that were read from beneath the folders are concerned. A file that was ingested
-    under an id of its own keeps it, and so does one that was ingested although a folder leaves such files out, unless an
-    ignore file names it. Raises ``InvalidInput`` for anything but folders, and for a folder without files of which there
-    are documents, unless the request allows it.
+    A file ingested by an id of its own, or although such files are left out, stays, unless an ignore file names
+    it. Raises ``InvalidInput`` for anything but folders, and for an unexpectedly empty one.
     """
     roots = [each.root for each in folders if each.root is not None]
     if len(roots) < len(request.documents):
@@ -65,7 +64,10 @@ def plan_sync(
             f"Only folders can be synced; {other.path or other.title or 'a text'!r} is none.",
             "Give folders, or ingest it without sync.",
         )
-    beneath = {root: [each for each in held if _lies_beneath(each, root)] for root in roots}
+    beneath = {
+        root: [each for each in held if each.source and Path(each.source).is_relative_to(root)]
+        for root in roots
+    }
     for folder in folders:
         if folder.root is not None and not folder.files and beneath[folder.root] and not request.allow_empty:
             raise _empty_folder(folder.root, len(beneath[folder.root]))
@@ -92,10 +94,6 @@ def plan_sync(
 
 def _is_folder(path: str) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder is closed
-
-
-def _lies_beneath(document: Document, root: Path) -> bool:
-    return bool(document.source) and Path(document.source).is_relative_to(root)
 
 
 def _empty_folder(root: Path, documents: int) -> InvalidInput:
@@ -154,10 +152,8 @@ def _report_changed_folder(root: Path, why: str) -> DocumentUnreadable:
 async def remove_missing(
     stores: Stores, collection: str, plan: SyncPlan, progress: JobProgress, *, dry_run: bool
 ) -> list[IngestOutcome]:
-    """Delete the documents without a file and return their outcomes; ``dry_run``: only return them.
-
-    Raises ``DocumentUnreadable`` if a folder is no longer the one that was listed; then nothing is deleted.
-    """
+    """Delete the documents without a file and return their outcomes; ``dry_run``: only these. Raises
+    ``DocumentUnreadable`` if a folder was replaced."""
     gone = await anyio.to_thread.run_sync(partial(confirm_missing, plan))
     if gone and not dry_run:
         await delete_documents(stores, collection, [each.document.id for each in gone], progress.report)

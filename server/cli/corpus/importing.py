@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leanrag_engine.exchange.importing.formats import ImportFormat
+from leanrag_engine.exchange.formats import ImportFormat
 
 from ..options import CollectionOption, DataDir, Json, Verbose
 from ..running import follow_job, read_settings, run_long

@@ -20,29 +20,7 @@ from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput
 
 from ..options import run_async
-from .options import (
-    AnswererModel,
-    AnswersDataDir,
-    ApiBase,
-    Budget,
-    CompareWithLca,
-    Concurrency,
-    DetailsFile,
-    DryRun,
-    EmbedderName,
-    ExistingCollection,
-    Json,
-    JudgeApiBase,
-    JudgeModel,
-    JudgeTemperature,
-    Limit,
-    OpenMode,
-    QuestionsFile,
-    Votes,
-    WithAblations,
-    WithPairs,
-    WithScores,
-)
+from . import options as option
 
 if TYPE_CHECKING:
     from leanrag_engine.evaluation.answers.figures import Grade, JudgedQuestion, Wins
@@ -51,27 +29,27 @@ if TYPE_CHECKING:
 
 
 def answers(
-    questions: QuestionsFile,
-    judge: JudgeModel = None,
-    answerer: AnswererModel = None,
-    api_base: ApiBase = None,
-    judge_api_base: JudgeApiBase = None,
-    compare: CompareWithLca = "",
-    ablations: WithAblations = None,
-    votes: Votes = 5,
-    budget: Budget = 4000,
-    limit: Limit = None,
-    open_mode: OpenMode = False,
-    scores: WithScores = True,
-    pairs: WithPairs = True,
-    temperature: JudgeTemperature = 0.7,
-    concurrency: Concurrency = None,
-    collection: ExistingCollection = None,
-    embedder: EmbedderName = None,
-    data_dir: AnswersDataDir = None,
-    details: DetailsFile = None,
-    dry_run: DryRun = False,
-    json: Json = False,
+    questions: option.QuestionsFile,
+    judge: option.JudgeModel = None,
+    answerer: option.AnswererModel = None,
+    api_base: option.ApiBase = None,
+    judge_api_base: option.JudgeApiBase = None,
+    compare: option.CompareWithLca = "",
+    ablations: option.WithAblations = None,
+    votes: option.Votes = 5,
+    budget: option.Budget = 4000,
+    limit: option.Limit = None,
+    open_mode: option.OpenMode = False,
+    scores: option.WithScores = True,
+    pairs: option.WithPairs = True,
+    temperature: option.JudgeTemperature = 0.7,
+    concurrency: option.Concurrency = None,
+    collection: option.ExistingCollection = None,
+    embedder: option.EmbedderName = None,
+    data_dir: option.AnswersDataDir = None,
+    details: option.DetailsFile = None,
+    dry_run: option.DryRun = False,
+    json: option.Json = False,
 ) -> None:
     """Have a model answer every question from the context alone, and a judge grade and compare the answers.
 
@@ -166,16 +144,14 @@ async def run_judgement(
     details: Path | None,
 ) -> Judgement:
     """Run the judgement, with progress on standard error."""
-    from leanrag_engine.evaluation.answers.run import judge_collection, judge_set  # noqa: PLC0415 - heavy
+    from leanrag_engine.evaluation.answers.run import judge_set  # noqa: PLC0415 - heavy
 
     from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
 
     with ExitStack() as cleanup:
         note = note_writer(cleanup.enter_context(open_details(details))) if details else lambda _: None
         show = cleanup.enter_context(stage_bars())
-        if question_set is None:
-            return await judge_collection(settings, plan, show, temperature=temperature, note=note)
-        if data_dir is None:
+        if question_set is not None and data_dir is None:
             settings = settings.model_copy(update={"data_dir": cleanup.enter_context(scratch_folder())})
         return await judge_set(settings, question_set, plan, show, temperature=temperature, note=note)
 

@@ -18,27 +18,9 @@ import typer
 from leanrag_engine.core.errors import InvalidInput
 
 from ..options import CollectionOption, DataDir, run_async
+from . import options as option
 from .anonymise import anonymise
 from .answers import answers, scratch_folder
-from .options import (
-    Budgets,
-    ByType,
-    CompareStrategies,
-    CompareWays,
-    EmbedderName,
-    GraphFile,
-    Json,
-    Limit,
-    ListMisses,
-    ModeName,
-    PlotFile,
-    RankingName,
-    ReplySets,
-    RetrievalSet,
-    ScratchDir,
-    UseQueries,
-    WithRoutes,
-)
 from .questions import questions
 
 if TYPE_CHECKING:
@@ -58,19 +40,19 @@ app = typer.Typer(
 
 @app.command()
 def retrieval(
-    question_set: RetrievalSet,
-    embedder: EmbedderName = None,
-    graph: GraphFile = None,
-    mode: ModeName = "lca",
-    ranking: RankingName = "spread",
-    compare: CompareStrategies = "",
-    budgets: Budgets = "500,1000,2000,4000",
-    limit: Limit = None,
-    by_type: ByType = False,
-    routes: WithRoutes = False,
-    plot: PlotFile = None,
-    data_dir: ScratchDir = None,
-    json: Json = False,
+    question_set: option.RetrievalSet,
+    embedder: option.EmbedderName = None,
+    graph: option.GraphFile = None,
+    mode: option.ModeName = "lca",
+    ranking: option.RankingName = "spread",
+    compare: option.CompareStrategies = "",
+    budgets: option.Budgets = "500,1000,2000,4000",
+    limit: option.Limit = None,
+    by_type: option.ByType = False,
+    routes: option.WithRoutes = False,
+    plot: option.PlotFile = None,
+    data_dir: option.ScratchDir = None,
+    json: option.Json = False,
 ) -> None:
     """Measure recall, coverage, tokens and latency on a question set. No model and no key needed.
 
@@ -124,15 +106,15 @@ def retrieval(
 
 @app.command()
 def coverage(
-    sets: ReplySets,
-    embedder: EmbedderName = None,
-    compare: CompareWays = "lca,naive,flat",
-    budgets: Budgets = "1000,2000,4000",
-    limit: Limit = None,
-    queries: UseQueries = False,
-    misses: ListMisses = False,
-    data_dir: ScratchDir = None,
-    json: Json = False,
+    sets: option.ReplySets,
+    embedder: option.EmbedderName = None,
+    compare: option.CompareWays = "lca,naive,flat",
+    budgets: option.Budgets = "1000,2000,4000",
+    limit: option.Limit = None,
+    queries: option.UseQueries = False,
+    misses: option.ListMisses = False,
+    data_dir: option.ScratchDir = None,
+    json: option.Json = False,
 ) -> None:
     """Measure how many of the facts that an answer needs stand in the first tokens of a reply. No model needed.
 
@@ -182,7 +164,7 @@ app.command()(questions)
 def health(
     collection: CollectionOption = None,
     data_dir: DataDir = None,
-    json: Json = False,
+    json: option.Json = False,
 ) -> None:
     """Measure a built collection without a judge. Nothing is written.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from anyio import to_thread
 
-from leanrag_engine.exchange.exporting.formats import ExportFormat
+from leanrag_engine.exchange.formats import ExportFormat
 
 from ...replies.base import count_things
 from ..options import CollectionOption, DataDir

@@ -62,7 +62,7 @@ def query(
             return
         typer.echo(result.context.text)
         if explain:
-            from ...replies.drawing.explanation import explain_lines  # noqa: PLC0415 - heavy
+            from ...replies.drawing.accounting import explain_lines  # noqa: PLC0415 - heavy
 
             typer.echo("\n" + "\n".join(explain_lines(result.context, engine.count_tokens)))
         for warning in result.warnings:

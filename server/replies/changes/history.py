@@ -12,12 +12,7 @@ from leanrag_engine.core.text.citation import format_document
 from ..base import LIMITS, Card, Count, ReplyModel, fit_page, quote_lines, shorten_line
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.history import (
-        CollectionChanges,
-        GraphChanges,
-        HistoryEntry,
-        NamedChanges,
-    )
+    from leanrag_engine.core.history import CollectionChanges, GraphChanges, HistoryEntry, NamedChanges
 
 
 LISTED = 50

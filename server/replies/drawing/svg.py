@@ -1,7 +1,4 @@
-"""Draw one answer as an SVG: the paths that join its seeds, and what entered its context.
-
-It loads nothing, runs nothing, follows the reader's light or dark mode, and is the same for the same answer.
-"""
+"""Draw one answer as an SVG that loads and runs nothing and follows the reader's light or dark mode."""
 
 from __future__ import annotations
 

@@ -42,10 +42,8 @@ class CollectionCard(Card):
     @classmethod
     def from_engine(cls, collection: Collection) -> CollectionCard:
         generation = collection.generation
-        return cls(
-            name=collection.name,
-            documents=collection.documents,
-            chunks=collection.chunks,
+        return cls.of(
+            collection,
             entities=generation.layers[0].entities if generation else 0,
             layers=len(generation.layers) if generation else 0,
             embedder=generation.embedder_name if generation else "",
@@ -91,13 +89,10 @@ class DocumentCard(Card):
 
     @classmethod
     def from_engine(cls, document: Document) -> DocumentCard:
-        return cls(
-            id=document.id,
+        return cls.of(
+            document,
             number=format_document(document.number),
             title=shorten_line(document.title, LIMITS.brief),
-            chunks=document.chunks,
-            date=document.date,
-            date_origin=document.date_origin,
             ingested_at=document.ingested_at.isoformat(timespec="seconds"),
             metadata={
                 key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()
@@ -148,10 +143,8 @@ class DocumentsReply(ReplyModel):
         )
 
     def to_markdown(self, width: int = 0) -> str:
-        """Return one line for each document, and their number.
-
-        If a line is longer than ``width`` (0: no limit), paths are shortened by the folder that all share, which is named last.
-        """
+        """Return one line for each document, and their number. Lines longer than ``width`` (0: no limit) have
+        paths without the common folder, named last."""
         if not self.documents:
             return "No document."
         lines, beneath = self._to_lines(""), ""

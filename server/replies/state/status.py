@@ -39,9 +39,7 @@ class JobCard(Card):
 
     @classmethod
     def from_engine(cls, job: Job) -> JobCard:
-        return cls(
-            job_id=job.id, kind=job.kind, status=job.status.value, stage=job.stage, message=job.message
-        )
+        return cls.of(job, job_id=job.id, status=job.status.value)
 
     def to_line(self) -> str:
         message = f": {self.message}" if self.message else ""
@@ -68,9 +66,8 @@ class LayerHealthCard(Card):
     def from_engine(cls, health: LayerHealth) -> LayerHealthCard:
         """Return the card of a layer below the root, which is in clusters."""
         assert health.sizes
-        return cls(
-            layer=health.layer,
-            clusters=health.clusters,
+        return cls.of(
+            health,
             smallest=int(health.sizes.least),
             median=health.sizes.median,
             largest=int(health.sizes.most),
@@ -116,10 +113,8 @@ class HealthCard(Card):
         above = health.layers[1:]
         entities = sum(each.entities for each in above)
         heuristic = sum(each.heuristic_entities * each.entities for each in above)
-        return cls(
-            clustering=health.clustering,
-            cluster_size=health.cluster_size,
-            cluster_cap=health.cluster_cap,
+        return cls.of(
+            health,
             heuristic=round(heuristic / entities, 2),
             islands=sum(each.islands for each in lower),
             similar_pairs_below_root=_share_below(health.meetings.pairs, top.layer),
@@ -187,7 +182,8 @@ class StatusReply(ReplyModel):
     @classmethod
     def from_engine(cls, status: Status, *, read_only: bool = False) -> StatusReply:
         collection, generation = status.collection, status.collection.generation
-        return cls(
+        return cls.of(
+            status,
             collection=collection.name,
             documents=collection.documents,
             chunks=collection.chunks,
@@ -199,23 +195,14 @@ class StatusReply(ReplyModel):
             built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
             embedder=generation.embedder if generation else "",
             embedder_name=embedder_name(generation),
-            embedder_note=status.embedder_note,
-            layers=[
-                LayerCard(layer=each.layer, entities=each.entities, relations=each.relations)
-                for each in (generation.layers if generation else ())
-            ],
+            layers=[LayerCard.of(each) for each in (generation.layers if generation else ())],
             health=HealthCard.from_engine(generation),
-            extracts=dict(status.extracts),
             made_by=count_methods(generation),
             spent={each.step or "other": format_spent(each) for each in status.spent},
-            vectors=dict(status.vectors),
-            types=status.types,
             corrections=list_corrections(status),
             jobs=[JobCard.from_engine(job) for job in status.jobs],
             writer=str(status.writer) if status.writer else "",
-            collections=list(status.collections),
             next_step=status_next_step(status, read_only=read_only),
-            warnings=list(status.warnings),
         )
 
     def to_markdown(self) -> str:

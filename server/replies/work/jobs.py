@@ -85,17 +85,10 @@ class JobReply(JobProgressReply):
 
     @classmethod
     def from_engine(cls, job: Job) -> JobReply:
-        return cls(
+        return cls.of(
+            job,
             job_id=job.id,
-            kind=job.kind,
-            collection=job.collection,
             status=job.status.value,
-            stage=job.stage,
-            done=job.done,
-            total=job.total,
-            rate=job.rate,
-            seconds_left=job.seconds_left,
-            message=job.message,
             failures=list_failures(job.failures),
             result=public_result(job),
             next_step=next_step(job),
@@ -210,14 +203,8 @@ class DocumentOutcome(Card):
 
     @classmethod
     def from_engine(cls, outcome: IngestOutcome) -> DocumentOutcome:
-        return cls(
-            id=outcome.id,
-            title=shorten_line(outcome.title, LIMITS.brief),
-            status=outcome.status,
-            chunks=outcome.chunks,
-            kept=outcome.kept,
-            error=shorten_line(outcome.error, LIMITS.error),
-        )
+        title, error = shorten_line(outcome.title, LIMITS.brief), shorten_line(outcome.error, LIMITS.error)
+        return cls.of(outcome, title=title, error=error)
 
     @property
     def detail(self) -> str:
@@ -241,7 +228,7 @@ class SkippedCard(Card):
     @classmethod
     def from_engine(cls, skipped: LeftOut) -> SkippedCard:
         examples = [shorten_line(each, LIMITS.glimpse) for each in skipped.examples[:3]]
-        return cls(reason=skipped.reason, count=skipped.count, examples=examples)
+        return cls.of(skipped, examples=examples)
 
     def to_line(self) -> str:
         more = f" and {self.count - len(self.examples)} more" if self.count > len(self.examples) else ""
@@ -268,14 +255,10 @@ class IngestReply(JobProgressReply):
         imported = describe_import(job.result.figures()) if job.kind == "import" and job.result else ""
         message = " ".join(filter(None, (job.message, imported, counted, dry)))
         named = {each.id for each in job.documents}
-        return cls(
+        return cls.of(
+            job,
             job_id=job.id,
             status=job.status.value,
-            stage=job.stage,
-            done=job.done,
-            total=job.total,
-            rate=job.rate,
-            seconds_left=job.seconds_left,
             message=message,
             counts=dict(Counter(each.status for each in job.documents)),
             documents=listed,

@@ -335,7 +335,15 @@ async def test_a_write_behind_a_held_lock_raises_busy(
 # --- the schema ----------------------------------------------------------------------------
 
 
-async def test_the_migrations_make_the_schema_that_the_code_uses(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", ["", "schema_0002.sql"])
+async def test_a_new_and_a_migrated_store_have_the_schema_that_the_code_uses(
+    tmp_path: Path, kept: str
+) -> None:
+    if kept:
+        with closing(sqlite3.connect(tmp_path / opening.FILE)) as connection:
+            connection.executescript(Path(__file__).with_name(kept).read_text())
+            connection.execute("INSERT INTO alembic_version VALUES ('0002')")
+            connection.commit()
     engine = opening.open_engine(tmp_path, read_only=False)
     with engine.begin() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})

@@ -16,7 +16,7 @@ from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavaila
 from leanrag_engine.evaluation.answers.figures import JudgedQuestion
 from leanrag_engine.evaluation.answers.judge import FAILURES, Judgement, JudgingPlan, first_alike, strategies
 from leanrag_engine.evaluation.answers.rubric import MEASURES
-from leanrag_engine.evaluation.answers.run import judge_collection, judge_set, read_questions
+from leanrag_engine.evaluation.answers.run import judge_set, read_questions
 from leanrag_engine.evaluation.datasets import CorpusPassage, Question, QuestionSet
 
 pytestmark = [
@@ -424,7 +424,7 @@ async def test_the_users_own_questions_are_asked_of_an_existing_collection(
     assert [each.text for each in questions] == ["Who designed Skerryvore?", "Who advised on the Bell Rock?"]
     reading = settings.model_copy(update={"collection": name, "read_only": True})
     plan = JudgingPlan(questions, strategies(["naive"], ablations=False), votes=1)
-    found = await judge_collection(reading, plan, lambda _: None)
+    found = await judge_set(reading, None, plan, lambda _: None)
     assert found.overviews["lca"].answers == 2
     assert found.overviews["lca"].found is None
 
@@ -432,7 +432,7 @@ async def test_the_users_own_questions_are_asked_of_an_existing_collection(
 async def test_a_collection_that_was_never_built_is_refused(settings: Settings, tmp_path: Path) -> None:
     empty = settings.model_copy(update={"data_dir": tmp_path / "empty"})
     with pytest.raises((NotReady, LeanRAGError)):
-        await judge_collection(empty, plan_of(), lambda _: None)
+        await judge_set(empty, None, plan_of(), lambda _: None)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mcp.client import Client
 
-from leanrag_engine.adapters.sql import jobs
+from leanrag_engine.adapters.sql.stores import SqlJobStore
 from leanrag_engine.core.config import load_settings
 from leanrag_mcp.app import create_server
 
@@ -20,8 +20,8 @@ async def test_a_waiting_call_reports_progress_that_always_grows(
     monkeypatch.setattr("leanrag_mcp.tools.manage.PROGRESS_INTERVAL_S", 0.05)
     reports: list[tuple[float, str]] = []
     rows: list[str] = []
-    find = jobs.find
-    monkeypatch.setattr(jobs, "find", lambda *given: (rows.append("whole"), find(*given))[1])
+    find = SqlJobStore.find
+    monkeypatch.setattr(SqlJobStore, "find", lambda *given: (rows.append("whole"), find(*given))[1])
 
     async def note_progress(progress: float, total: float | None, message: str | None) -> None:
         del total

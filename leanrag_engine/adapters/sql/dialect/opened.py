@@ -35,10 +35,8 @@ class OpenedDatabase:
 def map_driver_errors(
     driver_error: type[Exception], map_error: Callable[[BaseException | None], LeanRAGError], place: str
 ) -> Iterator[None]:
-    """Turn every exception of SQLAlchemy and of the driver inside into what ``map_error`` makes of the driver's.
-
-    ``place`` says in messages where the store is.
-    """
+    """Turn what SQLAlchemy and the driver raise inside into what ``map_error`` makes of it; messages name the
+    ``place``."""
     try:
         yield
     except DBAPIError as problem:

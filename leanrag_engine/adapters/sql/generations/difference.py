@@ -1,8 +1,5 @@
-"""Which rows an update has to end and to add, and at which positions.
-
-A position says the layer and, within it, the place in the order of building. Between two rows that are written at the same
-time positions are left free, so that rows of later generations can stand between them.
-"""
+"""Which rows an update has to end and to add, and at which positions: by layer, in the order of building,
+with free ones between rows written together, for later generations."""
 
 from __future__ import annotations
 

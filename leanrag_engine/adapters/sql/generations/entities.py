@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from sqlalchemy import Connection, bindparam, func, select
 
@@ -12,20 +12,12 @@ from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, fetch, in_order, list_value
-from leanrag_engine.adapters.sql.schema.tables import entities, names, parse_rows, select_unparsed
-from leanrag_engine.core.model import (
-    METHODS,
-    Attribute,
-    Entity,
-    EntityHead,
-    Evidence,
-    Finding,
-    Hit,
-    Staleness,
-)
+from leanrag_engine.adapters.sql.schema.tables import entities, names, select_unparsed
+from leanrag_engine.core.model import Entity, EntityHead, Hit
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
+from .fields import list_columns, read_items
 from .visibility import visible
 
 
@@ -46,7 +38,8 @@ class NameSearchOptions:
 
 DEFAULT = NameSearchOptions()
 
-_SELECTED = select_unparsed(*entities.c)
+_entities = partial(read_items, Entity, entities)
+_SELECTED = select_unparsed(*list_columns(entities, Entity))
 _ENTITIES = _SELECTED.where(visible(entities))
 _WITH_IDS = _ENTITIES.where(among(entities.c.id, bindparam("ids")))
 _IN_LAYER = _ENTITIES.where(
@@ -72,22 +65,13 @@ def at_positions(connection: Connection, generation: int, positions: Sequence[in
 
 
 def with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> list[Entity]:
-    """Return the entities with these ids in the order of ``ids``; unknown ids are left out."""
     rows = fetch(connection, _WITH_IDS, generation=generation, ids=list_value(ids))
     return in_order(ids, _entities(rows), lambda entity: entity.id)
 
 
 def heads(connection: Connection, generation: int) -> list[EntityHead]:
-    """Return all entities without their texts: the root first, each layer as ``members`` orders it."""
     statement = (
-        select(
-            entities.c.id,
-            entities.c.name,
-            entities.c.type,
-            entities.c.layer,
-            entities.c.mentions,
-            entities.c.parent_id,
-        )
+        select(*list_columns(entities, EntityHead))
         .where(visible(entities, generation))
         .order_by(entities.c.layer.desc(), entities.c.mentions.desc(), entities.c.position)
     )
@@ -95,7 +79,6 @@ def heads(connection: Connection, generation: int) -> list[EntityHead]:
 
 
 def members(connection: Connection, generation: int, id_: str, offset: int, limit: int) -> list[Entity]:
-    """Return a page of the children of an entity, those with most mentions first."""
     statement = (
         _SELECTED.where(visible(entities, generation), entities.c.parent_id == id_)
         .order_by(entities.c.mentions.desc(), entities.c.position)
@@ -113,10 +96,8 @@ def search(
     layer: int | None,
     counts: RowCounts | None = None,
 ) -> list[Hit]:
-    """Search names, aliases and descriptions by keyword; ``layer`` None: all layers.
-
-    ``counts`` are kept between the searches of one database.
-    """
+    """Search names, aliases and descriptions by keyword; ``layer`` None: all. ``counts`` are kept between
+    searches."""
     held = collection_rows.find_rows(connection, generation)
     if held is None or (layer is not None and layer not in held.layers):
         return []
@@ -134,7 +115,6 @@ def search(
 
 
 def find_by_name(connection: Connection, generation: int, wanted: Sequence[str]) -> list[Entity]:
-    """Return the entities of all layers with one of these names or aliases, by position."""
     keys = {key for name in wanted if (key := fulltext.make_key(name))}
     return _entities(fetch(connection, _NAMED, generation=generation, keys=list_value(keys)))
 
@@ -142,8 +122,6 @@ def find_by_name(connection: Connection, generation: int, wanted: Sequence[str])
 def find_by_prefix(
     connection: Connection, generation: int, prefix: str, limit: int, *, aggregated: bool
 ) -> list[Entity]:
-    """Return the entities of layer 0, or of the layers above if ``aggregated``, with a name or alias that begins with
-    ``prefix``, in alphabetical order."""
     key = _encodable_key(prefix, DEFAULT)
     first = collection_rows.first_position(1)
     statement = (
@@ -163,10 +141,6 @@ def find_by_prefix(
 def find_similar(
     connection: Connection, generation: int, name: str, limit: int, options: NameSearchOptions = DEFAULT
 ) -> list[Entity]:
-    """Return the entities whose name or alias is most similar to ``name``, best first.
-
-    Ties: lower layers first, then those with most mentions.
-    """
     key = _encodable_key(name, options)
     held = collection_rows.find_rows(connection, generation)
     if not key or limit < 1 or held is None:
@@ -175,7 +149,10 @@ def find_similar(
     statement = _SELECTED.where(visible(entities, generation), among(entities.c.position, positions))
     ranked = sorted(
         (
-            (_compute_similarity(key, entity, options), entity)
+            (
+                max(_compare_keys(key, name_key(name), options) for name in (entity.name, *entity.aliases)),
+                entity,
+            )
             for entity in _entities(connection.execute(statement).all())
         ),
         key=lambda pair: (-pair[0], pair[1].layer, -pair[1].mentions, pair[1].name, pair[1].id),
@@ -191,11 +168,8 @@ def _encodable_key(name: str, options: NameSearchOptions) -> str:
 def _find_spelled_alike(
     connection: Connection, generation: int, edition: int, key: str, options: NameSearchOptions
 ) -> list[int]:
-    """Return positions of entities whose names are worth comparing with ``key``.
-
-    These share trigrams with it. A short key has few trigrams or none: for it, also those that contain it or have its
-    first letter and about its length.
-    """
+    """Return positions of entities whose names are worth comparing: they share trigrams with ``key`` or, for
+    a short one, contain it or have its first letter and about its length."""
     found = fulltext.entities_spelled_like(connection, edition, key, options.candidates)
     if len(key) > options.short_key:
         return found
@@ -210,73 +184,11 @@ def _find_spelled_alike(
     return [*found, *connection.execute(statement).scalars()]
 
 
-def _compute_similarity(key: str, entity: Entity, options: NameSearchOptions) -> float:
-    """Return the similarity of ``key`` to the most similar of the entity's names."""
-    return max(_compare_keys(key, name_key(name), options) for name in (entity.name, *entity.aliases))
-
-
 def _compare_keys(key: str, other: str, options: NameSearchOptions) -> float:
-    """Return the similarity of two name keys, from 0 to 1: as a whole or word by word, whichever is greater.
-
-    Word by word, each word of ``key`` counts by its best match in ``other``: ``marley`` is more similar to
-    ``jacob marley`` than to ``harley``.
-    """
+    """Return the similarity of two name keys, from 0 to 1, the greater of that as a whole and of each word of
+    ``key`` with its best match in ``other``."""
     whole = similarity(key, other)
     words = key.split()
     best = [max((similarity(word, each) for each in other.split()), default=0.0) for word in words]
     by_word = options.word_weight * sum(best) / len(words) if words else 0.0
     return max(whole, by_word)
-
-
-# --- rows ----------------------------------------------------------------------------------
-
-
-def _entities(rows: Sequence[Sequence[Any]]) -> list[Entity]:
-    return [
-        Entity(
-            id_,
-            name,
-            type_,
-            layer,
-            description,
-            METHODS[method],
-            mentions,
-            members,
-            parent_id,
-            tuple(aliases),
-            tuple([Finding(summary, why, tuple(chunks)) for summary, why, chunks in findings]),
-            tuple(chunk_ids),
-            second_parent_id,
-            responsibility,
-            second_responsibility,
-            tuple([Evidence(*each) for each in evidence]),
-            Staleness(*stale) if stale else None,
-            statements,
-            tuple([Attribute(name, value, tuple(chunks)) for name, value, chunks in attributes]),
-        )
-        for (
-            _,
-            _,
-            _,
-            _,
-            id_,
-            layer,
-            parent_id,
-            name,
-            type_,
-            method,
-            mentions,
-            members,
-            description,
-            aliases,
-            findings,
-            chunk_ids,
-            second_parent_id,
-            responsibility,
-            second_responsibility,
-            evidence,
-            stale,
-            statements,
-            attributes,
-        ) in parse_rows(rows, *entities.c)
-    ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,19 +10,10 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql import replies
+from leanrag_engine.adapters.sql.schema.records import from_json
 from leanrag_engine.adapters.sql.schema.tables import documents, generations, history
-from leanrag_engine.core.history import (
-    DocumentChanges,
-    EntityChanges,
-    GraphChanges,
-    HistoryEntry,
-    NamedChanges,
-    Publication,
-)
+from leanrag_engine.core.history import DocumentChanges, GraphChanges, HistoryEntry, Publication
 from leanrag_engine.core.model import BuildHistory, EmbeddingCounts, Entity, Generation, LayerCount, Spent
-
-_PARTS = ("entities", "summaries", "sentences")
-_KINDS = ("added", "removed", "changed", "stale")
 
 
 def record(connection: Connection, collection: int, generation: Generation, publication: Publication) -> None:
@@ -37,17 +27,16 @@ def record(connection: Connection, collection: int, generation: Generation, publ
             job=publication.job,
             seconds=max(0.0, (datetime.now(UTC) - publication.started).total_seconds()),
             layers=[(each.layer, each.entities, each.relations) for each in generation.layers],
-            build=asdict(generation.record.history),
-            embedded=asdict(generation.record.embedded),
+            build=generation.record.history,
+            embedded=generation.record.embedded,
             stale=generation.record.stale,
-            documents=asdict(_count_documents(connection, collection, generation, publication)),
-            changes=_changes_to_json(publication.changes),
+            documents=_count_documents(connection, collection, generation, publication),
+            changes=publication.changes,
         )
     )
 
 
 def find_all(connection: Connection, name: str) -> list[HistoryEntry]:
-    """Return the entries of the collection, newest first."""
     collection = collection_rows.number_of(connection, name)
     spent = replies.sum_spending_by_job(connection, collection)
     statement = (
@@ -102,33 +91,12 @@ def _entry(row: Row[Any], spent: Spent | None) -> HistoryEntry:
         revision=row.revision,
         created_at=row.created_at,
         layers=tuple(LayerCount(*counts) for counts in row.layers),
-        build=BuildHistory(**row.build),
-        documents=DocumentChanges(**row.documents),
-        changes=_changes_from_json(row.changes),
-        embedded=EmbeddingCounts(**row.embedded),
+        build=from_json(BuildHistory, row.build),
+        documents=from_json(DocumentChanges, row.documents),
+        changes=from_json(GraphChanges, row.changes),
+        embedded=from_json(EmbeddingCounts, row.embedded),
         stale=row.stale,
         spent=spent or Spent(""),
         seconds=row.seconds,
         available=row.kept is not None,
-    )
-
-
-def _changes_to_json(changes: GraphChanges) -> dict[str, Any]:
-    # Not by ``asdict``, which copies a mapping as what it was: names are plain JSON here.
-    return {
-        part: {
-            kind: {"total": change.total, "names": dict(change.names)}
-            for kind in _KINDS
-            if (change := getattr(getattr(changes, part), kind)).total
-        }
-        for part in _PARTS
-    }
-
-
-def _changes_from_json(stored: Mapping[str, Mapping[str, Any]]) -> GraphChanges:
-    return GraphChanges(
-        *(
-            EntityChanges(**{kind: NamedChanges(**change) for kind, change in stored[part].items()})
-            for part in _PARTS
-        )
     )

@@ -17,11 +17,9 @@ from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext import IndexedEntity
 from leanrag_engine.adapters.sql.dialect.statements import among, fetch, insert_rows
 from leanrag_engine.adapters.sql.schema import tables
-from leanrag_engine.adapters.sql.schema.records import record_to_json
 from leanrag_engine.adapters.sql.schema.tables import (
     ENDED,
     OPEN,
-    as_json,
     editions,
     embedders,
     entities,
@@ -41,6 +39,7 @@ from leanrag_engine.core.text.language.words import search_text
 
 from . import history
 from .difference import RowChanges, compare_rows, place_rows
+from .fields import write_rows
 from .visibility import visible
 
 T = TypeVar("T")
@@ -112,10 +111,10 @@ def prepare_build(
     shared: SharedRows | None = None,
     report: ProgressReport = ignore_progress,
 ) -> Build:
-    """Check the hierarchy, find what differs from the published one, whose rows are ``shared``, and segment its texts into words.
+    """Check the hierarchy, find what differs from the published one, whose rows are ``shared``, and segment
+    its texts.
 
-    Raises ``InvalidInput`` if an entity is in the wrong layer or has no parent one layer up, or if an end of a relation
-    is not in its layer: readers rely on all three. Also raises what ``report`` raises.
+    Raises ``InvalidInput`` if the layers do not fit together, and what ``report`` raises.
     """
     fault = find_misfit(hierarchy)
     if fault:
@@ -273,10 +272,14 @@ def publish(
         fulltext.create_facts(connection, edition)
     else:
         _end_rows(connection, edition, number, build)
-    _insert_all(connection, entities, watch.batches(_entity_rows(edition, number, build)))
+    _insert_all(
+        connection, entities, watch.batches(write_rows(entities, edition, number, build.entities.added))
+    )
     for words in watch.batches(build.words):
         fulltext.add_entities(connection, edition, words)
-    _insert_all(connection, relations, watch.batches(_relation_rows(edition, number, build)))
+    _insert_all(
+        connection, relations, watch.batches(write_rows(relations, edition, number, build.relations.added))
+    )
     for facts in watch.batches(build.facts):
         fulltext.add_facts(connection, edition, facts)
     named = ((edition, *name, number, OPEN) for name in build.names)
@@ -324,8 +327,6 @@ def _end_rows(connection: Connection, edition: int, number: int, build: Build) -
 
 
 def prune(connection: Connection, name: str, kept: int, age: timedelta) -> None:
-    """Delete the generations of the collection but the ``kept`` newest, and those that were replaced longer ago than
-    ``age``."""
     found = collection_rows.find_generations_in(connection, name)
     oldest = datetime.now(UTC) - age
     delete_generations(
@@ -375,7 +376,7 @@ def _insert_generation(
         "dimension": build.dimension,
         "created_at": datetime.now(UTC),
         "layers": build.layers,
-        "settings": record_to_json(build.record),
+        "settings": build.record,
     }
     added = insert(generations).values(row).returning(generations.c.number)
     return int(connection.execute(added).scalar_one())
@@ -384,65 +385,3 @@ def _insert_generation(
 def _insert_all(connection: Connection, target: Table, batches: Iterable[list[tuple[object, ...]]]) -> None:
     for batch in batches:
         insert_rows(connection, target, batch)
-
-
-def _entity_rows(edition: int, number: int, build: Build) -> Iterator[tuple[object, ...]]:
-    for position, entity in build.entities.added:
-        yield (
-            edition,
-            position,
-            number,
-            OPEN,
-            entity.id,
-            entity.layer,
-            entity.parent_id,
-            entity.name,
-            entity.type,
-            entity.method.value,
-            entity.mentions,
-            entity.members,
-            entity.description,
-            as_json(entity.aliases),
-            as_json([(each.summary, each.explanation, each.chunk_ids) for each in entity.findings]),
-            as_json(entity.chunk_ids),
-            entity.second_parent_id,
-            entity.responsibility,
-            entity.second_responsibility,
-            _evidence(entity),
-            _staleness(entity),
-            entity.statements,
-            as_json([(each.name, each.value, each.chunk_ids) for each in entity.attributes]),
-        )
-
-
-def _relation_rows(edition: int, number: int, build: Build) -> Iterator[tuple[object, ...]]:
-    for position, relation in build.relations.added:
-        yield (
-            edition,
-            position,
-            number,
-            OPEN,
-            relation.id,
-            relation.layer,
-            relation.source_id,
-            relation.target_id,
-            relation.method.value,
-            relation.strength,
-            relation.weight,
-            relation.support,
-            relation.description,
-            as_json(relation.chunk_ids),
-            _evidence(relation),
-            _staleness(relation),
-            relation.statements,
-            as_json(relation.types),
-        )
-
-
-def _evidence(item: Entity | Relation) -> str:
-    return as_json([(each.start, each.end, each.chunk_id) for each in item.evidence])
-
-
-def _staleness(item: Entity | Relation) -> str:
-    stale = item.stale
-    return as_json([] if stale is None else [stale.joined, stale.left, stale.changed, stale.cut])

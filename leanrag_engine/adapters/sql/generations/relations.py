@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, union
@@ -11,13 +12,15 @@ from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, fetch, list_value
-from leanrag_engine.adapters.sql.schema.tables import parse_rows, relations, select_unparsed
-from leanrag_engine.core.model import METHODS, Evidence, Hit, Relation, Staleness
+from leanrag_engine.adapters.sql.schema.tables import relations, select_unparsed
+from leanrag_engine.core.model import Hit, Relation
 
+from .fields import list_columns, read_items
 from .visibility import visible
 
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
-_SELECTED = select_unparsed(*relations.c)
+_relations = partial(read_items, Relation, relations)
+_SELECTED = select_unparsed(*list_columns(relations, Relation))
 _RELATIONS = _SELECTED.where(visible(relations))
 _IN_LAYER = _RELATIONS.where(relations.c.layer == bindparam("number")).order_by(relations.c.position)
 _JOINING = _RELATIONS.where(
@@ -30,13 +33,11 @@ _IDS = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).wit
 
 
 def find_touching(connection: Connection, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
-    """Return the relations with at least one end in ``ids``, strongest first."""
     statement = _of(generation, _touches(generation, ids)).order_by(*_STRONGEST).limit(max(limit, 0))
     return _relations(connection.execute(statement).all())
 
 
 def find_joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
-    """Return the relations with both ends in ``ids``, strongest first."""
     return _relations(fetch(connection, _JOINING, generation=generation, ids=list_value(ids)))
 
 
@@ -53,10 +54,7 @@ def at_positions(connection: Connection, generation: int, positions: Sequence[in
 def search_facts(
     connection: Connection, generation: int, text: str, limit: int, counts: RowCounts | None = None
 ) -> list[Hit]:
-    """Search the descriptions of base relations by keyword; equal descriptions give only their first relation.
-
-    ``counts`` are kept between the searches of one database.
-    """
+    """Search the distinct descriptions of base relations by keyword. ``counts`` are kept between searches."""
     held = collection_rows.find_rows(connection, generation)
     if held is None:
         return []
@@ -76,7 +74,6 @@ def page(
     offset: int,
     limit: int,
 ) -> tuple[list[Relation], int]:
-    """Return a page of relations, strongest first, and the total. ``layer`` None: all layers above the base."""
     wanted = relations.c.strength >= min_strength
     wanted &= relations.c.layer > 0 if layer is None else relations.c.layer == layer
     if cluster is not None:
@@ -98,44 +95,3 @@ def _touches(generation: int, ids: Sequence[str]) -> ColumnElement[bool]:
 
 def _of(generation: int, wanted: ColumnElement[bool]) -> Select[Any]:
     return _SELECTED.where(visible(relations, generation), wanted)
-
-
-def _relations(rows: Sequence[Sequence[Any]]) -> list[Relation]:
-    return [
-        Relation(
-            id_,
-            source_id,
-            target_id,
-            layer,
-            description,
-            METHODS[method],
-            strength,
-            weight,
-            support,
-            tuple(chunk_ids),
-            tuple([Evidence(*each) for each in evidence]),
-            Staleness(*stale) if stale else None,
-            statements,
-            tuple(types),
-        )
-        for (
-            _,
-            _,
-            _,
-            _,
-            id_,
-            layer,
-            source_id,
-            target_id,
-            method,
-            strength,
-            weight,
-            support,
-            description,
-            chunk_ids,
-            evidence,
-            stale,
-            statements,
-            types,
-        ) in parse_rows(rows, *relations.c)
-    ]

@@ -10,20 +10,17 @@ from leanrag_engine.adapters.sql.schema.tables import unsettled_vectors
 
 
 def note(connection: Connection, space: str, ids: Iterable[str]) -> None:
-    """Note that the vectors of ``ids`` in ``space`` may soon be others than those of the published generation."""
     rows = [{"space": space, "id": id_} for id_ in set(ids) - find(connection, space)]
     if rows:
         connection.execute(insert(unsettled_vectors), rows)
 
 
 def find(connection: Connection, space: str) -> set[str]:
-    """Return the ids that are noted for ``space``."""
     held = select(unsettled_vectors.c.id).where(unsettled_vectors.c.space == space)
     return set(connection.execute(held).scalars())
 
 
 def settle(connection: Connection, space: str) -> None:
-    """Forget what is noted for ``space``: it is as the published generation says, or gone."""
     connection.execute(delete(unsettled_vectors).where(unsettled_vectors.c.space == space))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,6 +41,9 @@ from sqlalchemy.types import TypeDecorator
 REVISION = "0003"
 """The schema that this code reads and writes: the newest file in ``migrations/versions``."""
 
+_TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+"""Text that every database sorts and compares by code point, as SQLite does."""
+
 
 class UtcDateTime(TypeDecorator[datetime]):
     """An aware time, kept in UTC without its zone: SQLite has no type that could hold one."""
@@ -57,9 +61,9 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class Json(TypeDecorator[Any]):
-    """Lists and mappings as compact JSON text. Tuples come back as lists."""
+    """Lists, mappings and dataclasses as compact JSON text. Tuples come back as lists, dataclasses by ``records``."""
 
-    impl = Text
+    impl = _TEXT
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str:
@@ -71,7 +75,7 @@ class Json(TypeDecorator[Any]):
         return None if value is None else [] if value == "[]" else _PARSE(value)[0]
 
 
-def as_json(value: Sequence[Any] | Mapping[str, Any]) -> str:
+def as_json(value: object) -> str:
     """Return the text in a :class:`Json` column."""
     if not value:  # most lists of a build are empty
         return "{}" if isinstance(value, Mapping) else "[]"
@@ -87,24 +91,22 @@ def select_unparsed(*columns: ColumnElement[Any]) -> Select[Any]:
 
 
 def parse_rows(found: Sequence[Sequence[Any]], *columns: ColumnElement[Any]) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a :func:`select_unparsed` with the values of their :class:`Json` columns.
+    """Return the rows of a :func:`select_unparsed` with the values of their :class:`Json` columns."""
+    return zip(*parse_columns(found, *columns), strict=True)
 
-    Each column is parsed at once: for the rows of a large build, a call for each value took most of the time of reading.
-    """
-    if not found:
-        return iter(())
-    return zip(
-        *(
-            _PARSE(f"[{','.join(values)}]")[0] if isinstance(each.type, Json) else values
-            for each, values in zip(columns, zip(*found, strict=True), strict=True)
-        ),
-        strict=True,
-    )
+
+def parse_columns(found: Sequence[Sequence[Any]], *columns: ColumnElement[Any]) -> Iterator[Sequence[Any]]:
+    """Yield the values of each column of a :func:`select_unparsed`, each :class:`Json` column parsed at once: a
+    call for each value took most of the time of reading. Without rows there is none."""
+    for each, values in zip(columns, zip(*found, strict=True), strict=False):
+        yield _PARSE(f"[{','.join(values)}]")[0] if isinstance(each.type, Json) else values
 
 
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
+    if is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
     raise TypeError(f"{type(value).__name__} cannot be kept as JSON")
 
 
@@ -114,9 +116,6 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 _PARSE = json.JSONDecoder().raw_decode
 """What stands in a column was written here: without the search for white space around it half of the time is saved."""
 
-
-_TEXT = Text().with_variant(Text(collation="C"), "postgresql")
-"""Text that every database sorts and compares by code point, as SQLite does."""
 
 OPEN = 2**31 - 1
 """The ``until`` of a row that the published generation has."""
@@ -388,7 +387,7 @@ replies = Table(
         "replies_kept",
         "digest",
         unique=True,
-        # PostgreSQL's condition stands in the migration alone: named here, every command would import that dialect.
+        # PostgreSQL has the same condition (see ``migrations``): named here, every command would import that dialect.
         sqlite_where=text("text IS NOT NULL"),
     ),
     Index(

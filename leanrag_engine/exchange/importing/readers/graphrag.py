@@ -22,8 +22,6 @@ from leanrag_engine.exchange.parquet import read_parquet_rows
 
 from .rows import Row, find_file, get_ids, get_raw_text, get_text, refuse_columns
 
-__all__ = ["read_graphrag"]
-
 
 def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:
     """Read a project's folder or its output folder, its ``communities`` on request. Entities and relationships are required."""
@@ -91,11 +89,8 @@ def _read_metadata(row: Row) -> dict[str, str]:
 
 
 def _read_clusters(folder: Path, entities: Sequence[Row], remarks: Remarks) -> list[ForeignCluster]:
-    """Return the communities with their reports.
-
-    An entity belongs to its deepest community. Where all of those are on one level, the levels above are taken too: GraphRAG
-    divides only communities that are too large, while here each cluster has its parent exactly one layer up.
-    """
+    """Return the communities with their reports, each entity in its deepest one; the levels above only where
+    all of those are on one level: here each cluster has its parent exactly one layer up."""
     wanted = {"entities": ("entity_ids",), "number": ("community",), "level": ("level",)}
     communities = _read_table(folder, "communities", wanted, required=False)
     rows = _read_table(folder, "community_reports", {"number": ("community",)}, required=False)

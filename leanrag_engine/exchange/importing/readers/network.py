@@ -33,8 +33,6 @@ from .rows import (
     refuse_columns,
 )
 
-__all__ = ["read_graphml", "read_lightrag"]
-
 _ENTITY_DECLARATION = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 
 

@@ -15,8 +15,6 @@ from leanrag_engine.exchange.importing.assembling import Assembled, import_diges
 from leanrag_engine.exchange.importing.graph import Remarks
 from leanrag_engine.extraction.openie import Entry, extracts_from, read_openie
 
-__all__ = ["assemble_openie"]
-
 ORIGIN = "openie"
 
 

@@ -14,21 +14,6 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.documents.decoding import decode
 from leanrag_engine.exchange.importing.graph import Remarks
 
-__all__ = [
-    "Row",
-    "find_file",
-    "get_ids",
-    "get_raw_text",
-    "get_text",
-    "list_rows",
-    "read_bytes",
-    "read_csv_rows",
-    "read_json",
-    "read_json_lines",
-    "read_text",
-    "refuse_columns",
-]
-
 Row = Mapping[str, Any]
 
 MOST_BYTES = 1 << 30

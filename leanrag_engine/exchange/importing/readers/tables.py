@@ -26,8 +26,6 @@ from .rows import (
     refuse_columns,
 )
 
-__all__ = ["read_csv", "read_jsonl", "read_leanrag"]
-
 NAMES = ("entity_name", "name", "title", "entity", "label", "id")
 TYPES = ("entity_type", "type", "category")
 SOURCES = ("source", "src", "src_tgt", "src_id", "subject", "from", "head")

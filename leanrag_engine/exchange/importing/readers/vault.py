@@ -30,8 +30,6 @@ from leanrag_engine.exchange.importing.graph import Remarks
 
 from .rows import MOST_BYTES
 
-__all__ = ["assemble_vault"]
-
 ORIGIN = "obsidian"
 _LINK = re.compile(
     r"(?P<embedded>!?)\[\[(?P<target>[^\[\]|#^\n]*)(?:[#^][^\[\]|\n]*)?(?:\|(?P<shown>[^\[\]\n]*))?\]\]"

@@ -1,8 +1,5 @@
-"""Find names and terms of a Chinese, Japanese or Korean document: compounds of the words that its segmenter finds.
-
-The segmenter alone splits *knowledge graph* and tags half of it as a verb. Neighbours are therefore joined by how often
-they occur together in the document (a simplification of Frantzi and Ananiadou's C-value).
-"""
+"""Find names and terms of a Chinese, Japanese or Korean document: neighbours of a segmenter's words that
+often occur together (a simplification of Frantzi and Ananiadou's C-value)."""
 
 from __future__ import annotations
 
@@ -16,10 +13,7 @@ from .cjk_units import Run, Unit
 
 
 class Compound(NamedTuple):
-    """A term ``text[start:end]`` of a sentence; ``type`` is "" if unknown.
-
-    A proper compound holds a name; a weak one occurs only once.
-    """
+    """A term ``text[start:end]`` of a sentence. A proper one holds a name; a weak one occurs only once."""
 
     name: str
     type: str
@@ -103,7 +97,7 @@ class Compounds:
             return False
         if len(units) == 1:
             return units[0].role in "plo" and name not in _GENERIC
-        if _is_institution(units):
+        if units[0].role in "plo" and units[-1].text in _INSTITUTIONS:
             return True
         # Sudachi's tags are reliable enough to accept a compound that occurs once.
         return (self._language == "ja" and whole) or (self._counts[name] >= _OFTEN and self._holds(units))
@@ -141,11 +135,6 @@ def _person_end(run: Run, first: int) -> int:
     while last < len(run) and run[last].role == "p":
         last += 1
     return last if last - first > 1 else 0
-
-
-def _is_institution(units: Sequence[Unit]) -> bool:
-    """Return whether the words name a Chinese institution by a place or name before what it is."""
-    return units[0].role in "plo" and units[-1].text in _INSTITUTIONS
 
 
 def _type(units: Sequence[Unit]) -> str:

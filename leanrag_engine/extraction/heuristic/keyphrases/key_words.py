@@ -10,14 +10,10 @@ from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.extraction.heuristic.names.mentions import Kind
 
-__all__ = ["find_key_words"]
-
 
 def find_key_words(text: str, most: int = 3, longest_name: int = 60) -> tuple[ExtractedEntity, ...]:
-    """Return the ``most`` frequent words with content, the first ones of equals; without any, the beginning of ``text``.
-
-    Each is described by the first sentence that has it. Empty only if ``text`` is blank.
-    """
+    """Return the ``most`` frequent words with content, each described by its first sentence; without any, the
+    beginning of ``text``."""
     said = [text[start:end] for start, end in sentences(text)] or text.split("\n")
     found: dict[str, str] = {}
     counts: Counter[str] = Counter()

@@ -218,10 +218,8 @@ def phrase_key(tokens: Sequence[Token], first: int, last: int) -> str:
 
 
 def count_phrases(tokens: Sequence[Token], found: Sequence[Phrase]) -> Counter[str]:
-    """Count every phrase and every part of it with the same last word: *mixture model* in *Gaussian mixture model*.
-
-    A single word counts only on its own, not as the last word of a longer phrase.
-    """
+    """Count every phrase and its parts with the same last word (*mixture model* in *Gaussian mixture model*);
+    a single word only on its own."""
     return Counter(
         phrase_key(tokens, first, phrase.last)
         for phrase in found

@@ -1,9 +1,5 @@
-"""Tell what a long text is about at some place from what it mentions everywhere.
-
-A word of everyday life (*door*, *attention*) is spread over a novel as by chance; what a scene or a chapter is about returns
-within a few pages. Measured by residual IDF: how far the parts of the text with a word are fewer than chance
-would have them (Church and Gale 1995, "Inverse document frequency (IDF): a measure of deviations from Poisson").
-"""
+"""Tell what a long text is about at some place from what it mentions everywhere, by residual IDF: how far the
+parts of the text with a word are fewer than chance would have them (Church and Gale 1995)."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def _find_small(
                 usage.phrases.update(here)
                 spread.add(here, len(sentence.tokens))
     named = frozenset(lexicon.surfaces)
-    singles = _salient_singles(usage, spread, fresh, options) | _lone_words(named)
+    marked = frozenset(key for key in named if " " not in key and key not in known.GENERIC_NOUNS)
+    singles = _salient_singles(usage, spread, fresh, options) | marked
     for passage, found in zip(passages, shaped, strict=True):
         for position, sentence in enumerate(passage.sentences):
             terms = [_term(sentence, phrase, usage, named, singles) for phrase in found[position]]
@@ -136,11 +137,6 @@ def _is_noun(word: str, usage: WordUsage) -> bool:
         return False
     nouns, verbs = usage.nouns[word] + usage.nouns[word + "s"], usage.verbs[word]
     return nouns > 1 + 2 * verbs if found else nouns > verbs
-
-
-def _lone_words(named: frozenset[str]) -> frozenset[str]:
-    """Return the keys of the lone words that the document marks or uses as a heading."""
-    return frozenset(key for key in named if " " not in key and key not in known.GENERIC_NOUNS)
 
 
 def _term(

@@ -9,8 +9,6 @@ from leanrag_engine.extraction.heuristic.words.tokens import Sentence
 
 from .mentions import Kind, Mention
 
-__all__ = ["is_author", "is_reference"]
-
 _SIGNS = (
     re.compile(r"\b[A-Z]\.\s?(?:[A-Z]\.\s?)*[A-Z][a-z]+|[A-Z][a-z]+, (?:[A-Z]\.\s?)+"),
     re.compile(r"\b(?:1[6-9]|20)\d\d[a-z]?\b"),
@@ -26,10 +24,8 @@ _SIGNS = (
 
 
 def is_reference(sentence: Sentence) -> bool:
-    """Return whether a sentence without a verb has three signs of an entry of a bibliography; two persons are two signs.
-
-    Set by reading, not tuned.
-    """
+    """Return whether a sentence without a verb has three signs of a bibliography's entry (not tuned); two
+    persons are two."""
     if any(token.kind == "w" and token.lower in known.VERB_FORMS | known.BE for token in sentence.tokens):
         return False
     several = len(_SIGNS[0].findall(sentence.text)) > 1

@@ -35,7 +35,7 @@ def coarse_type(mention: Mention, text: str) -> str:
     )
     if (
         words[0] in known.PERSON_TITLES
-        or _last_word(before) in known.PERSON_TITLES
+        or before.lower().rstrip(". ").rsplit(" ", 1)[-1] in known.PERSON_TITLES
         or _PERSON_AFTER.match(after)
     ):
         return "person"
@@ -48,10 +48,6 @@ def coarse_type(mention: Mention, text: str) -> str:
     if _PLACE_BEFORE.search(before):
         return "place"
     return "work" if mention.kind is Kind.WORK and _WORK_NEAR.search(f"{before} {after}") else ""
-
-
-def _last_word(text: str) -> str:
-    return text.lower().rstrip(". ").rsplit(" ", 1)[-1]
 
 
 def _type_of_words(words: list[str], kind: Kind) -> str:

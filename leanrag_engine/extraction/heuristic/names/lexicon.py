@@ -1,7 +1,5 @@
-"""All names of one document with their spelling, their type and their short forms.
-
-*Scrooge* is *Ebenezer Scrooge* and *GMM* is *Gaussian mixture model* only within the document that says so.
-"""
+"""All names of one document with their spelling, type and short forms: *GMM* is *Gaussian mixture model* only
+within it."""
 
 from __future__ import annotations
 
@@ -179,12 +177,9 @@ def without_remark(title: str) -> str:
 
 
 def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:
-    """Let *Rogers* and *Carl* stand for *Carl Rogers* if the full name comes first and no other person shares them.
-
-    A surname mostly in the plural (*the Rogerses*) is the family's.
-    ``order`` holds the keys of all mentions of names in reading order. A full name comes first if at most a tenth of
-    the mentions of its short form precede it (not tuned).
-    """
+    """Let *Rogers* and *Carl* stand for *Carl Rogers* if no other person shares them and the full name comes
+    first: at most a tenth of the mentions in ``order`` precede it (not tuned). A surname mostly in the
+    plural is the family's."""
     persons: dict[str, list[str]] = {}
     total = Counter(order)
     seen: Counter[str] = Counter()

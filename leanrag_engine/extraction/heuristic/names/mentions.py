@@ -1,8 +1,5 @@
-"""Find names and identifiers in a sentence by its typography and by the rest of the document.
-
-Uses no model and no part-of-speech tagger, but capital letters, quotation and code marks, closed word classes, and
-statistics of the document (is the word lower-case elsewhere? is the phrase repeated?).
-"""
+"""Find names and identifiers in a sentence by capital letters, quotation and code marks, closed word classes,
+and statistics of the document."""
 
 from __future__ import annotations
 
@@ -38,10 +35,8 @@ class Kind(StrEnum):
 
 
 class Mention(NamedTuple):
-    """``text[start:end]`` of a sentence mentions an entity; ``name`` is its normalised spelling.
-
-    A weak mention is a phrase that was recognised by its shape alone.
-    """
+    """``text[start:end]`` of a sentence mentions an entity, called ``name``; a weak one was recognised by its
+    shape alone."""
 
     name: str
     kind: Kind
@@ -414,10 +409,8 @@ class _NameReader:
         )
 
     def _is_evident(self, word: str, token: Token, following: Token, *, initial: bool) -> bool:
-        """Return whether the document's use of a single capitalised word indicates a name.
-
-        A word that is lower-case four times as often as capitalised is no name (not tuned).
-        """
+        """Return whether the document's use of a single capitalised word indicates a name: not four times as
+        often in lower case (not tuned)."""
         lower = word.lower()
         small, capital = self._usage.small[lower], self._usage.capital[word]
         letters = parts_of_speech(lower) if self._usage.english else ""

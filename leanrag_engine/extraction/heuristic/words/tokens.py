@@ -36,10 +36,8 @@ NOTHING = Token("", "p", 0, 0, "")
 
 @dataclass(slots=True)
 class Sentence:
-    """A sentence, heading or line of code of a chunk, unwrapped; ``position`` is its offset in the document.
-
-    Of a conversation, a short turn is one sentence, and ``turn`` is its label.
-    """
+    """A sentence, heading, line of code, or short turn (labelled ``turn``) of a chunk, unwrapped;
+    ``position`` is its offset in the document."""
 
     text: str
     kind: PieceKind

@@ -1,8 +1,5 @@
-"""English word classes that separate names and terms from the rest of a sentence.
-
-Each list is a closed class or the frequent part of an open one; for other words the statistics of the document decide
-(:mod:`leanrag_engine.extraction.heuristic.names.mentions`).
-"""
+"""English word classes, closed or the frequent part of open ones, that separate names and terms from the rest
+of a sentence; for other words statistics of the document decide."""
 
 from __future__ import annotations
 

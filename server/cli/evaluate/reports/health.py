@@ -66,10 +66,6 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _communities(each: LayerHealth) -> str:
-    return f"{each.communities}, {_percent(each.apart)} apart" if each.communities else ""
-
-
 def _modularity(each: LayerHealth) -> str:
     level = f", resolution {each.resolution:g}" if each.resolution else ""
     return f"{each.modularity:.2f}{level}" if each.clusters else ""
@@ -80,14 +76,12 @@ def _sizes(each: LayerHealth) -> str:
     return f"{sizes.least:g}–{sizes.most:g}, {sizes.median:g}" if sizes else ""
 
 
-def _strength(each: LayerHealth) -> str:
-    return f"{each.strength.median:g}, {each.strength.mean:.1f}, {each.strength.most:g}"
-
-
 RECORDED: dict[str, Callable[[LayerHealth], str]] = {
     "entities": lambda each: f"{each.entities:,}",
     "relations": lambda each: f"{each.relations:,}",
-    "λ: median, mean, most": _strength,
+    "λ: median, mean, most": lambda each: (
+        f"{each.strength.median:g}, {each.strength.mean:.1f}, {each.strength.most:g}"
+    ),
     "relations above τ": lambda each: _percent(each.above_tau),
     "entities with a relation": lambda each: _percent(each.joined),
     "made without a model": lambda each: _percent(each.heuristic_entities),
@@ -96,7 +90,9 @@ RECORDED: dict[str, Callable[[LayerHealth], str]] = {
     "relations within a cluster": lambda each: _percent(each.inside) if each.clusters else "",
     "modularity": _modularity,
     "clusters joined by relations": lambda each: _percent(each.connected) if each.clusters else "",
-    "communities, relations apart": _communities,
+    "communities, relations apart": lambda each: (
+        f"{each.communities}, {_percent(each.apart)} apart" if each.communities else ""
+    ),
     "members in doubt": lambda each: _percent(each.contested) if each.clusters else "",
     "semantic islands": lambda each: f"{each.islands}" if each.clusters else "",
 }

@@ -41,10 +41,8 @@ CONNECTION = {
 
 
 def open_server(address: str, *, read_only: bool) -> OpenedDatabase:
-    """Return the opened database after checking server and schema.
-
-    Unless ``read_only``, missing tables are created and an older schema is migrated.
-    """
+    """Return the opened database after checking server and schema, which is created or migrated unless
+    ``read_only``."""
     url = parse_address(address)
     name = hide_password(url)
     engine = _engine(url)

@@ -14,10 +14,8 @@ from .opening import BUSY_SECONDS, FILE
 
 
 def copy_file(folder: Path, target: Path, report: Callable[[int, int], None]) -> None:
-    """Copy the database of ``folder`` into the folder ``target``; ``report`` gets the bytes that are copied and all.
-
-    Raises ``StoreUnusable`` if the database or its copy is damaged, or there is no room.
-    """
+    """Copy the database of ``folder`` into ``target``; ``report`` gets the bytes done and all. Raises
+    ``StoreUnusable``."""
     path = folder / FILE
     address = f"file:{quote(str(path))}?mode=ro"
     try:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy.exc import DBAPIError
-
 from leanrag_engine.adapters.sql.dialect.opened import map_driver_errors
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, StoreUnusable
 
@@ -17,10 +15,6 @@ from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, StoreUn
 def map_errors(path: Path) -> AbstractContextManager[None]:
     """Turn every exception that the database library raises inside into a :class:`LeanRAGError` about ``path``."""
     return map_driver_errors(sqlite3.Error, partial(_map_error, path=path), str(path))
-
-
-def says_no_such_table(problem: DBAPIError) -> bool:
-    return "no such table" in str(problem.orig)
 
 
 def not_writable(folder: Path, reason: str) -> StoreUnusable:

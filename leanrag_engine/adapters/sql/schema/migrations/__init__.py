@@ -1,4 +1,4 @@
-"""Create and change the schema with alembic: one file in ``versions`` for each change.
+"""Create the schema from the tables, and change that of an older store with alembic: a file in ``versions`` for each change.
 
 A step with ``indexes_words_anew`` says that the keyword index is made in another way from then on: after all steps, when
 the tables are those that the code reads, the windows of all collections are indexed again.
@@ -6,11 +6,12 @@ the tables are those that the code reads, the windows of all collections are ind
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, insert
 
-from leanrag_engine.adapters.sql.schema.tables import REVISION
+from leanrag_engine.adapters.sql.schema.tables import REVISION, metadata, store
 from leanrag_engine.core.errors import StoreUnusable
 
 FOLDER = Path(__file__).parent
@@ -25,14 +26,18 @@ def list_revisions(folder: Path = FOLDER) -> list[str]:
 
 
 def upgrade(connection: Connection, stored: str | None, folder: Path = FOLDER) -> None:
-    """Run every step after ``stored`` (``None``: all) within the transaction that ``connection`` is in."""
+    """Run every step after ``stored`` within the transaction that ``connection`` is in; None: create the newest schema."""
     from alembic.migration import MigrationContext  # noqa: PLC0415 - as above
     from alembic.operations import Operations  # noqa: PLC0415 - as above
     from alembic.script import ScriptDirectory  # noqa: PLC0415 - as above
 
     script = ScriptDirectory(str(folder))
     context = MigrationContext.configure(connection)
-    steps = list(script.iterate_revisions("head", stored or "base"))
+    if stored is None:
+        _create(connection)
+        context.stamp(script, "head")
+        return
+    steps = list(script.iterate_revisions("head", stored))
     with Operations.context(context):
         for step in reversed(steps):
             step.module.upgrade()
@@ -41,6 +46,15 @@ def upgrade(connection: Connection, stored: str | None, folder: Path = FOLDER) -
         from leanrag_engine.adapters.sql.documents import index_words_anew  # noqa: PLC0415 - as above
 
         index_words_anew(connection)
+
+
+def _create(connection: Connection) -> None:
+    for table in metadata.tables.values():
+        for index in table.indexes:
+            # Here, as the tables can name PostgreSQL's condition only at the price of an import of its dialect.
+            index.dialect_options[connection.dialect.name]["where"] = index.dialect_options["sqlite"]["where"]
+    metadata.create_all(connection, checkfirst=False)
+    connection.execute(insert(store).values(id=1, vector_version=0, identity=uuid.uuid4().hex[:12]))
 
 
 def make_schema_error(store: str, stored: str | None, elsewhere: str, *, read_only: bool) -> StoreUnusable:

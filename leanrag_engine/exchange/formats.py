@@ -1,8 +1,17 @@
-"""The formats of an import."""
+"""The formats of exports and imports, which a command lists without what reads and writes them."""
 
 from enum import StrEnum
 
-__all__ = ["ImportFormat"]
+
+class ExportFormat(StrEnum):
+    """A vault and Parquet tables are folders, the others are files."""
+
+    GRAPHML = "graphml"
+    JSON = "json"
+    CYPHER = "cypher"
+    TRIPLES = "ntriples"
+    VAULT = "obsidian"
+    PARQUET = "parquet"
 
 
 class ImportFormat(StrEnum):
