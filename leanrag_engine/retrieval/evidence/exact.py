@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leanrag_engine.core.model import RareWord, parse_window_id
+from leanrag_engine.core.model import parse_window_id
 from leanrag_engine.core.text.language.words import find_whole_words, strip_punctuation
 from leanrag_engine.retrieval.search.relevance import ExactMatch
 
@@ -19,7 +19,7 @@ _SMALL = 10
 
 
 async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
-    """Return the words and phrases of ``text`` that at most three documents hold, with their windows in scope.
+    """Return the names and phrases of ``text``, and all words of a short one, that at most three documents hold.
 
     A word that stands nowhere is replaced by the nearest one where it is a name or the text is short; ``run.absent``
     notes it.
@@ -39,16 +39,12 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         ExactMatch(
             each.word,
             tuple(id_ for id_ in each.windows if run.scope.allows(parse_window_id(id_)[0])),
-            options.exact if short or is_name(each.word) else options.exact_plain,
+            options.exact,
             sought=short,
         )
         for each in counted
-        if each.windows and _is_rare(each, few=few)
+        if each.windows and (short or is_name(each.word)) and not (few and len(each.windows) >= _FEW_WINDOWS)
     ]
-
-
-def _is_rare(word: RareWord, *, few: bool) -> bool:
-    return not few or len(word.windows) < _FEW_WINDOWS
 
 
 def is_name(word: str) -> bool:

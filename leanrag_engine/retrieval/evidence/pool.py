@@ -49,7 +49,7 @@ async def value_windows(
 def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
     """Return the weight of the walk from the seeds: all of it if the question surely names a rare entity, else 0.
 
-    A walk from a hub reaches everything, one from a guess anything.
+    A walk from a hub reaches everything, one from a guess anything. Documents of several passages lower it.
     """
     chunks, options = run.index.collection.chunks, run.query.relevance_options
     mentions = Counter[str]()  # of a name, by all who bear it
@@ -62,7 +62,8 @@ def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
     )
     trust = max(trusts, default=0.0)
     share = (trust - options.graph_from) / (options.graph_full - options.graph_from)
-    return options.graph * min(max(share, 0.0), 1.0)
+    alone = options.graph_alone * run.index.collection.documents / max(chunks, 1)
+    return options.graph * min(max(share, 0.0), 1.0) * min(alone, 1.0)
 
 
 async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[RankedWindow]:

@@ -88,7 +88,8 @@ def fuse_scores(dense: Sequence[Hit], keyword: Sequence[Hit], options: Relevance
     """
     by_meaning, floor = _relative(dense, options.related)
     shares, _ = _relative(keyword)
-    by_keyword = {id_: options.keyword * share for id_, share in shares.items()}
+    weight = options.keyword + options.keyword_peak * _find_peak(keyword)
+    by_keyword = {id_: weight * share for id_, share in shares.items()}
     first = options.first * max(by_meaning.values(), default=0.0)
     by_rank = {
         hit.id: first * options.first_decay / (options.first_decay + rank)
@@ -100,6 +101,13 @@ def fuse_scores(dense: Sequence[Hit], keyword: Sequence[Hit], options: Relevance
         for id_ in dict.fromkeys([*by_meaning, *by_keyword])
     }
     return SearchScores(total, by_keyword, by_rank)
+
+
+def _find_peak(hits: Sequence[Hit], beside: int = 10) -> float:
+    """Return how far the hit at the place ``beside`` is below the best, as a share of that; 1 where there are fewer."""
+    best = hits[0].score if hits else 0.0
+    other = hits[beside - 1].score if len(hits) >= beside else 0.0
+    return 1.0 - other / best if best > 0 else 0.0
 
 
 def _relative(hits: Sequence[Hit], least: float = 0.0) -> tuple[dict[str, float], float]:
