@@ -39,6 +39,7 @@ PATH = "/mcp"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 TOO_LARGE, MISDIRECTED, FORBIDDEN, TOO_MANY, ENDING = 413, 421, 403, 429, 503
+LENGTHS = {b"content-length", b"transfer-encoding"}
 
 
 def run_http(settings: Settings, http: HttpSettings, log_level: LogLevel = "warning") -> None:
@@ -109,6 +110,11 @@ class Calls:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
+            return
+        if {name for name, _ in scope["headers"]} >= LENGTHS:
+            # A proxy may go by the other one and take the end of the body for the next request.
+            both = refusal_response(400, "Send Content-Length or Transfer-Encoding, not both.")
+            await both(scope, receive, send)
             return
         started = False
 

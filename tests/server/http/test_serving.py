@@ -284,6 +284,27 @@ def test_a_stream_without_a_declared_size_is_cut_off_too(token_server: Served) -
         assert connection.recv(1000).startswith(b"HTTP/1.1 413")
 
 
+@pytest.mark.parametrize("path", ["/mcp", "/health"])
+def test_a_request_with_two_lengths_is_refused_and_its_connection_is_closed(
+    open_server: Served, path: str
+) -> None:
+    """A proxy that goes by the other length takes the rest of the body for the next request, of another client perhaps."""
+    host, port = open_server.root.removeprefix("http://").split(":")
+    request = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Content-Length: 44\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    received = b""
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(request.encode())
+        while piece := connection.recv(4096):
+            received += piece
+    assert received.startswith(b"HTTP/1.1 400")
+    assert received.count(b"HTTP/1.1") == 1
+    assert b"Transfer-Encoding" in received
+
+
 # --- what a token may do ---------------------------------------------------------------------
 
 RIGHTS = """
