@@ -341,31 +341,58 @@ class OutlineReply(ReplyModel):
 class TextMatchCard(Card):
     citation: str
     document: str
+    path: str
+    heading: str
     excerpt: str
+    count: int = Field(description="matches here and in `also`, which has the same text")
+    also: list[str]
+    also_total: int
 
     @classmethod
     def from_engine(cls, match: TextMatch) -> TextMatchCard:
         return cls(
             citation=match.citation,
             document=shorten_line(match.title, LIMITS.glimpse),
+            path=match.path,
+            heading=shorten_line(match.heading, LIMITS.glimpse),
             excerpt=match.excerpt,
+            count=match.count,
+            also=list(match.also[: LIMITS.repeats]),
+            also_total=len(match.also),
         )
+
+    def to_line(self) -> str:
+        return f"- [{self.citation}] {self.to_text(self.excerpt)}"
+
+    def to_text(self, excerpt: str) -> str:
+        """Return heading and excerpt, and how many matches there are and where the text stands again."""
+        heading = f"{self.heading}: " if self.heading else ""
+        more = [f"{self.count} matches"] if self.count > 1 else []
+        if self.also:
+            rest = self.also_total - len(self.also)
+            more.append(f"also in {', '.join(self.also)}{f' and {rest} more' if rest else ''}")
+        note = f" ({'; '.join(more)})" if more else ""
+        return f"{heading}{excerpt}{note}"
 
 
 class TextSearchReply(ReplyModel):
     matches: list[TextMatchCard]
     total: int
+    passages: int = Field(description="entries on all pages")
     complete: bool = Field(description="false: out of time, there may be more")
     nearest: TextMatchCard | None = Field(description="a similar sentence, where the text stands nowhere")
+    undated: int
     next_cursor: str
     next_step: str
 
     @classmethod
-    def from_engine(cls, found: TextMatches, offset: int, count: Count) -> TextSearchReply:
-        cards = fit_page([TextMatchCard.from_engine(each) for each in found.matches], count)
+    def from_engine(cls, found: TextMatches, offset: int = 0, count: Count | None = None) -> TextSearchReply:
+        """Build the reply; ``count``: of the matches, those that the tokens of a page hold."""
+        cards = [TextMatchCard.from_engine(each) for each in found.matches]
+        cards = fit_page(cards, count) if count else cards
         step = ""
         if not found.complete:
-            step = "Name `documents` or simplify the pattern: the time ran out."
+            step = "Name `documents` in `filters` or simplify the pattern: the time ran out."
         elif found.nearest:
             step = f"Call get_sources with citations=[{found.nearest.citation!r}] to compare."
         elif not found.total:
@@ -375,28 +402,38 @@ class TextSearchReply(ReplyModel):
         return cls(
             matches=cards,
             total=found.total,
+            passages=found.entries,
             complete=found.complete,
             nearest=TextMatchCard.from_engine(found.nearest) if found.nearest else None,
-            next_cursor=cursor_after(offset, len(cards), found.total),
+            undated=found.undated,
+            next_cursor=cursor_after(offset, len(cards), found.entries),
             next_step=step,
         )
 
     def to_markdown(self) -> str:
         """Format the matches under the titles of their documents."""
         least = "" if self.complete else "at least "
-        many = f"{least}{self.total} match{'es' * (self.total != 1)}"
+        many = f"{least}{count_things(self.total, 'match', 'matches')}"
+        if self.passages < self.total:
+            many += f" in {count_things(self.passages, 'passage')}"
         lines = (
             [f"{many[0].upper()}{many[1:]}."]
             if self.total
             else [f"No match{'' if self.complete else ' so far'}."]
         )
         if self.matches:
-            quoted: list[str] = []
-            for title, group in groupby(self.matches, key=lambda each: each.document):
-                quoted += [f"{title}:", *(f"- [{each.citation}] {each.excerpt}" for each in group)]
-            lines = [f"{many}, in reading order; quoted from documents:", quote_lines(quoted)]
+            lines = [f"{many}, in reading order; quoted from documents:", _quote_matches(self.matches)]
         if self.nearest:
-            quoted = [f"{self.nearest.document}:", f"- [{self.nearest.citation}] {self.nearest.excerpt}"]
-            lines += ["It does not stand there word for word. The most similar text:", quote_lines(quoted)]
+            lines += ["It does not stand there word for word. The most similar text:"]
+            lines += [_quote_matches([self.nearest])]
+        if self.undated:
+            lines += [f"Left out for lack of a date: {count_things(self.undated, 'document')}."]
         lines += cursor_lines(self.next_cursor)
         return "\n".join([*lines, f"Next: {self.next_step}"] if self.next_step else lines)
+
+
+def _quote_matches(matches: Sequence[TextMatchCard]) -> str:
+    lines: list[str] = []
+    for (title, path), group in groupby(matches, key=lambda each: (each.document, each.path)):
+        lines += [f"{title} ({path}):" if path else f"{title}:", *(each.to_line() for each in group)]
+    return quote_lines(lines)
