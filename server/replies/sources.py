@@ -345,8 +345,7 @@ class TextMatchCard(Card):
     heading: str
     excerpt: str
     count: int = Field(description="matches here and in `also`, which has the same text")
-    also: list[str]
-    also_total: int
+    also: str
 
     @classmethod
     def from_engine(cls, match: TextMatch) -> TextMatchCard:
@@ -357,8 +356,8 @@ class TextMatchCard(Card):
             heading=shorten_line(match.heading, LIMITS.glimpse),
             excerpt=match.excerpt,
             count=match.count,
-            also=list(match.also[: LIMITS.repeats]),
-            also_total=len(match.also),
+            also=", ".join(match.also[: LIMITS.repeats])
+            + (", …" if len(match.also) > LIMITS.repeats else ""),
         )
 
     def to_line(self) -> str:
@@ -368,9 +367,7 @@ class TextMatchCard(Card):
         """Return heading and excerpt, and how many matches there are and where the text stands again."""
         heading = f"{self.heading}: " if self.heading else ""
         more = [f"{self.count} matches"] if self.count > 1 else []
-        if self.also:
-            rest = self.also_total - len(self.also)
-            more.append(f"also in {', '.join(self.also)}{f' and {rest} more' if rest else ''}")
+        more += [f"also in {self.also}"] if self.also else []
         note = f" ({'; '.join(more)})" if more else ""
         return f"{heading}{excerpt}{note}"
 
@@ -378,10 +375,8 @@ class TextMatchCard(Card):
 class TextSearchReply(ReplyModel):
     matches: list[TextMatchCard]
     total: int
-    passages: int = Field(description="entries on all pages")
     complete: bool = Field(description="false: out of time, there may be more")
     nearest: TextMatchCard | None = Field(description="a similar sentence, where the text stands nowhere")
-    undated: int
     next_cursor: str
     next_step: str
 
@@ -399,13 +394,13 @@ class TextSearchReply(ReplyModel):
             step = "Try fewer or other words; query_lca_context searches by meaning."
         elif cards:
             step = f"Call get_sources with citations=[{cards[0].citation!r}] to read on."
+        if found.undated:
+            step += f" Left out for lack of a date: {count_things(found.undated, 'document')}."
         return cls(
             matches=cards,
             total=found.total,
-            passages=found.entries,
             complete=found.complete,
             nearest=TextMatchCard.from_engine(found.nearest) if found.nearest else None,
-            undated=found.undated,
             next_cursor=cursor_after(offset, len(cards), found.entries),
             next_step=step,
         )
@@ -414,8 +409,6 @@ class TextSearchReply(ReplyModel):
         """Format the matches under the titles of their documents."""
         least = "" if self.complete else "at least "
         many = f"{least}{count_things(self.total, 'match', 'matches')}"
-        if self.passages < self.total:
-            many += f" in {count_things(self.passages, 'passage')}"
         lines = (
             [f"{many[0].upper()}{many[1:]}."]
             if self.total
@@ -426,8 +419,6 @@ class TextSearchReply(ReplyModel):
         if self.nearest:
             lines += ["It does not stand there word for word. The most similar text:"]
             lines += [_quote_matches([self.nearest])]
-        if self.undated:
-            lines += [f"Left out for lack of a date: {count_things(self.undated, 'document')}."]
         lines += cursor_lines(self.next_cursor)
         return "\n".join([*lines, f"Next: {self.next_step}"] if self.next_step else lines)
 

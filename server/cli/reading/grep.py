@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from leanrag_engine.engine import LeanRAG
+    from leanrag_engine.retrieval.browse.text_search import TextMatches
 
     from ...replies.sources import TextSearchReply
 
@@ -57,7 +58,7 @@ def grep(
         else:
             for line in format_matches(reply, pattern, regex=regex):
                 typer.echo(line)
-            typer.echo(summarise(reply), err=True)
+            typer.echo(summarise(reply, found), err=True)
         if not found.total:
             raise typer.Exit(NOT_FOUND)
 
@@ -78,18 +79,18 @@ def format_matches(reply: TextSearchReply, pattern: str, *, regex: bool) -> Iter
         yield f"{match.document} [{match.citation}] {match.to_text(shown)}"
 
 
-def summarise(reply: TextSearchReply) -> str:
+def summarise(reply: TextSearchReply, found: TextMatches) -> str:
     """Return how much was found, and whether that is all."""
     from ...replies.base import count_things  # noqa: PLC0415 - heavy
 
-    passages = count_things(reply.passages, "passage")
+    passages = count_things(found.entries, "passage")
     parts = [f"{count_things(reply.total, 'match', 'matches')} in {passages}" if reply.total else "No match"]
-    if len(reply.matches) < reply.passages:
+    if len(reply.matches) < found.entries:
         parts.append(f"the first {len(reply.matches)} are shown, --limit gives more")
     if not reply.complete:
         parts.append("the time ran out, there may be more")
-    if reply.undated:
-        parts.append(f"left out for lack of a date: {count_things(reply.undated, 'document')}")
+    if found.undated:
+        parts.append(f"left out for lack of a date: {count_things(found.undated, 'document')}")
     if reply.nearest:
         parts.append(f"the most similar text, [{reply.nearest.citation}]: {reply.nearest.excerpt}")
     return "; ".join(parts) + "."
