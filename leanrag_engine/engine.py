@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from .retrieval.browse.passages import SourcePage
     from .retrieval.browse.text_search import TextMatches
     from .retrieval.query import QueryResult
-    from .retrieval.request import Query
+    from .retrieval.request import Filters, Query
     from .retrieval.suggestions import SuggestedQuestion
 
 # What only some operations need is imported where it is used: all of it takes 0.3 s, and a command should answer at once.
@@ -763,16 +763,18 @@ class LeanRAG:
         text: str,
         *,
         pattern: bool = False,
-        documents: Sequence[str] = (),
+        filters: Filters | None = None,
         offset: int = 0,
         limit: int = 20,
         collection: str = "default",
     ) -> TextMatches:
         """Find ``text`` as it stands in the documents, or a regular expression; one page in reading order."""
-        from .retrieval.browse.text_search import search_text
+        from .retrieval.browse.text_search import NO_FILTERS, search_text
 
         async def read(index: IndexSnapshot) -> TextMatches:
-            return await search_text(index, text, offset, limit, pattern=pattern, documents=documents)
+            return await search_text(
+                index, text, offset, limit, pattern=pattern, filters=filters or NO_FILTERS
+            )
 
         with watch("search", "text"):
             return await self._read(collection, read)

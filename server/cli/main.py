@@ -33,6 +33,7 @@ COMMANDS = {
     "forget": "corpus.documents:forget",
     "build": "corpus.build:build",
     "query": "reading.query:query",
+    "grep": "reading.grep:grep",
     "status": "reading.query:status",
     "doctor": "machine.doctor:doctor",
     "collections": "reading.collections:app",

@@ -36,6 +36,8 @@ class ReplyLimits:
     """Of a description or title in a list."""
     heading: int = 120
     """Of a heading in an outline."""
+    repeats: int = 10
+    """Other places where the text of a match stands, in citations."""
     quote: int = 400
     """Of a passage that a detailed answer repeats."""
     summary: int = 1200

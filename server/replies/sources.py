@@ -324,11 +324,32 @@ class OutlineReply(ReplyModel):
 class TextMatchCard(Card):
     citation: str
     document: str
+    path: str
+    heading: str
     excerpt: str
+    count: int = Field(description="matches here and in `also`, which has the same text")
+    also: str
 
     @classmethod
     def from_engine(cls, match: TextMatch) -> TextMatchCard:
-        return cls.of(match, document=shorten_line(match.title, LIMITS.glimpse))
+        also = ", ".join(match.also[: LIMITS.repeats])
+        return cls.of(
+            match,
+            document=shorten_line(match.title, LIMITS.glimpse),
+            heading=shorten_line(match.heading, LIMITS.glimpse),
+            also=also + (", …" if len(match.also) > LIMITS.repeats else ""),
+        )
+
+    def to_line(self) -> str:
+        return f"- [{self.citation}] {self.to_text(self.excerpt)}"
+
+    def to_text(self, excerpt: str) -> str:
+        """Return heading and excerpt, and how many matches there are and where the text stands again."""
+        heading = f"{self.heading}: " if self.heading else ""
+        more = [f"{self.count} matches"] if self.count > 1 else []
+        more += [f"also in {self.also}"] if self.also else []
+        note = f" ({'; '.join(more)})" if more else ""
+        return f"{heading}{excerpt}{note}"
 
 
 class TextSearchReply(ReplyModel):
@@ -340,42 +361,50 @@ class TextSearchReply(ReplyModel):
     next_step: str
 
     @classmethod
-    def from_engine(cls, found: TextMatches, offset: int, count: Count) -> TextSearchReply:
-        cards = fit_page([TextMatchCard.from_engine(each) for each in found.matches], count)
+    def from_engine(cls, found: TextMatches, offset: int = 0, count: Count | None = None) -> TextSearchReply:
+        """Build the reply; ``count``: of the matches, those that the tokens of a page hold."""
+        cards = [TextMatchCard.from_engine(each) for each in found.matches]
+        cards = fit_page(cards, count) if count else cards
         step = ""
         if not found.complete:
-            step = "Name `documents` or simplify the pattern: the time ran out."
+            step = "Name `documents` in `filters` or simplify the pattern: the time ran out."
         elif found.nearest:
             step = f"Call get_sources with citations=[{found.nearest.citation!r}] to compare."
         elif not found.total:
             step = "Try fewer or other words; query_lca_context searches by meaning."
         elif cards:
             step = f"Call get_sources with citations=[{cards[0].citation!r}] to read on."
+        if found.undated:
+            step += f" Left out for lack of a date: {count_things(found.undated, 'document')}."
         return cls(
             matches=cards,
             total=found.total,
             complete=found.complete,
             nearest=TextMatchCard.from_engine(found.nearest) if found.nearest else None,
-            next_cursor=cursor_after(offset, len(cards), found.total),
+            next_cursor=cursor_after(offset, len(cards), found.entries),
             next_step=step,
         )
 
     def to_markdown(self) -> str:
         """Format the matches under the titles of their documents."""
         least = "" if self.complete else "at least "
-        many = f"{least}{self.total} match{'es' * (self.total != 1)}"
+        many = f"{least}{count_things(self.total, 'match', 'matches')}"
         lines = (
             [f"{many[0].upper()}{many[1:]}."]
             if self.total
             else [f"No match{'' if self.complete else ' so far'}."]
         )
         if self.matches:
-            quoted: list[str] = []
-            for title, group in groupby(self.matches, key=lambda each: each.document):
-                quoted += [f"{title}:", *(f"- [{each.citation}] {each.excerpt}" for each in group)]
-            lines = [f"{many}, in reading order; quoted from documents:", quote_lines(quoted)]
+            lines = [f"{many}, in reading order; quoted from documents:", _quote_matches(self.matches)]
         if self.nearest:
-            quoted = [f"{self.nearest.document}:", f"- [{self.nearest.citation}] {self.nearest.excerpt}"]
-            lines += ["It does not stand there word for word. The most similar text:", quote_lines(quoted)]
+            lines += ["It does not stand there word for word. The most similar text:"]
+            lines += [_quote_matches([self.nearest])]
         lines += cursor_lines(self.next_cursor)
         return "\n".join([*lines, f"Next: {self.next_step}"] if self.next_step else lines)
+
+
+def _quote_matches(matches: Sequence[TextMatchCard]) -> str:
+    lines: list[str] = []
+    for (title, path), group in groupby(matches, key=lambda each: (each.document, each.path)):
+        lines += [f"{title} ({path}):" if path else f"{title}:", *(each.to_line() for each in group)]
+    return quote_lines(lines)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+if TYPE_CHECKING:
+    from leanrag_engine.retrieval import request
 
 from ..engine_handle import EngineHandle
 
@@ -70,6 +73,15 @@ class FiltersArgument(BaseModel):
     since: str = Field(default="", description="ISO, by the documents' own dates")
     until: str = ""
 
+    def to_engine(self) -> request.Filters:
+        from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
+
+        return request.Filters(tuple(self.documents), self.metadata, self.since or None, self.until or None)
+
 
 Filters = Annotated[FiltersArgument, BeforeValidator(parse_object)]
+FiltersAgain = Annotated[
+    Filters, WithJsonSchema({"type": "object", "description": "As of query_lca_context"})
+]
+"""Filters of a further tool: their schema is said once."""
 DocumentOrJson = Annotated[DocumentArgument, BeforeValidator(parse_object)]

@@ -22,6 +22,7 @@ from .arguments import (
     Cursor,
     EntityName,
     Filters,
+    FiltersAgain,
     FiltersArgument,
     Limit,
     ResponseFormat,
@@ -94,12 +95,7 @@ in `entities`, search_text, get_sources."""
             seeds=seeds,
             top_k=top_k,
             token_budget=token_budget,
-            filters=request.Filters(
-                documents=tuple(filters.documents),
-                metadata=filters.metadata,
-                since=filters.since or None,
-                until=filters.until or None,
-            ),
+            filters=filters.to_engine(),
             include_relations=include_relations,
             detailed=response_format == "detailed",
         )
@@ -241,18 +237,19 @@ entity or relation."""
         self,
         text: str,
         pattern: Annotated[bool, Field(description="text is a regular expression")] = False,
-        documents: Annotated[Strings, Field(description="ids, titles or d3")] = [],
+        filters: FiltersAgain = FiltersArgument(),
         limit: Limit = 20,
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, TextSearchReply]:
-        """Find a quotation, name, number or code word for word. Gives citations with the words around."""
+        """Find a quotation, name, number or code word for word. Gives each passage once, with the words \
+around."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         found = await engine.search_text(
             text,
             pattern=pattern,
-            documents=documents,
+            filters=filters.to_engine(),
             offset=offset,
             limit=limit,
             collection=await self._engine.choose(collection),

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import NamedTuple
 
 import regex
 from anyio import to_thread
@@ -24,8 +23,9 @@ from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.nearest import similarity
 from leanrag_engine.core.text.shortening import cut_middle, one_line
-from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope, find_documents
+from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope, count_undated, select_documents
 from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.request import Filters
 
 from .document_text import find_chunks, join_passages, read_passages
 from .entities import check_page
@@ -52,6 +52,8 @@ class TextSearchOptions:
     """Product of the fixed repetitions in a pattern: the library writes ``x{n}`` out n times when it compiles it."""
     excerpt: int = 80
     """Characters that an excerpt shows on each side of a match."""
+    excerpts: int = 3
+    """Matches of a passage that are shown with the text around them."""
     shown_match: int = 400
     """Characters of a match in an excerpt; of a longer one both ends are shown."""
     near_words: int = 3
@@ -63,37 +65,54 @@ class TextSearchOptions:
 
 
 DEFAULT_TEXT_SEARCH = TextSearchOptions()
+NO_FILTERS = Filters()
 
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """A match: the citation of its passage (a range if it crosses into the next), and the text around it."""
+    """A passage with matches: its citation (a range if one crosses into the next), and the text around the first ones.
+
+    ``count`` is the number of matches in it and in the passages of ``also``, which show the same text around theirs.
+    """
 
     citation: str
     title: str
     excerpt: str
+    path: str = ""
+    heading: str = ""
+    count: int = 1
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TextMatches:
-    """One page of matches in reading order, and the number of all; unless ``complete``, there may be more.
+    """One page of passages with matches in reading order, the number of all matches and of all such entries; unless
+    ``complete``, there may be more.
 
-    ``nearest`` is the most similar sentence where a text of several words stands nowhere.
+    ``nearest`` is the most similar sentence where a text of several words stands nowhere, ``undated`` the number of
+    documents that were left out only because they have no date.
     """
 
     matches: tuple[TextMatch, ...]
     total: int
+    entries: int
     complete: bool = True
     nearest: TextMatch | None = None
+    undated: int = 0
 
 
-class _Place(NamedTuple):
-    """``text[start:end]`` of a document, with the labels of the chunks where it begins and ends."""
+@dataclass(slots=True)
+class _Entry:
+    """A passage with matches while a search goes on; ``start`` is where the first one begins in its document."""
 
     document: int
     first: int
     last: int
-    excerpt: str
+    start: int
+    excerpts: list[str] = field(default_factory=list)
+    shown: int = 0
+    count: int = 0
+    also: list[str] = field(default_factory=list)
 
 
 async def search_text(
@@ -103,33 +122,38 @@ async def search_text(
     limit: int,
     *,
     pattern: bool = False,
-    documents: Sequence[str] = (),
+    filters: Filters = NO_FILTERS,
     options: TextSearchOptions = DEFAULT_TEXT_SEARCH,
 ) -> TextMatches:
-    """Return one page of the places where ``text`` stands in the documents, in reading order.
+    """Return one page of the passages where ``text`` stands in the documents, in reading order, the same text once.
 
     Case does not matter; any white space stands for any other, and typographic quotes, dashes and ellipses for plain
-    ones. Where a text in quotation marks stands nowhere, it is searched without them. ``pattern``: a regular expression, in which ``^`` and ``$`` match at lines. ``documents`` (ids, titles, file
-    names or numbers) limits the search. Raises ``InvalidInput`` for an empty or unusable text or pattern.
+    ones. Where a text in quotation marks stands nowhere, it is searched without them. ``pattern``: a regular expression, in which ``^`` and ``$`` match at lines. Raises
+    ``InvalidInput`` for an empty or unusable text or pattern and for filters that exclude all documents.
     """
     check_page(offset, limit)
     wanted = _check_text(text, pattern, options)
     page = range(offset, offset + limit)
+    filters = filters.check()
     chosen: list[Document] | None = None
-    if documents:
+    undated = 0
+    if filters.active:
         known = await index.documents.find_all(index.collection.name)
-        chosen = [each for given in documents for each in find_documents(given, known)]
-    numbers = None if chosen is None else sorted({each.number for each in chosen})
+        chosen, undated = select_documents(known, filters), count_undated(known, filters)
+    numbers = None if chosen is None else sorted(each.number for each in chosen)
     # Compiling a pattern may take a while too.
     expression = await to_thread.run_sync(partial(_compile, wanted, pattern, options))
     if pattern:
-        return await _search(index, expression, numbers, page, options)
-    found = await _search_literal(index, wanted, expression, numbers, page, options)
-    if found.total or not found.complete:
+        found = await _search(index, expression, numbers, page, options)
+    else:
+        found = await _search_literal(index, wanted, expression, numbers, page, options)
+    found = replace(found, undated=undated)
+    if pattern or found.total or not found.complete:
         return found
     if bare := _strip_marks(wanted):
         expression = regex.compile(_literal_pattern(bare, any_mark=True), regex.IGNORECASE)
-        found = await _search_literal(index, bare, expression, numbers, page, options)
+        again = await _search_literal(index, bare, expression, numbers, page, options)
+        found = replace(again, undated=undated)
     if found.total or len(wanted.split()) < options.near_words:
         return found
     return replace(found, nearest=await _find_nearest(index, bare or wanted, chosen, options))
@@ -188,7 +212,9 @@ def _most_similar(wanted: str, chunks: Sequence[Chunk], options: TextSearchOptio
             found = similarity(wanted.casefold(), text[: 2 * len(wanted)].casefold())
             if found >= likeness:
                 likeness = found
-                nearest = TextMatch(chunk.citation, chunk.title, cut_middle(text, options.shown_match))
+                nearest = TextMatch(
+                    chunk.citation, chunk.title, cut_middle(text, options.shown_match), chunk.source
+                )
     return nearest
 
 
@@ -239,6 +265,12 @@ def _compile(wanted: str, pattern: bool, options: TextSearchOptions) -> regex.Pa
             f"The pattern {shown!r} is not a regular expression: {one_line(str(problem)) or 'too deeply nested'}.",
             "Correct it, or leave out pattern=true to search for this text as it stands.",
         ) from problem
+
+
+def compile_text(text: str, *, pattern: bool = False) -> regex.Pattern[str]:
+    """Return what finds ``text`` in an excerpt of :func:`search_text`."""
+    wanted = _check_text(text, pattern, DEFAULT_TEXT_SEARCH)
+    return _compile(wanted if pattern else _strip_marks(wanted) or wanted, pattern, DEFAULT_TEXT_SEARCH)
 
 
 def _strip_marks(wanted: str) -> str:
@@ -317,17 +349,24 @@ async def _groups(stretches: AsyncIterator[_Stretch], size: int) -> AsyncIterato
 
 
 class _TextSearch:
-    """A search under way: counts all matches, and keeps the places of those on the page."""
+    """A search under way: counts all matches and passages, and keeps those of the page."""
 
     def __init__(self, expression: regex.Pattern[str], page: range, options: TextSearchOptions) -> None:
         self.total = 0
         self.complete = True
-        self.places: list[_Place] = []
+        self.entries: list[_Entry] = []
+        self._open: _Entry | None = None
+        self._texts: dict[int, _Entry] = {}  # by what they show, as a hash: a common word is in all passages
         self._expression = expression
         self._page = page
         self._options = options
         self._deadline = time.monotonic() + options.seconds
         self._reached = (-1, 0)  # the document and the end of the last match in it
+
+    @property
+    def count(self) -> int:
+        """Return the number of passages that show different texts."""
+        return len(self._texts)
 
     def scan(self, stretches: Sequence[_Stretch]) -> bool:
         """Search stretches; return False if there is no time left."""
@@ -335,15 +374,42 @@ class _TextSearch:
 
     def _scan(self, stretch: _Stretch) -> bool:
         try:
-            for place in self._find(stretch):
-                if self.total in self._page:
-                    self.places.append(place)
+            for text, start, end in self._find(stretch):
+                self._add(stretch, text, start, end)
                 self.total += 1
         except TimeoutError:
             self.complete = False
         return self.complete
 
-    def _find(self, stretch: _Stretch) -> Iterator[_Place]:
+    def _add(self, stretch: _Stretch, text: str, start: int, end: int) -> None:
+        base = stretch.parts[0].start
+        first, last = find_chunks(stretch.parts, base + start, base + end)
+        entry = self._open
+        if entry is None or (entry.document, entry.first) != (stretch.document, first.label):
+            self.close()
+            entry = self._open = _Entry(stretch.document, first.label, last.label, base + start - first.start)
+        entry.last = last.label if last.number > first.number else entry.last
+        entry.count += 1
+        if base + start >= entry.shown and len(entry.excerpts) < self._options.excerpts:
+            excerpt, shown = _excerpt(text, start, end, self._options)
+            entry.excerpts.append(excerpt)
+            entry.shown = base + shown
+
+    def close(self) -> None:
+        """End the last passage: it is one of the page, or shows what an earlier one does."""
+        entry, self._open = self._open, None
+        if entry is None:
+            return
+        held = self._texts.setdefault(hash(tuple(each.casefold() for each in entry.excerpts)), entry)
+        if held is not entry:
+            held.count += entry.count
+            held.also.append(format_range(entry.document, entry.first, entry.last))
+        elif len(self._texts) - 1 in self._page:
+            self.entries.append(entry)
+        else:
+            entry.excerpts.clear()
+
+    def _find(self, stretch: _Stretch) -> Iterator[tuple[str, int, int]]:
         text = join_passages(stretch.parts)
         base = stretch.parts[0].start
         reached = self._reached[1] if self._reached[0] == stretch.document else 0
@@ -359,39 +425,47 @@ class _TextSearch:
             if match.end() == match.start():
                 continue
             self._reached = (stretch.document, base + match.end())
-            yield self._place(stretch, text, match.start(), match.end())
-
-    def _place(self, stretch: _Stretch, text: str, start: int, end: int) -> _Place:
-        if self.total not in self._page:
-            return _Place(stretch.document, 0, 0, "")
-        base = stretch.parts[0].start
-        first, last = find_chunks(stretch.parts, base + start, base + end)
-        return _Place(stretch.document, first.label, last.label, _excerpt(text, start, end, self._options))
+            yield text, match.start(), match.end()
 
 
-def _excerpt(text: str, start: int, end: int, options: TextSearchOptions) -> str:
-    """Return the match on one line, with the whole words around it."""
-    before = text[max(0, start - options.excerpt) : start]
-    after = text[end : end + options.excerpt]
-    if start > options.excerpt:
-        before = "… " + (before.split(None, 1)[1] if len(before.split(None, 1)) > 1 else before)
-    if end + options.excerpt < len(text):
-        after = (after.rsplit(None, 1)[0] if len(after.rsplit(None, 1)) > 1 else after) + " …"
-    return one_line(f"{before}{cut_middle(text[start:end], options.shown_match)}{after}")
+def _excerpt(text: str, start: int, end: int, options: TextSearchOptions) -> tuple[str, int]:
+    """Return the match on one line with the whole words of its paragraph around it, and where they end in ``text``."""
+    before = text[max(0, start - options.excerpt) : start].rpartition("\n\n")
+    after = text[end : end + options.excerpt].partition("\n\n")
+    left, right = before[2], after[0]
+    if start > options.excerpt and not before[1]:
+        left = "… " + (left.split(None, 1)[1] if len(left.split(None, 1)) > 1 else left)
+    if end + options.excerpt < len(text) and not after[1]:
+        right = (right.rsplit(None, 1)[0] if len(right.rsplit(None, 1)) > 1 else right) + " …"
+    shown = one_line(f"{left}{cut_middle(text[start:end], options.shown_match)}{right}")
+    return shown, end + len(after[0])
 
 
 async def _load_matches(index: IndexSnapshot, search: _TextSearch) -> TextMatches:
-    citations = dict.fromkeys(format_citation(place.document, place.first) for place in search.places)
+    search.close()
+    citations = dict.fromkeys(format_citation(each.document, each.first) for each in search.entries)
     chunks = await index.documents.chunks_by_citation(index.collection.name, list(citations))
     loaded: dict[str, Chunk] = {chunk.citation: chunk for chunk in chunks}
-    matches = [
-        TextMatch(
-            format_range(place.document, place.first, place.last),
-            loaded[citation].title
-            if (citation := format_citation(place.document, place.first)) in loaded
-            else "",
-            place.excerpt,
-        )
-        for place in search.places
-    ]
-    return TextMatches(tuple(matches), search.total, search.complete)
+    matches = tuple(
+        _make_match(entry, loaded.get(format_citation(entry.document, entry.first)))
+        for entry in search.entries
+    )
+    return TextMatches(matches, search.total, search.count, search.complete)
+
+
+def _make_match(entry: _Entry, chunk: Chunk | None) -> TextMatch:
+    """Return what is said of a passage; ``chunk`` is missing if it was deleted meanwhile."""
+    citation = format_range(entry.document, entry.first, entry.last)
+    excerpt = " ".join(entry.excerpts)
+    if chunk is None:
+        return TextMatch(citation, "", excerpt, count=entry.count, also=tuple(entry.also))
+    within = (each.heading for each in chunk.windows if each.start <= entry.start < each.end)
+    return TextMatch(
+        citation,
+        chunk.title,
+        excerpt,
+        chunk.source,
+        next(within, chunk.heading),
+        entry.count,
+        tuple(entry.also),
+    )

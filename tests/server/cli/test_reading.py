@@ -226,3 +226,23 @@ def test_the_status_of_a_collection_that_does_not_exist_names_those_that_do(data
     assert ran.exit_code == 1
     assert "There is no collection 'tee'" in ran.stderr
     assert "- default" in ran.stderr
+
+
+def test_grep_prints_each_passage_with_its_place_and_ends_with_1_where_nothing_matches(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = leanrag(data, "grep", "makaibari").splitlines()
+    assert len(lines) == 6
+    assert re.fullmatch(r"Tea \[d1:c\d+\] .*Garden 3: .*The garden Makaibari3 lies near Kurseong.*", lines[3])
+    assert len(leanrag(data, "grep", "-E", "Makaibari[12]", "--document", "gardens.md").splitlines()) == 2
+    (match,) = json.loads(leanrag(data, "grep", "Brahmaputra", "--json"))["matches"]
+    assert match["path"].endswith("late.txt")
+    first = CliRunner().invoke(app, ["grep", "makaibari", "-m", "2", "--data-dir", str(data)])
+    assert len(first.stdout.splitlines()) == 2
+    assert "6 matches in 6 passages; the first 2 are shown" in first.stderr
+    nothing = CliRunner().invoke(app, ["grep", "Skerryvore", "--data-dir", str(data)])
+    assert (nothing.exit_code, nothing.stdout) == (1, "")
+    assert "No match." in nothing.stderr
+    monkeypatch.setattr("leanrag_mcp.cli.reading.grep.find_width", lambda: 80)
+    coloured = CliRunner().invoke(app, ["grep", "brahmaputra", "--data-dir", str(data)], color=True)
+    assert "\x1b[31m\x1b[1mBrahmaputra\x1b[0m" in coloured.stdout

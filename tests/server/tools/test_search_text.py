@@ -80,9 +80,9 @@ async def ask(folder: Path, serve_in_process: Serve) -> AsyncIterator[Caller]:
         yield caller
 
 
-async def find_all(ask: Caller, text: str, **arguments: Any) -> list[dict[str, str]]:
+async def find_all(ask: Caller, text: str, **arguments: Any) -> list[dict[str, Any]]:
     """Return the matches of all pages."""
-    matches: list[dict[str, str]] = []
+    matches: list[dict[str, Any]] = []
     cursor = ""
     while True:
         page = await ask("search_text", text=text, limit=100, cursor=cursor, **arguments)
@@ -91,7 +91,7 @@ async def find_all(ask: Caller, text: str, **arguments: Any) -> list[dict[str, s
         matches += page.data["matches"]
         cursor = page.data["next_cursor"]
         if not cursor:
-            assert page.data["total"] == len(matches)
+            assert page.data["total"] == sum(each["count"] for each in matches)
             return matches
 
 
@@ -119,8 +119,10 @@ async def test_every_place_of_a_text_is_found_once_whatever_its_case_quotes_and_
 ) -> None:
     matches = await find_all(ask, text)
     expected = {name: len(re.findall(oracle, whole, re.IGNORECASE)) for name, whole in TEXTS.items()}
-    found = {name: len([each for each in matches if each["document"] == name]) for name in TEXTS}
-    assert found == expected
+    assert sum(each["count"] for each in matches) == sum(expected.values())
+    found = {each["document"] for each in matches}
+    again = {f"doc {int(number) - 1}" for each in matches for number in re.findall(r"d(\d+):", each["also"])}
+    assert found | again == {name for name, count in expected.items() if count}
 
 
 PATTERNS = [
@@ -140,7 +142,11 @@ async def test_a_pattern_finds_what_it_finds_in_the_whole_documents(ask: Caller,
     matches = await find_all(ask, pattern, pattern=True)
     oracle = pattern.replace(r"\p{Han}", "[灯台]")
     flags = re.IGNORECASE | re.MULTILINE
-    assert len(matches) == sum(len(re.findall(oracle, whole, flags)) for whole in TEXTS.values()) > 0
+    assert (
+        sum(each["count"] for each in matches)
+        == sum(len(re.findall(oracle, whole, flags)) for whole in TEXTS.values())
+        > 0
+    )
 
 
 async def test_the_cited_passages_hold_the_match_and_the_excerpt_shows_it(ask: Caller) -> None:
@@ -152,9 +158,11 @@ async def test_the_cited_passages_hold_the_match_and_the_excerpt_shows_it(ask: C
 
 
 async def test_a_search_in_one_document_finds_only_there(ask: Caller) -> None:
-    matches = await find_all(ask, "lamp", documents=["doc 3"])
-    assert len(matches) == len(re.findall("lamp", TEXTS["doc 3"], re.IGNORECASE)) > 0
-    refused = await ask("search_text", text="lamp", documents=["doc 33"])
+    matches = await find_all(ask, "lamp", filters={"documents": ["doc 3"]})
+    count = len(re.findall("lamp", TEXTS["doc 3"], re.IGNORECASE))
+    assert sum(each["count"] for each in matches) == count > 0
+    assert {each["document"] for each in matches} == {"doc 3"}
+    refused = await ask("search_text", text="lamp", filters={"documents": ["doc 33"]})
     assert refused.is_error
     assert "doc 3" in refused.text
 
@@ -229,7 +237,9 @@ async def test_a_quotation_is_found_without_its_marks_and_a_changed_one_shows_wh
             changed.data["nearest"]["excerpt"]
             == "Skerryvore was lit in 1844. Its granite tower is 48 metres high."
         )
-        other = await ask("search_text", text="Skerryvore was lit in 1843.", documents=["Bell Rock"])
+        other = await ask(
+            "search_text", text="Skerryvore was lit in 1843.", filters={"documents": ["Bell Rock"]}
+        )
         assert (other.data["nearest"] or {"document": "Bell Rock"})["document"] == "Bell Rock"
         assert (await ask("search_text", text="Nothing of this stands anywhere")).data["nearest"] is None
 
@@ -239,3 +249,63 @@ async def test_no_match_is_an_answer(ask: Caller) -> None:
     assert not reply.is_error
     assert reply.data["total"] == 0
     assert reply.text.startswith("No match.")
+
+
+@pytest.fixture
+async def notices(tmp_path: Path, serve_in_process: Serve) -> AsyncIterator[Caller]:
+    """Four dated notes and one without a date, which all hold one paragraph."""
+    notice = "Nothing in this notice is legal advice, and nobody may rely on it in court."
+    async with serve_in_process(tmp_path) as call:
+        documents = [
+            {
+                "id": f"n{number}",
+                "title": f"Release {number}",
+                "text": f"# Version 0.{number}\n\nThe flag spam is number {number}. Eggs and more spam.\n\n# Legal\n\n{notice}\n",
+                "metadata": {"kind": "even" if number % 2 == 0 else "odd"}
+                | ({"date": f"2024-0{number}-01"} if number < 5 else {}),
+            }
+            for number in range(1, 6)
+        ]
+        reply = await call("ingest_documents", documents=documents, build=False, wait_seconds=40)
+        assert reply.data["status"] == "done", reply.text
+        yield call
+
+
+async def test_the_same_text_is_said_once_with_the_other_places(notices: Caller) -> None:
+    reply = await notices("search_text", text="legal advice")
+    (match,) = reply.data["matches"]
+    assert (reply.data["total"], match["count"]) == (5, 5)
+    assert match["heading"] == "Legal"
+    assert [where.split(":")[0] for where in match["also"].split(", ")] == ["d2", "d3", "d4", "d5"]
+    assert reply.text.count("court") == 1
+    assert f"also in {match['also']}" in reply.text
+
+
+async def test_a_passage_is_one_entry_with_its_heading_and_the_number_of_its_matches(notices: Caller) -> None:
+    reply = await notices("search_text", text="spam")
+    assert [each["heading"] for each in reply.data["matches"]] == [f"Version 0.{n}" for n in range(1, 6)]
+    assert [each["count"] for each in reply.data["matches"]] == [2] * 5
+    assert "10 matches, in reading order" in reply.text
+    page = await notices("search_text", text="spam", limit=2)
+    rest = await notices("search_text", text="spam", cursor=page.data["next_cursor"])
+    assert [each["document"] for each in page.data["matches"] + rest.data["matches"]] == [
+        f"Release {n}" for n in range(1, 6)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("filters", "found", "undated"),
+    [
+        ({"metadata": {"kind": "even"}}, ["Release 2", "Release 4"], 0),
+        ({"since": "2024-02-15"}, ["Release 3", "Release 4"], 1),
+        ({"until": "2024-01-31"}, ["Release 1"], 1),
+        ({"documents": ["d5", "Release 1"]}, ["Release 1", "Release 5"], 0),
+        ({"documents": ["d5"], "metadata": {"kind": "odd"}}, ["Release 5"], 0),
+    ],
+)
+async def test_a_search_for_text_has_the_filters_of_a_query(
+    notices: Caller, filters: dict[str, Any], found: list[str], undated: int
+) -> None:
+    reply = await notices("search_text", text="spam", filters=filters)
+    assert [each["document"] for each in reply.data["matches"]] == found
+    assert ("Left out for lack of a date: 1 document." in reply.text) is bool(undated)

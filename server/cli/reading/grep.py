@@ -1,0 +1,96 @@
+"""``leanrag grep``: text or a pattern as it stands in the documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..options import CollectionOption, DataDir, Json
+from ..running import find_width, read_settings, run
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
+    from leanrag_engine.engine import LeanRAG
+    from leanrag_engine.retrieval.browse.text_search import TextMatches
+
+    from ...replies.sources import TextSearchReply
+
+NOT_FOUND = 1
+"""Exit code where nothing matches, as grep has it."""
+
+
+def grep(
+    pattern: Annotated[str, typer.Argument(help="The text, or with -E a regular expression.")],
+    regex: Annotated[bool, typer.Option("--regex", "-E", help="PATTERN is a regular expression.")] = False,
+    document: Annotated[
+        list[str] | None,
+        typer.Option(help="Only in this document: id, title, file name or d3; repeatable."),
+    ] = None,
+    since: Annotated[str, typer.Option(help="Only in documents dated from this day on.")] = "",
+    until: Annotated[str, typer.Option(help="Only in documents dated up to this day.")] = "",
+    limit: Annotated[int, typer.Option("--limit", "-m", min=1, max=1000, help="Most passages.")] = 100,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    r"""Print the passages where a text stands word for word, in reading order; the same text once.
+
+    Case does not count. Exit code 1: it stands nowhere.
+
+    Examples: `leanrag grep "--ws-max-size"`, `leanrag grep -E "v0\.3\d" --document changelog.md`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from leanrag_engine.retrieval.request import Filters  # noqa: PLC0415 - heavy
+
+        filters = Filters(tuple(document or ()), since=since or None, until=until or None)
+        found = await engine.search_text(
+            pattern, pattern=regex, filters=filters, limit=limit, collection=engine.settings.collection
+        )
+        from ...replies.sources import TextSearchReply  # noqa: PLC0415 - heavy
+
+        reply = TextSearchReply.from_engine(found)
+        if json:
+            typer.echo(reply.model_dump_json())
+        else:
+            for line in format_matches(reply, pattern, regex=regex):
+                typer.echo(line)
+            typer.echo(summarise(reply, found), err=True)
+        if not found.total:
+            raise typer.Exit(NOT_FOUND)
+
+    run(read_settings(data_dir, collection, read_only=True), work)
+
+
+def format_matches(reply: TextSearchReply, pattern: str, *, regex: bool) -> Iterator[str]:
+    """Yield a line for each passage, at a terminal with the hits in colour."""
+    from leanrag_engine.retrieval.browse.text_search import compile_text  # noqa: PLC0415 - heavy
+
+    hits = compile_text(pattern, pattern=regex) if find_width() else None
+
+    def colour(hit: re.Match[str]) -> str:
+        return typer.style(hit[0], fg="red", bold=True) if hit[0] else ""
+
+    for match in reply.matches:
+        shown = hits.sub(colour, match.excerpt) if hits else match.excerpt
+        yield f"{match.document} [{match.citation}] {match.to_text(shown)}"
+
+
+def summarise(reply: TextSearchReply, found: TextMatches) -> str:
+    """Return how much was found, and whether that is all."""
+    from ...replies.base import count_things  # noqa: PLC0415 - heavy
+
+    passages = count_things(found.entries, "passage")
+    parts = [f"{count_things(reply.total, 'match', 'matches')} in {passages}" if reply.total else "No match"]
+    if len(reply.matches) < found.entries:
+        parts.append(f"the first {len(reply.matches)} are shown, --limit gives more")
+    if not reply.complete:
+        parts.append("the time ran out, there may be more")
+    if found.undated:
+        parts.append(f"left out for lack of a date: {count_things(found.undated, 'document')}")
+    if reply.nearest:
+        parts.append(f"the most similar text, [{reply.nearest.citation}]: {reply.nearest.excerpt}")
+    return "; ".join(parts) + "."
