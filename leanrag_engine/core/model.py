@@ -53,6 +53,13 @@ class JsonSchema(TypedDict, total=False):
 
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
+_NO_CODE = frozenset({"text/x-chat", "text/x-ini", "text/x-log", "text/x-rst", "text/x-tex"})
+
+
+def is_code(media_type: str) -> bool:
+    """Return whether a document of this kind is source code: the headings of its windows are lines of it, as they are written."""
+    return media_type.startswith("text/x-") and media_type not in _NO_CODE
+
 
 _BASE_32 = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS = ["".join(letters) for letters in product(_BASE_32, repeat=2)]
@@ -194,7 +201,8 @@ class Document:
 class Window:
     """A few sentences of a chunk: ``document.text[start:end]``, under the path of headings ``heading``.
 
-    Search finds windows, and contexts are made of them; extraction and citations are by chunk.
+    In source code (:func:`is_code`) ``heading`` holds the signatures that the window lies within, outermost first, as they
+    are written. Search finds windows, and contexts are made of them; extraction and citations are by chunk.
     """
 
     start: int
@@ -207,8 +215,8 @@ class Chunk:
     """A passage of a document: ``text == document.text[start:end]``, offsets in characters.
 
     ``id`` is made of the text, its headings and its windows, so it stays when other parts of the document change.
-    ``number`` is the place in the document, from 1. ``citation`` (``d3:c12``), ``title`` and ``source`` (those of
-    its document) are filled in by the store; the number in a citation stays with the chunk and is never reused. ``windows``
+    ``number`` is the place in the document, from 1. ``citation`` (``d3:c12``) is filled in by the store. ``title``,
+    ``source``, ``media_type``, ``date`` and ``date_origin`` are those of its document; the number in a citation stays with the chunk and is never reused. ``windows``
     are in reading order and leave out the text that the chunk shares with the previous one. ``pages`` are those of its text, the
     first one cut off at its start; empty where the file has no pages. ``line``, from 1, is where it begins in the file, None
     where the file has no lines.
@@ -228,6 +236,9 @@ class Chunk:
     source: str = ""
     windows: tuple[Window, ...] = ()
     line: int | None = None
+    media_type: str = ""
+    date: str = ""
+    date_origin: str = ""
 
     def __post_init__(self) -> None:
         if not self.windows:

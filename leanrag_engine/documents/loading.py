@@ -23,6 +23,7 @@ from .folders.walk import FolderWalk, IsKnown, Skipped, accept_none, is_beneath,
 from .formats import PLAIN, START_BYTES, format_of
 from .readers.chats import read_chat
 from .readers.reading import Reading
+from .records import write_records
 
 __all__ = [
     "Expansion",
@@ -381,7 +382,7 @@ def _load_text(
     if size > max_bytes:
         raise _too_big(name, size, max_bytes)
     text = clean(raw)
-    reading = read_chat(text) or Reading(text)
+    reading = read_chat(text) or Reading(write_records(text))
     if not reading.text.strip():
         what = "only white space" if raw else "empty"
         raise InvalidInput(f"The text of document {name!r} is {what}.", "Give a text with at least one word.")
