@@ -157,7 +157,9 @@ class LoadedDocument:
     def digest(self) -> str:
         """Return a digest; if it is equal, ingesting again would change nothing."""
         labels = [f"{key}={value}" for key, value in sorted(self.metadata.items())]
-        return content_id("", self.title, self.text, str(self.first_line), *labels)
+        # Windows of code that were cut before had no signatures.
+        cutting = ["signatures"] if is_code(self.media_type) else []
+        return content_id("", self.title, self.text, str(self.first_line), *labels, *cutting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
 
 from .headings import Heading, headings
+from .signatures import find_signatures
 from .windows import WindowOptions, cut_windows
 
 __all__ = ["ChunkingOptions", "chunk", "chunk_at"]
@@ -106,14 +107,15 @@ def _make_chunks(
     tokenizer: Tokenizer,
     window_options: WindowOptions,
 ) -> list[Chunk]:
+    code = is_code(document.media_type)
     windows = cut_windows(
         document.text,
         [(span.fresh, span.end) for span in spans],
         found,
-        path_at,
+        find_signatures(document.text, document.media_type) if code else path_at,
         tokenizer,
         prose=_is_prose(document.media_type),
-        code=is_code(document.media_type),
+        code=code,
         options=window_options,
     )
     ids = _ChunkIds(document)

@@ -40,6 +40,8 @@ __all__ = [
 ]
 
 _LONGEST_TITLE = 200
+_READING = "reading-2"
+"""Changed when readers make another text of the same file: a file is then read again though it has not changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def identify(source: DocumentSource, *, allowed: Sequence[Path] | None) -> tuple
 
 def make_stamp(source: DocumentSource, status: os.stat_result) -> str:
     """Return size and time of a file and a digest of what the caller says about it: equal stamps, equal documents."""
-    return f"{status.st_size} {status.st_mtime_ns} {_digest_labels(source)}".rstrip()
+    return f"{status.st_size} {status.st_mtime_ns} {_READING} {_digest_labels(source)}".rstrip()
 
 
 def _digest_labels(source: DocumentSource) -> str:
@@ -284,7 +286,7 @@ def _read_unchanged(
         path,
         data,
         make_stamp(source, after) if settled else "",
-        f"{digest} {_digest_labels(source)}".rstrip(),
+        f"{digest} {_READING} {_digest_labels(source)}".rstrip(),
         after.st_mtime,
     )
 
