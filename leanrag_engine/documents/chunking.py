@@ -553,9 +553,9 @@ def _paths_by_offset(title: str, found: Sequence[Heading], options: ChunkingOpti
         names = [each.title for each in above]
         starts.append(heading.start)
         paths.append(_path(names[1:] if names[:1] == [title] else names, options))
-        if heading.until:
+        if heading.breaks:
             above.pop()
-            starts.append(heading.until)
+            starts.append(heading.breaks[-1])
             names.pop()
             paths.append(_path(names[1:] if names[:1] == [title] else names, options))
     return lambda offset: paths[bisect_right(starts, offset) - 1]

@@ -21,14 +21,14 @@ __all__ = ["Heading", "headings"]
 class Heading:
     """A heading whose lines are ``text[start:end]``; level 1 is the highest.
 
-    ``until``: where what it heads ends, if no other heading ends it; 0 for all but tables.
+    ``breaks``, of a table alone: where its rows begin, and where they end and with them what it heads.
     """
 
     start: int
     end: int
     level: int
     title: str
-    until: int = 0
+    breaks: tuple[int, ...] = ()
 
 
 _LONGEST = 200
@@ -78,7 +78,8 @@ _LATEX = re.compile(
 )
 _LATEX_LEVELS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph")
 _TABLE = re.compile(
-    rf"^(?P<title>{TABLE_NAME}(?:: (?:(?!\. Columns: )[^\n])*)?)(?:\. Columns: [^\n]*)?\n+", re.MULTILINE
+    rf"^(?P<title>{TABLE_NAME}(?:: (?:(?!\. Columns: )[^\n])*)?)(?:\. (?P<columns>Columns: [^\n]*))?\n+",
+    re.MULTILINE,
 )
 _TABLE_ROWS = re.compile(rf"(?:{TABLE_ROW}[^\n]*+\n*+)++")
 _TABLE_LEVEL = 7
@@ -188,7 +189,8 @@ def _tables(text: str) -> Iterator[Heading]:
         rows = _TABLE_ROWS.match(text, found.end())
         if rows:
             title = shorten(found["title"], _LONGEST)
-            yield Heading(found.start(), found.end("title"), _TABLE_LEVEL, title, rows.end())
+            end = found.start("columns") if found["columns"] else found.end("title")
+            yield Heading(found.start(), end, _TABLE_LEVEL, title, (rows.start(), rows.end()))
 
 
 def _latex(text: str) -> Iterator[Heading]:

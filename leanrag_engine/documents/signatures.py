@@ -80,7 +80,11 @@ def find_signatures(text: str, media_type: str, *, most: int = 4) -> Callable[[i
     At most the ``most`` innermost ones. What begins at the offset itself is not around it. Linear in the text.
     """
     blanked = _blank(text, media_type)
-    found = _indented(blanked) if media_type in _INDENTED else _braced(blanked, media_type)
+    found = (
+        _indented(blanked, flat=media_type == "text/x-sql")
+        if media_type in _INDENTED
+        else _braced(blanked, media_type)
+    )
     ordered = sorted(found, key=lambda each: (each.start, -each.end))
     starts = [each.start for each in ordered]
     parents: list[int] = []
@@ -123,8 +127,8 @@ def _blank(text: str, media_type: str) -> str:
 # --- by indent -----------------------------------------------------------------------------
 
 
-def _indented(text: str) -> Iterator[_Definition]:
-    """Yield definitions; each ends where a line stands as far to the left, other than one that only closes brackets."""
+def _indented(text: str, *, flat: bool) -> Iterator[_Definition]:
+    """Yield definitions, whose signature is one line if ``flat``; each ends where a line stands as far to the left, other than one that only closes brackets."""
     open_: list[tuple[int, int, int]] = []  # indent, start, header
     found = {each.start(): each for each in _INDENTED_START.finditer(text)}
     reached = 0
@@ -136,6 +140,8 @@ def _indented(text: str) -> Iterator[_Definition]:
             yield _Definition(*open_.pop()[1:], line.start())
         if start_ := found.get(line.start()):
             header, reached = _end_of_header(text, start_.end())
+            if flat:
+                header = reached = max(text.find("\n", start_.end()), start_.end())
             open_.append((indent, line.start(), header))
     yield from (_Definition(start, header, len(text)) for _, start, header in open_)
 

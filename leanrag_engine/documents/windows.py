@@ -75,7 +75,7 @@ def cut_windows(
     headings at an offset. A span of headings alone is one window. In ``code`` definitions are a part of the text.
     """
     breaks = [(each.start, each.start if code else each.end) for each in found]
-    breaks = sorted([*breaks, *((each.until, each.until) for each in found if each.until)])
+    breaks = sorted([*breaks, *((at, at) for each in found for at in each.breaks)])
     starts = [first for first, _ in breaks]
     return [
         tuple(
