@@ -33,7 +33,7 @@ def read_xlsx(data: bytes, name: str) -> Reading:
     try:
         refuse_bomb(data, name)
         book = load_workbook(BytesIO(data), read_only=True, data_only=True)
-        sheets = []
+        sheets: list[str] = []
         for sheet in book.worksheets:
             # Many programs write another size than the sheet has, and rows beyond it would be left out.
             sheet.reset_dimensions()
