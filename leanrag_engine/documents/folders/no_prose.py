@@ -55,6 +55,7 @@ _GENERATED = re.compile(
     r"(?:do not (?:edit|modify)|don't edit)|\bdo not edit\b[^\n]{0,60}\bgenerated\b|\bcode generated\b[^\n]{0,80}\bdo not edit\b",
     re.IGNORECASE,
 )
+_SEPARATOR = re.compile(r"[,;|]")
 _STAMP = re.compile(
     r"\W{0,2}(?:\d{4}[-/.]\d{2}[-/.]\d{2}[T ,]+\d{1,2}:\d{2}|\d{1,2}[-/.]\w{2,3}[-/.]\d{2,4}[T :]+\d{1,2}:\d{2}"
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d{1,2} (?:\d{4} )?\d{2}:\d{2}:\d{2}"
@@ -102,6 +103,8 @@ def _kind_of_text(text: str, suffix: str) -> str:
     letters = sum(map(str.isalpha, text))
     if len(CJK_CHARACTER.findall(text)) * 5 > letters:
         return ""
+    if suffix in _TABLE_SUFFIXES:
+        text = _SEPARATOR.sub(" ", text)
     spaces = sum(map(str.isspace, text))
     long = sum(len(line) for line in lines if len(line) > _MEASURES.long_line)
     codes = sum(len(word) for word in text.split() if len(word) >= _MEASURES.long_word)
