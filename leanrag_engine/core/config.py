@@ -197,11 +197,11 @@ class Settings(BaseSettings):
     )
     max_document_mb: int = Field(default=200, ge=1, description="Largest file that is read, in megabytes.")
     max_parse_seconds: float = Field(
-        default=60, gt=0, description="Most seconds for reading one PDF, Word file or large page."
+        default=60,
+        gt=0,
+        description="Most seconds for one document, and for each megabyte of its file: for opening a PDF, Word file or large page, and for cutting and extracting a long text.",
     )
-    max_parse_mb: int = Field(
-        default=2048, ge=256, description="Most memory for reading one of these, in megabytes (Linux)."
-    )
+    max_parse_mb: int = Field(default=2048, ge=256, description="Most memory for this, in megabytes (Linux).")
 
     @classmethod
     def settings_customise_sources(

@@ -52,6 +52,13 @@ class JsonSchema(TypedDict, total=False):
 
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
+_NO_CODE = frozenset({"text/x-chat", "text/x-ini", "text/x-log", "text/x-rst", "text/x-tex"})
+
+
+def is_code(media_type: str) -> bool:
+    """Return whether a document of this kind is source code: the headings of its windows are lines of it, as they are written."""
+    return media_type.startswith("text/x-") and media_type not in _NO_CODE
+
 
 _BASE_32 = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS = ["".join(letters) for letters in product(_BASE_32, repeat=2)]
@@ -146,7 +153,9 @@ class LoadedDocument:
     def digest(self) -> str:
         """Return a digest; if it is equal, ingesting again would change nothing."""
         labels = [f"{key}={value}" for key, value in sorted(self.metadata.items())]
-        return content_id("", self.title, self.text, str(self.first_line), *labels)
+        # Windows of code that were cut before had no signatures.
+        cutting = ["signatures"] if is_code(self.media_type) else []
+        return content_id("", self.title, self.text, str(self.first_line), *labels, *cutting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +197,11 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A few sentences of a chunk, ``document.text[start:end]``, under the headings ``heading``: what search
-    finds and contexts are made of."""
+    """A few sentences of a chunk: ``document.text[start:end]``, under the path of headings ``heading``.
+
+    In source code (:func:`is_code`) ``heading`` holds the signatures that the window lies within, outermost first, as they
+    are written. Search finds windows, and contexts are made of them; extraction and citations are by chunk.
+    """
 
     start: int
     end: int
@@ -201,8 +213,8 @@ class Chunk:
     """A passage of a document: ``text == document.text[start:end]``, offsets in characters.
 
     ``id`` is made of the text, its headings and its windows, so it stays when other parts of the document change.
-    ``number`` is the place in the document, from 1. ``citation`` (``d3:c12``), ``title`` and ``source`` (those of
-    its document) are filled in by the store; the number in a citation stays with the chunk and is never reused. ``windows``
+    ``number`` is the place in the document, from 1. ``citation`` (``d3:c12``) is filled in by the store. ``title``,
+    ``source``, ``media_type``, ``date`` and ``date_origin`` are those of its document; the number in a citation stays with the chunk and is never reused. ``windows``
     are in reading order and leave out the text that the chunk shares with the previous one. ``pages`` are those of its text, the
     first one cut off at its start; empty where the file has no pages. ``line``, from 1, is where it begins in the file, None
     where the file has no lines.
@@ -222,6 +234,9 @@ class Chunk:
     source: str = ""
     windows: tuple[Window, ...] = ()
     line: int | None = None
+    media_type: str = ""
+    date: str = ""
+    date_origin: str = ""
 
     def __post_init__(self) -> None:
         if not self.windows:

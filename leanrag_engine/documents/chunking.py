@@ -17,11 +17,12 @@ from enum import IntEnum
 from itertools import islice, pairwise, takewhile
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import Chunk, LoadedDocument, Page, Window, content_id
+from leanrag_engine.core.model import Chunk, LoadedDocument, Page, Window, content_id, is_code
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
 
 from .headings import Heading, headings
+from .signatures import find_signatures
 from .windows import WindowOptions, cut_windows
 
 __all__ = ["ChunkingOptions", "chunk", "chunk_at"]
@@ -106,13 +107,15 @@ def _make_chunks(
     tokenizer: Tokenizer,
     window_options: WindowOptions,
 ) -> list[Chunk]:
+    code = is_code(document.media_type)
     windows = cut_windows(
         document.text,
         [(span.fresh, span.end) for span in spans],
         found,
-        path_at,
+        find_signatures(document.text, document.media_type) if code else path_at,
         tokenizer,
         prose=_is_prose(document.media_type),
+        code=code,
         options=window_options,
     )
     ids = _ChunkIds(document)
@@ -168,11 +171,10 @@ REGION = RegionLimits()
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
-_PROSE_SOURCES = frozenset({"text/x-chat", "text/x-rst", "text/x-tex"})
 _CHAT = "text/x-chat"
-_DATA = frozenset(
-    {"application/json", "application/yaml", "application/toml", "text/csv", "text/tab-separated-values"}
-)
+_DATA = frozenset({
+    "application/json", "application/yaml", "application/toml", "text/csv", "text/tab-separated-values", "text/x-ini", "text/x-log",
+})  # fmt: skip
 
 _CJK = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003fffd"
 _OPENING = "「『（【《〈［｛〔“‘"
@@ -227,7 +229,7 @@ def _leads_on(passage: str, before: _Border, after: _Border | None, options: Chu
 
 
 def _is_prose(media_type: str) -> bool:
-    return media_type in _PROSE_SOURCES or not (media_type.startswith("text/x-") or media_type in _DATA)
+    return not (is_code(media_type) or media_type in _DATA)
 
 
 def _regions(text: str) -> Iterator[tuple[int, int]]:
@@ -551,6 +553,11 @@ def _paths_by_offset(title: str, found: Sequence[Heading], options: ChunkingOpti
         names = [each.title for each in above]
         starts.append(heading.start)
         paths.append(_path(names[1:] if names[:1] == [title] else names, options))
+        if heading.breaks:
+            above.pop()
+            starts.append(heading.breaks[-1])
+            names.pop()
+            paths.append(_path(names[1:] if names[:1] == [title] else names, options))
     return lambda offset: paths[bisect_right(starts, offset) - 1]
 
 
@@ -582,6 +589,9 @@ def _chunk(
         title=document.title,
         windows=windows,
         line=document.first_line + document.text.count("\n", 0, span.start) if document.first_line else None,
+        media_type=document.media_type,
+        date=document.date,
+        date_origin=document.date_origin,
     )
 
 

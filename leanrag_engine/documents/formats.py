@@ -1,7 +1,7 @@
 """Choose the reader of a file by its name, or by its beginning; read text, Markdown and source code.
 
-Every reader returns headings as Markdown's ``#`` lines where its format has headings, table rows as
-``| a | b |`` and list items as ``- a``, so that later stages know one notation only.
+Every reader returns headings as Markdown's ``#`` lines where its format has headings, tables as records (see
+``core.text.records``) and list items as ``- a``, so that later stages know one notation only.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from leanrag_engine.core.text.scripts import CJK_CHARACTER
 from .decoding import decode
 from .readers.chats import read_chat
 from .readers.reading import Reading, first_heading
+from .readers.tables import read_table
+from .records import write_records
 
 __all__ = ["PLAIN", "START_BYTES", "SUPPORTED_SUFFIXES", "Format", "format_of", "is_prose"]
 
@@ -104,7 +106,13 @@ def _count_from(raw: str) -> int:
 def _text(data: bytes, name: str) -> Reading:
     reading = _plain(data, name)
     chat = read_chat(reading.text)
-    return replace(chat, metadata={**chat.metadata, **reading.metadata}) if chat else reading
+    if chat:
+        return replace(chat, metadata={**chat.metadata, **reading.metadata})
+    return replace(reading, text=write_records(reading.text))
+
+
+def _table(data: bytes, name: str) -> Reading:
+    return read_table(_plain(data, name))
 
 
 def _markdown(data: bytes, name: str) -> Reading:
@@ -120,7 +128,7 @@ def _markdown(data: bytes, name: str) -> Reading:
         first_line = first_line and first_line + front[0].count("\n")
         text = text[front.end() :]
     title = fields.pop("title", "") or first_heading(text, "text/markdown")
-    return Reading(text, title, metadata={**fields, **note}, first_line=first_line)
+    return Reading(write_records(text), title, metadata={**fields, **note}, first_line=first_line)
 
 
 def _fields(front_matter: str) -> dict[str, str]:
@@ -174,12 +182,12 @@ _SOURCES = {
     "application/yaml": ".yaml .yml",
     "application/toml": ".toml",
     "application/xml": ".xml",
-    "text/csv": ".csv",
-    "text/tab-separated-values": ".tsv",
 }
 _FORMATS = {
     **{suffix: Format(kind, _plain) for kind, suffixes in _SOURCES.items() for suffix in suffixes.split()},
     **dict.fromkeys((".txt", ".text"), PLAIN),
+    ".csv": Format("text/csv", _table, guarded_from=5_000_000),
+    ".tsv": Format("text/tab-separated-values", _table, guarded_from=5_000_000),
     ".log": Format("text/x-log", _text),
     **dict.fromkeys((".md", ".markdown"), Format("text/markdown", _markdown)),
     ".rst": Format("text/x-rst", _rst),

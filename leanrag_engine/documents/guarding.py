@@ -1,9 +1,12 @@
-"""Read files of kinds whose parsers can be made to run away in a process of their own, which is killed at its limits."""
+"""Do work that a file can make run away in a process of its own, which is killed at its limits."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import anyio
 import anyio.to_process
@@ -15,54 +18,71 @@ from leanrag_engine.core.model import DocumentSource, LoadedDocument
 from .formats import format_of
 from .loading import FileContent, parse_file
 
-__all__ = ["ParsingLimits", "parse_within_limits"]
+__all__ = ["ParsingLimits", "parse_within_limits", "run_within_limits"]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class ParsingLimits:
-    """The seconds and megabytes of memory that reading one file may take."""
+    """The seconds and megabytes of memory that a document may take."""
 
     seconds: float
     megabytes: int
+
+    def for_size(self, size: int, started: float) -> ParsingLimits:
+        """Return what is left since ``started`` for a file of ``size`` bytes: for each megabyte of it the seconds count anew."""
+        megabytes = max(1.0, size / 1_000_000)
+        return replace(self, seconds=max(1.0, self.seconds * megabytes - (time.monotonic() - started)))
 
 
 async def parse_within_limits(
     source: DocumentSource, file: FileContent, limits: ParsingLimits
 ) -> LoadedDocument:
-    """Return the document in a file. Raises as :func:`leanrag_engine.documents.loading.load`, and
-    :class:`DocumentUnreadable` if reading it takes more than ``limits``.
-
-    The limit of memory holds where the system has one for a process (Linux).
-    """
+    """Return the document in a file. Raises as :func:`leanrag_engine.documents.loading.load` and :func:`run_within_limits`."""
     start = format_of(file.path.name, start=file.data).guarded_from
     if start is None or len(file.data) < start:
         return await anyio.to_thread.run_sync(parse_file, source, file)
     sent = replace(source, metadata=dict(source.metadata))  # a read-only mapping cannot be sent to a process
+    return await run_within_limits(_parse, (sent, file), limits, source.path)
+
+
+async def run_within_limits(work: Callable[[T], R], value: T, limits: ParsingLimits, name: str) -> R:
+    """Return ``work(value)``, done in another process; ``work`` is a function of a module.
+
+    Raises :class:`DocumentUnreadable` about the document ``name`` if it takes more than ``limits``. The limit of memory holds
+    where the system has one for a process (Linux).
+    """
     try:
         with anyio.fail_after(limits.seconds):
             return await anyio.to_process.run_sync(
-                _parse_in_limited_memory, sent, file, limits.megabytes, cancellable=True
+                _run_in_limited_memory, work, value, limits.megabytes, cancellable=True
             )
     except TimeoutError as problem:
         raise DocumentUnreadable(
-            f"{source.path!r} was not read within {limits.seconds:g} seconds.",
+            f"{name!r} was not read within {limits.seconds:.3g} seconds.",
             "Convert it to plain text, split it, or raise the setting max_parse_seconds (LEANRAG_MAX_PARSE_SECONDS).",
         ) from problem
     except (MemoryError, anyio.BrokenWorkerProcess) as problem:
         raise DocumentUnreadable(
-            f"{source.path!r} could not be read within {limits.megabytes:,} MB of memory.",
+            f"{name!r} could not be read within {limits.megabytes:,} MB of memory.",
             "Convert it to plain text, split it, or raise the setting max_parse_mb (LEANRAG_MAX_PARSE_MB).",
         ) from problem
 
 
-def _parse_in_limited_memory(source: DocumentSource, file: FileContent, megabytes: int) -> LoadedDocument:
+def _run_in_limited_memory(work: Callable[[T], R], value: T, megabytes: int) -> R:
     if sys.platform == "linux":
         import resource  # noqa: PLC0415 - Windows has no such module
 
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (megabytes * 1024 * 1024, most))
+    return work(value)
+
+
+def _parse(given: tuple[DocumentSource, FileContent]) -> LoadedDocument:
     try:
-        return parse_file(source, file)
+        return parse_file(*given)
     except DocumentUnreadable as problem:
         # What a parser of XML reports as an error of the file.
         no_memory = 2  # XML_ERR_NO_MEMORY of libxml2

@@ -10,17 +10,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import merge
 
+from leanrag_engine.core.model import is_code
+from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
+from leanrag_engine.core.text.shortening import shorten
+
 __all__ = ["Heading", "headings"]
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading whose lines are ``text[start:end]``; level 1 is the highest."""
+    """A heading whose lines are ``text[start:end]``; level 1 is the highest.
+
+    ``breaks``, of a table alone: where its rows begin, and where they end and with them what it heads.
+    """
 
     start: int
     end: int
     level: int
     title: str
+    breaks: tuple[int, ...] = ()
 
 
 _LONGEST = 200
@@ -69,16 +77,22 @@ _LATEX = re.compile(
     re.MULTILINE,
 )
 _LATEX_LEVELS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph")
+_TABLE = re.compile(
+    rf"^(?P<title>{TABLE_NAME}(?:: (?:(?!\. Columns: )[^\n])*)?)(?:\. (?P<columns>Columns: [^\n]*))?\n+",
+    re.MULTILINE,
+)
+_TABLE_ROWS = re.compile(rf"(?:{TABLE_ROW}[^\n]*+\n*+)++")
+_TABLE_LEVEL = 7
+"""Below all others: a table has no sections."""
 _SECTION = re.compile(r"^\[{1,2}(?P<title>[^\[\]\n]{1,200})\]{1,2}[ \t]*$", re.MULTILINE)
 
 
 def headings(text: str, media_type: str) -> Iterator[Heading]:
     """Yield the headings of ``text`` in order, by the conventions of its media type, in linear time."""
-    if media_type in _CONVENTIONS:
-        return _CONVENTIONS[media_type](text)
-    if media_type.startswith("text/x-"):
+    if is_code(media_type):
         return _definitions(text)
-    return _markup_headings(text)
+    found = _CONVENTIONS.get(media_type, _markup_headings)(text)
+    return merge(found, _tables(text), key=lambda heading: heading.start) if "\nRow " in text else found
 
 
 def _markdown(text: str) -> Iterator[Heading]:
@@ -169,11 +183,14 @@ def _section_numbers(text: str) -> Iterator[Heading]:
             yield Heading(match.start(), match.end(), level, " ".join(match[0].split()))
 
 
-def _header(text: str) -> Iterator[Heading]:
-    """Take the first line of a table, which names its columns, for a heading."""
-    line = text[: _LONGEST * 10].split("\n", 1)[0]
-    if line.strip():
-        yield Heading(0, len(line), 1, line.strip()[:_LONGEST])
+def _tables(text: str) -> Iterator[Heading]:
+    """Find the line above the rows of each table; what it says of the columns is text."""
+    for found in _TABLE.finditer(text):
+        rows = _TABLE_ROWS.match(text, found.end())
+        if rows:
+            title = shorten(found["title"], _LONGEST)
+            end = found.start("columns") if found["columns"] else found.end("title")
+            yield Heading(found.start(), end, _TABLE_LEVEL, title, (rows.start(), rows.end()))
 
 
 def _latex(text: str) -> Iterator[Heading]:
@@ -205,10 +222,10 @@ _CONVENTIONS: dict[str, Callable[[str], Iterator[Heading]]] = {
     "application/x-ipynb+json": _markdown,
     "application/xml": _none,
     "application/yaml": _none,
-    "text/csv": _header,
+    "text/csv": _none,
     "text/markdown": _markdown,
     "text/plain": _plain,
-    "text/tab-separated-values": _header,
+    "text/tab-separated-values": _none,
     "text/x-chat": _markdown,
     "text/x-ini": _sections,
     "text/x-log": _none,

@@ -23,6 +23,7 @@ from .folders.walk import FolderWalk, IsKnown, Skipped, accept_none, is_beneath,
 from .formats import PLAIN, START_BYTES, format_of
 from .readers.chats import read_chat
 from .readers.reading import Reading
+from .records import write_records
 
 __all__ = [
     "Expansion",
@@ -39,6 +40,8 @@ __all__ = [
 ]
 
 _LONGEST_TITLE = 200
+_READING = "reading-2"
+"""Changed when readers make another text of the same file: a file is then read again though it has not changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def identify(source: DocumentSource, *, allowed: Sequence[Path] | None) -> tuple
 
 def make_stamp(source: DocumentSource, status: os.stat_result) -> str:
     """Return size and time of a file and a digest of what the caller says about it: equal stamps, equal documents."""
-    return f"{status.st_size} {status.st_mtime_ns} {_digest_labels(source)}".rstrip()
+    return f"{status.st_size} {status.st_mtime_ns} {_READING} {_digest_labels(source)}".rstrip()
 
 
 def _digest_labels(source: DocumentSource) -> str:
@@ -283,7 +286,7 @@ def _read_unchanged(
         path,
         data,
         make_stamp(source, after) if settled else "",
-        f"{digest} {_digest_labels(source)}".rstrip(),
+        f"{digest} {_READING} {_digest_labels(source)}".rstrip(),
         after.st_mtime,
     )
 
@@ -381,7 +384,7 @@ def _load_text(
     if size > max_bytes:
         raise _too_big(name, size, max_bytes)
     text = clean(raw)
-    reading = read_chat(text) or Reading(text)
+    reading = read_chat(text) or Reading(write_records(text))
     if not reading.text.strip():
         what = "only white space" if raw else "empty"
         raise InvalidInput(f"The text of document {name!r} is {what}.", "Give a text with at least one word.")

@@ -15,6 +15,7 @@ from enum import StrEnum
 from leanrag_engine.core.model import Window
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.records import TABLE_ROW
 
 from .headings import Heading
 
@@ -53,7 +54,7 @@ class _Block:
 
 _FENCE = re.compile(r"[ \t]*(?P<fence>```+|~~~+)")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•‣◦·▪–—]|\(?(?:\d{1,3}|[a-zA-Z])[.)])[ \t]+\S")
-_ROW = re.compile(r"[ \t]*(?:\||\+[-=+]{3,}|={2,}[ =]+={2,}\s*$)")
+_ROW = re.compile(rf"{TABLE_ROW}|[ \t]*(?:\||\+[-=+]{{3,}}|={{2,}}[ =]+={{2,}}\s*$)")
 _WORD_START = re.compile(r"(?<=\s)\S")
 
 
@@ -65,14 +66,17 @@ def cut_windows(
     tokenizer: Tokenizer,
     *,
     prose: bool,
+    code: bool = False,
     options: WindowOptions = WindowOptions(),
 ) -> list[tuple[Window, ...]]:
     """Return the windows of each of the ``spans`` of ``text``, in order.
 
     ``spans`` ascend and do not overlap; ``found`` are the headings of the whole text, and ``paths`` gives the path of
-    headings at an offset. A span of headings alone is one window.
+    headings at an offset. A span of headings alone is one window. In ``code`` definitions are a part of the text.
     """
-    starts = [heading.start for heading in found]
+    breaks = [(each.start, each.start if code else each.end) for each in found]
+    breaks = sorted([*breaks, *((at, at) for each in found for at in each.breaks)])
+    starts = [first for first, _ in breaks]
     return [
         tuple(
             Window(first, last, paths(first))
@@ -80,7 +84,7 @@ def cut_windows(
                 text,
                 start,
                 end,
-                found[bisect_right(starts, start - 1) : bisect_left(starts, end)],
+                breaks[bisect_right(starts, start - 1) : bisect_left(starts, end)],
                 tokenizer,
                 prose=prose,
                 options=options,
@@ -94,13 +98,13 @@ def _windows(
     text: str,
     start: int,
     end: int,
-    found: Sequence[Heading],
+    breaks: Sequence[tuple[int, int]],
     tokenizer: Tokenizer,
     *,
     prose: bool,
     options: WindowOptions,
 ) -> list[tuple[int, int]]:
-    sections = _sections(start, end, found)
+    sections = _sections(start, end, breaks)
     cut = [
         window
         for first, last in sections
@@ -109,13 +113,13 @@ def _windows(
     return cut or [(start, end)]
 
 
-def _sections(start: int, end: int, found: Sequence[Heading]) -> Iterator[tuple[int, int]]:
+def _sections(start: int, end: int, breaks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the stretches between the headings."""
     position = start
-    for heading in found:
-        if heading.start > position:
-            yield position, heading.start
-        position = max(position, min(heading.end, end))
+    for first, last in breaks:
+        if first > position:
+            yield position, first
+        position = max(position, min(last, end))
     if position < end:
         yield position, end
 

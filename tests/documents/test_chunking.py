@@ -467,7 +467,9 @@ Second
         ("text/x-sql", "-- people\nCREATE TABLE person (\n", [(1, "CREATE TABLE person")]),
         ("text/x-tex", "\\section*{One}\n\\subsection[t]{Two}\n", [(3, "One"), (4, "Two")]),
         ("application/toml", "[a]\nx = [1]\n[[b.c]]\n", [(1, "a"), (1, "b.c")]),
-        ("text/csv", "name,age\nann,3\n", [(1, "name,age")]),
+        ("text/csv", "Table, 1 row: name | age\nRow 2: name: ann; age: 3\n", [(7, "Table, 1 row: name | age")]),
+        ("text/markdown", "# A\nTable Ages, 2 rows: a. Columns: a: numbers\n\nRow 1: a: 1\n\nRow 2: a: 2\ntext\n## B\n", [(1, "A"), (7, "Table Ages, 2 rows: a"), (2, "B")]),
+        ("text/plain", "Table Ages, 2 rows: a\nNo row follows.\n", []),
         ("application/json", "# no\n", []),
     ],
     ids=lambda value: value if isinstance(value, str) and "/" in value and len(value) < 40 else "",
@@ -480,9 +482,16 @@ def test_headings_by_the_conventions_of_each_kind(
     assert all(heading.title.split()[0] in text[heading.start : heading.end] for heading in found)
 
 
-def test_rows_of_a_table_carry_its_header() -> None:
-    text = "name,age\n" + "".join(f"person{number},{number}\n" for number in range(60))
-    assert {each.heading for each in cut(text, 64, 0, "text/csv")} == {"name,age"}
+@pytest.mark.parametrize("media_type", ["text/csv", "text/markdown"])
+def test_rows_of_a_table_carry_its_header_and_stay_whole(media_type: str) -> None:
+    rows = "".join(f"Row {number}: name: Person. Number {number}; age: {number}\n" for number in range(60))
+    head = "Table Crew, 60 rows: name | age"
+    chunks = cut(f"{head}\n{rows}\nAfter the table.", 64, 0, media_type)
+    windows = [(each.heading, chunk.quote(each)) for chunk in chunks for each in chunk.windows]
+    assert {heading for heading, text in windows if text.startswith("Row")} == {head}
+    quoted = [line for _, text in windows for line in text.splitlines() if line.startswith("Row")]
+    assert quoted == rows.splitlines()
+    assert ("", "After the table.") in windows
 
 
 # --- size ----------------------------------------------------------------------------------

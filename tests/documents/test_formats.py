@@ -67,11 +67,11 @@ def workbook() -> bytes:
     return buffer.getvalue()
 
 
-def test_each_sheet_is_a_section_that_names_its_columns(tmp_path: Path) -> None:
+def test_each_sheet_is_a_table_whose_rows_name_their_columns(tmp_path: Path) -> None:
     found = read(tmp_path, "crew.xlsx", workbook())
     assert found.text == (
-        "# Crew: Name | Joined | Pay\n\n| Ines / Mara | 2021-05-01 | 1200 |\n| Tom | 2022-01-02 09:30 | 0.5 |\n\n"
-        "# Tides\n\n| 1 | 2 |\n| 3 | 4 |"
+        "Table Crew, 2 rows: Name | Joined | Pay\nRow 2: Name: Ines | Mara; Joined: 2021-05-01; Pay: 1200\n"
+        "Row 4: Name: Tom; Joined: 2022-01-02 09:30; Pay: 0.5\n\nTable Tides, 2 rows\nRow 1: 1; 2\nRow 2: 3; 4"
     )
     assert found.title == "Crew list"
 

@@ -69,3 +69,16 @@ async def test_a_word_file_that_fills_the_memory_fails_at_the_limit_and_the_next
     assert status == "failed"
     assert "could not be read within 700 MB" in error
     assert found["plain.docx"] == ("added", "")
+
+
+async def test_a_word_file_of_countless_paragraphs_ends_at_the_limit_though_it_is_read_and_cut_apart(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "many.docx").write_bytes(word_file("<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 400_000))
+    (tmp_path / "plain.txt").write_text("Isla Grant wrote.")
+    assert (tmp_path / "many.docx").stat().st_size < 150_000
+    found = await outcomes(tmp_path, max_parse_seconds=12)
+    status, error = found["many.docx"]
+    assert status == "failed"
+    assert "was not read within" in error
+    assert found["plain.txt"] == ("added", "")

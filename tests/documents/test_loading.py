@@ -464,7 +464,7 @@ def test_a_page_becomes_lines_as_a_reader_sees_them(tmp_path: Path) -> None:
     assert document.title == "The Page & more"
     assert document.text == (
         "# Top\n\nFirst bold text\nsecond line.\n\n- one\n- two\n  1. two a\n  2. two b\n\n"
-        "| Name | Age |\n| Ann | 3 |\n\n```\nif x:\n    # no heading\n    pass\n```\n\nA\n\nB\n\nC\n\ntail text"
+        "Table, 1 row: Name | Age\nRow 1: Name: Ann; Age: 3\n\n```\nif x:\n    # no heading\n    pass\n```\n\nA\n\nB\n\nC\n\ntail text"
     )
 
 

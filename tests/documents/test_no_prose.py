@@ -63,6 +63,12 @@ def test_what_is_no_prose_is_left_out_of_a_folder_and_read_by_its_own_path(
     ("name", "text"),
     [
         ("paragraphs.txt", PROSE.replace("\n", " ") * 3),
+        ("events.csv", "Time,Event\n" + "2024-01-02 10:00:01,door opened\n" * 60),
+        (
+            "staff.csv",
+            "Id,Name,Role,City,Pay,Joined\n"
+            + "".join(f"E{n:05d},Ada Lund{n},engineer,Bergen,4{n:03d},2024-01-{n % 28:02d}\n" for n in range(60)),
+        ),
         (
             "table.csv",
             "year,city,people\n" + "".join(f"{1950 + year},Bergen,{100 + year}\n" for year in range(60)),

@@ -81,6 +81,9 @@ _CHUNK_COLUMNS = (
     documents.c.id.label("document_id"),
     documents.c.title,
     documents.c.source,
+    documents.c.media_type,
+    documents.c.date,
+    documents.c.date_origin,
 )
 _CHUNKS = (
     select_unparsed(*_CHUNK_COLUMNS)
@@ -840,6 +843,7 @@ def _chunks_of(rows: Sequence[Sequence[Any]]) -> list[Chunk]:
             source,
             tuple([Window(*each) for each in windows]),
             line,
+            *dated,
         )
         for (
             id_,
@@ -857,6 +861,7 @@ def _chunks_of(rows: Sequence[Sequence[Any]]) -> list[Chunk]:
             document_id,
             title,
             source,
+            *dated,
         ) in parse_rows(rows, *_CHUNK_COLUMNS)  # by name it takes twice as long
     ]
 

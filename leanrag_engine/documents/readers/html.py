@@ -15,6 +15,7 @@ from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.decoding import decode, has_byte_order_mark
+from leanrag_engine.documents.records import find_caption, format_rows
 
 from .reading import Reading, first_heading
 
@@ -36,6 +37,9 @@ _BLOCKS = frozenset({
 })  # fmt: skip
 _LINES = frozenset({"br", "dd", "li", "tr"})
 _LAYOUT = frozenset({"table", "ul", "ol", "pre", "blockquote", *_HEADINGS})
+
+_WIDEST = 100
+"""Rows or columns that a cell of a table may span."""
 
 _WHITE = re.compile(r"\s+")
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
@@ -114,6 +118,7 @@ class _HtmlText:
         self._items: list[int] = []  # of each open list the number of its next item, 0 where it has bullets
         self._pre = 0
         self._cell: _Element | None = None
+        self._tables: list[_HtmlTable] = []
         self._walk(root)
         self.text = "\n".join(self._lines).strip("\n")
 
@@ -151,6 +156,8 @@ class _HtmlText:
         elif tag in _HEADINGS or tag in _BLOCKS:
             self._break(blank=True)
             self._prefix = "#" * _HEADINGS[tag] + " " if tag in _HEADINGS else self._prefix
+            if tag == "table":
+                self._tables.append(_HtmlTable(len(self._lines)))
         elif tag in _LINES:
             self._break(blank=False)
             self._prefix = self._item() if tag == "li" else self._prefix
@@ -167,11 +174,14 @@ class _HtmlText:
         else:
             self._cell = element
             self._inline.append("| ")
+            self._began = len(self._inline)
 
     def _end(self, element: _Element) -> None:
         tag = element.tag
         if element is self._cell:
             self._cell = None
+            if self._tables:
+                self._tables[-1].add(element, clean_line("".join(self._inline[self._began :])))
             self._inline.append(" ")
         elif self._cell is not None:
             self._space(tag)
@@ -182,10 +192,14 @@ class _HtmlText:
             del self._items[-1:]
         elif tag in _HEADINGS or tag in _BLOCKS:
             self._break(blank=True)
+            if tag == "table" and self._tables:
+                self._tables.pop().write(self._lines)
         elif tag in ("li", "dd", "tr"):
             self._inline.append("|" if "| " in self._inline else "")
             self._break(blank=False)
             self._prefix = ""
+            if tag == "tr" and self._tables:
+                self._tables[-1].end_row()
 
     def _space(self, tag: str) -> None:
         if tag in _BLOCKS or tag in _LINES:
@@ -212,6 +226,60 @@ class _HtmlText:
             self._prefix = ""
         if blank and self._lines and self._lines[-1]:
             self._lines.append("")
+
+
+class _HtmlTable:
+    """The cells of a table that is being read; ``start`` is the number of lines before it."""
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._rows: list[list[str]] = []
+        self._row: list[str] = []
+        self._named: list[bool] = []
+        self._down: dict[int, tuple[str, int]] = {}
+        """By column, the text of a cell that reaches further down, and how many rows."""
+
+    def add(self, cell: _Element, text: str) -> None:
+        self._fill()
+        wide, down = (
+            min(_WIDEST, int(cell.get(key, "1")) or 1) if cell.get(key, "1").isdecimal() else 1
+            for key in ("colspan", "rowspan")
+        )
+        if not self._rows:
+            self._named.append(cell.tag == "th")
+        for text_ in (text, *[""] * (wide - 1)):
+            if down > 1:
+                self._down[len(self._row)] = (text_, down - 1)
+            self._row.append(text_)
+
+    def end_row(self) -> None:
+        if self._row:
+            self._fill()
+            self._rows.append(self._row)
+            self._row = []
+
+    def _fill(self) -> None:
+        """Add the cells that reach down from rows above."""
+        while found := self._down.pop(len(self._row), None):
+            text, rows = found
+            if rows > 1:
+                self._down[len(self._row)] = (text, rows - 1)
+            self._row.append(text)
+
+    def write(self, lines: list[str]) -> None:
+        """Replace the lines of this table, unless it holds more than rows, by its records."""
+        written = [line for line in lines[self._start :] if line]
+        above = len(written) - len(self._rows)
+        if not self._rows or not all(line.startswith("|") for line in written[above:]):
+            return
+        caption = written[0] if above == 1 else find_caption(lines[: self._start])
+        headed = True if all(self._named) else None
+        if (
+            above <= 1
+            and len(records := format_rows(self._rows, caption, headed=headed)) > 1
+            and records[0][0] != "|"
+        ):
+            lines[self._start :] = [*records, ""]
 
 
 def _is_skipped(element: _Element) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import fence_for
 from leanrag_engine.documents.decoding import decode
+from leanrag_engine.documents.records import write_records
 
 from .reading import MALFORMED, Reading, damage_error, first_heading
 
@@ -24,7 +25,7 @@ def read_notebook(data: bytes, name: str) -> Reading:
         blocks = [block for cell in notebook["cells"] for block in _read_cell(cell, language)]
     except MALFORMED as problem:
         raise damage_error(name, "a notebook", problem) from problem
-    text = clean("\n\n".join(blocks))
+    text = write_records(clean("\n\n".join(blocks)))
     return Reading(text, first_heading(text, "text/markdown"), metadata=note)
 
 

@@ -3,6 +3,7 @@ them. On MuSiQue, graph retrieval with them is as good as with a model's triples
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
@@ -14,6 +15,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import Turn
+from leanrag_engine.core.text.records import TABLE_ROW
 
 from .definitions import find_definitions, find_in_code
 from .descriptions import Describer
@@ -21,7 +23,7 @@ from .keyphrases.terms import find_terms
 from .names.bibliography import is_author, is_reference
 from .names.entity_types import coarse_type
 from .names.lexicon import Lexicon, find_acronyms, find_nickname, link_persons, without_remark
-from .names.mentions import Kind, Mention, find_names, keep_longest
+from .names.mentions import Kind, Mention, find_in_row, find_names, keep_longest
 from .options import DEFAULT_OPTIONS, HeuristicOptions
 from .passages import ParsedChunk, parse_chunks, without_overlap
 from .topics import Topics
@@ -63,7 +65,8 @@ def _extract(
     # The title of a conversation only lists its speakers.
     topics = Topics.of("" if talk else title, passages)
     lexicon = Lexicon()
-    _find_names(passages, topics, usage, lexicon, pulse)
+    few_rows = sum(_ROW.match(sentence.text) is not None for sentence in fresh) <= options.most_rows
+    _find_names(passages, topics, usage, lexicon, pulse, rows=few_rows)
     lexicon.join_humps()
     find_terms(passages, fresh, usage, lexicon, options)
     link_persons(lexicon, _names_in_order(passages))
@@ -79,6 +82,9 @@ def _names_in_order(passages: Sequence[ParsedChunk]) -> list[str]:
     return [key for key, mention in mentions if mention.kind is Kind.NAME]
 
 
+_ROW = re.compile(TABLE_ROW)
+
+
 # --- names ---------------------------------------------------------------------------------
 
 
@@ -88,8 +94,13 @@ def _find_names(
     usage: WordUsage,
     lexicon: Lexicon,
     pulse: Callable[[], None],
+    *,
+    rows: bool,
 ) -> None:
-    """Add the mentions of names, identifiers and topics to the passages and the lexicon, sentence by sentence."""
+    """Add the mentions of names, identifiers and topics to the passages and the lexicon, sentence by sentence.
+
+    ``rows``: those in rows of tables too.
+    """
     defined = find_definitions(passages)
     for passage in passages:
         pulse()
@@ -102,6 +113,8 @@ def _find_names(
                 found = [Mention(topic, Kind.CONCEPT, 0, len(sentence.text))] if topic else []
             elif sentence.kind is PieceKind.PROSE:
                 found = _names_in(sentence, topics, usage, lexicon)
+            elif _ROW.match(sentence.text):
+                found = list(find_in_row(sentence.text)) if rows else []
             else:
                 found = list(find_in_code(sentence.text, defined))
             keyed = [

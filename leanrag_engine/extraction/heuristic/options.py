@@ -32,6 +32,9 @@ class HeuristicOptions:
     short_document: int = 6
     """In a document of at most so many chunks, the title is an entity of each chunk."""
 
+    most_rows: int = 500
+    """Of tables with more rows in all, the names in their cells are no entities: search finds the rows."""
+
     description_words: int = 60
 
     salient_words: int = 6

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.records import TABLE_NAME
 
 from .names.lexicon import without_remark
 from .names.mentions import Kind, Mention
@@ -27,7 +28,7 @@ _CHAPTER = re.compile(
 _FILE = re.compile(r"[\w-]+\.(?:txt|md|pdf|docx?|html?|rst|py|csv|json)")
 _IDENTIFIER = re.compile(r"\w_\w|__")
 _MARKS = re.compile(r"[*_`“”\"]")
-_NO_TITLE = re.compile(r"^(?:\||!!!|===|\?\?\?)|\|$|[.!?,]['’”\"]$")
+_NO_TITLE = re.compile(rf"^(?:{TABLE_NAME}|\||!!!|===|\?\?\?)|\|$|[.!?,]['’”\"]$")
 """A line of a table, the head of a box or tab, or a line that ends like direct speech."""
 _CREDIT = re.compile(
     r"(?:(?:with )?illustrat(?:ed|ions)|written|edited|translated|published|printed|reprinted|produced|copyright(?:ed)?"

@@ -4,6 +4,7 @@ transaction."""
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -27,7 +28,7 @@ from leanrag_engine.core.errors import (
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, LeftOut
 from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument, ReadDocument
 from leanrag_engine.core.ports import Progress, ProgressReport, Workers
-from leanrag_engine.documents.guarding import ParsingLimits, parse_within_limits
+from leanrag_engine.documents.guarding import ParsingLimits, parse_within_limits, run_within_limits
 from leanrag_engine.documents.loading import (
     Expansion,
     as_storable_path,
@@ -50,7 +51,7 @@ from leanrag_engine.pipeline.index import (
 )
 from leanrag_engine.pipeline.jobs import JobProgress
 
-from .reading import ReadingTask, read_document
+from .reading import ReadingTask, read_document, read_quietly
 from .sync import plan_sync, remove_missing
 
 
@@ -235,6 +236,8 @@ class ReadingLimits:
     """Documents that may be read and not stored, for each worker: while one transaction is written, the next one gathers."""
     size: int = 2_000_000
     """Their bytes, for each worker; one document may have more."""
+    long_text: int = 500_000
+    """Characters from which on a document is cut and extracted in a process of its own, which ends at its limits."""
     chunks: int = 200
     """Chunks that are stored in one transaction; one document may have more."""
 
@@ -330,9 +333,14 @@ class Ingestion:
         return [each.result if isinstance(each.result, IngestOutcome) else next(stored) for each in queued]
 
     async def _read(self, source: DocumentSource, say: Callable[[str], None]) -> ReadDocument | IngestOutcome:
-        """Load, chunk and extract one document, unless it is stored as it is. Raises a ``LeanRAGError``, and
-        what ``say`` raises."""
-        limit = self.stores.settings.max_document_mb * 1024 * 1024
+        """Load, chunk and extract one document, unless it is stored as it is. Raises a ``LeanRAGError`` if it cannot be read.
+
+        ``say`` is called now and then with a message; an exception from it ends the work.
+        """
+        stores, settings = self.stores, self.stores.settings
+        limit = settings.max_document_mb * 1024 * 1024
+        limits = ParsingLimits(settings.max_parse_seconds, settings.max_parse_mb)
+        started = time.monotonic()
         if source.text is None and source.path:
             id_, _ = identify(source, allowed=self.allowed)
             file = await anyio.to_thread.run_sync(
@@ -345,19 +353,18 @@ class Ingestion:
             if self.dry_run:
                 name = source.title or (before.title if before else file_name_of(source))
                 return IngestOutcome(id_, name, "replaced" if before else "added")
-            settings = self.stores.settings
-            limits = ParsingLimits(settings.max_parse_seconds, settings.max_parse_mb)
+            size = len(file.data)
             document = await parse_within_limits(source, file, limits)
         else:
             document = await anyio.to_thread.run_sync(
                 partial(load, source, allowed=self.allowed, max_bytes=limit)
             )
+            size = len(source.text or "")
             before = await self.stores.documents.find(self.collection, document.id)
         if unchanged := self._find_unchanged(document, before):
             return unchanged
         if self.dry_run:
             return IngestOutcome(document.id, document.title, "replaced" if before else "added")
-        stores, settings = self.stores, self.stores.settings
         task = ReadingTask(
             # A read-only mapping cannot be sent to a process.
             replace(document, metadata=dict(document.metadata)),
@@ -366,7 +373,12 @@ class Ingestion:
             settings.chunk_overlap,
             extracts=stores.extractor is None,
         )
-        chunks, extracts = await self.workers.run(read_document, task, say)
+        if len(document.text) < LIMITS.long_text or settings.dask:
+            chunks, extracts = await self.workers.run(read_document, task, say)
+        else:
+            say(f"{document.title}: reading {len(document.text):,} characters")
+            left = limits.for_size(size, started)
+            chunks, extracts = await run_within_limits(read_quietly, task, left, source.path or document.id)
         if stores.extractor is not None:
             extracts = await stores.extractor(document, chunks, partial(say, document.title))
         return ReadDocument(document, chunks, extracts)

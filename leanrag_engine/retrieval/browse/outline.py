@@ -142,7 +142,9 @@ def _with_ends(found: Sequence[Heading], length: int) -> Iterator[tuple[Heading,
         while open_ and found[open_[-1]].level >= heading.level:
             ends[open_.pop()] = heading.start
         open_.append(at)
-    yield from zip(found, ends, strict=True)
+    yield from (
+        (each, each.breaks[-1] if each.breaks else end) for each, end in zip(found, ends, strict=True)
+    )
 
 
 def _paths(found: Sequence[Heading]) -> Iterator[tuple[str, ...]]:

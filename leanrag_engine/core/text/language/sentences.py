@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
+from leanrag_engine.core.text.records import TABLE_LINE
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, HAN
 from leanrag_engine.core.text.word_lists import read_words
 
@@ -222,11 +223,15 @@ def _lines_between_blanks(text: str, *, fenced: bool | None) -> Iterator[list[_T
 
 def _mark_code(lines: list[_TextLine]) -> None:
     """Mark all lines of a paragraph as code if most have the shape of code, else only its prompts."""
-    shaped = [line.code or _looks_like_code(line.text) for line in lines]
-    indented = all(line.indent > 1 for line in lines)
-    whole = 2 * sum(shaped) > len(lines) - indented
+    # A row of a table ends with its line, whatever it holds, and says nothing of the lines around.
     for line in lines:
-        line.code = whole or line.code or line.text.startswith(">>>")
+        line.code = line.code or TABLE_LINE.match(line.text) is not None
+    others = [line for line in lines if not line.code]
+    shaped = [_looks_like_code(line.text) for line in others]
+    indented = all(line.indent > 1 for line in others)
+    whole = 2 * sum(shaped) > len(others) - indented
+    for line in others:
+        line.code = whole or line.text.startswith(">>>")
 
 
 def _looks_like_code(line: str) -> bool:

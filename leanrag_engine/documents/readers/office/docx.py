@@ -6,7 +6,7 @@ python-docx opens the package and knows the styles; its paragraphs omit all of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -27,6 +27,7 @@ from leanrag_engine.documents.readers.reading import (
     refuse_encrypted,
     sensible_title,
 )
+from leanrag_engine.documents.records import find_caption, format_rows
 
 __all__ = ["read_docx"]
 
@@ -42,6 +43,8 @@ _NOTES = frozenset({f"{_W}footnoteReference", f"{_W}endnoteReference"})
 _HIDDEN = frozenset({_FALLBACK, _BOX, *(f"{_W}{tag}" for tag in ("del", "moveFrom", "pPr", "rPr"))})
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _DEEPEST = 9
+_WIDEST = 63
+"""Columns of a table, as in Word."""
 
 
 def read_docx(data: bytes, name: str) -> Reading:
@@ -67,12 +70,15 @@ class _WordText:
         self.text = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
     def _blocks(self, parent: _Element) -> Iterator[str]:
+        before = ""
         for element in parent.iterchildren():
             if element.tag == _P:
-                yield from self._paragraph(element)
-                yield from self._boxes(element)
+                lines = [*self._paragraph(element), *self._boxes(element)]
+                before = " ".join(lines).strip() or before
+                yield from lines
             elif element.tag == _TABLE:
-                yield from ("", *self._rows(element), "")
+                yield from ("", *self._table(element, find_caption([before])), "")
+                before = ""
             elif element.tag not in _HIDDEN:
                 yield from self._blocks(element)
 
@@ -105,11 +111,30 @@ class _WordText:
             if next(box.iterancestors(_P)) is paragraph and next(box.iterancestors(_FALLBACK), None) is None:
                 yield from self._blocks(box)
 
-    def _rows(self, table: _Element) -> Iterator[str]:
+    def _table(self, table: _Element, caption: str) -> list[str]:
+        rows: list[list[str]] = []
+        headed = None
         for row in table.iter(_ROW):
             if next(row.iterancestors(_TABLE)) is table:
-                cells = [cell for cell in row.iter(_CELL) if next(cell.iterancestors(_ROW)) is row]
-                yield f"| {' | '.join(self._flat(cell) for cell in cells)} |"
+                if not rows and row.find(f"{_W}trPr/{_W}tblHeader") is not None:
+                    headed = True
+                rows.append([*self._cells(row, rows[-1] if rows else [])])
+        return format_rows(rows, caption, headed=headed)
+
+    def _cells(self, row: _Element, above: Sequence[str]) -> Iterator[str]:
+        """Yield the texts of a row's cells, of a cell that spans rows also below, and "" for further columns of one."""
+        at = 0
+        for cell in row.iter(_CELL):
+            if next(cell.iterancestors(_ROW)) is not row:
+                continue
+            span = cell.find(f"{_W}tcPr/{_W}gridSpan")
+            down = cell.find(f"{_W}tcPr/{_W}vMerge")
+            text = self._flat(cell)
+            if down is not None and down.get(f"{_W}val", "continue") == "continue" and at < len(above):
+                text = text or above[at]
+            width = min(_WIDEST, int(span.get(f"{_W}val", "1"))) if span is not None else 1
+            yield from (text, *[""] * (width - 1))
+            at += width
 
     def _flat(self, parent: _Element) -> str:
         return " ".join(" ".join(self._blocks(parent)).split())

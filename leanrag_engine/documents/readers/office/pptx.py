@@ -21,6 +21,7 @@ from leanrag_engine.documents.readers.reading import (
     refuse_encrypted,
     sensible_title,
 )
+from leanrag_engine.documents.records import format_rows
 
 __all__ = ["read_pptx"]
 
@@ -82,8 +83,8 @@ def _read_shapes(shapes: Iterable[_Shape]) -> Iterator[str]:
         if hasattr(shape, "shapes"):  # a group
             yield from _read_shapes(shape.shapes)
         elif getattr(shape, "has_table", False):
-            rows = ([clean_line(cell.text) for cell in row.cells] for row in shape.table.rows)
-            yield from ("", *(f"| {' | '.join(row)} |" for row in rows), "")
+            rows = [[clean_line(cell.text) for cell in row.cells] for row in shape.table.rows]
+            yield from ("", *format_rows(rows), "")
         elif shape.has_text_frame:
             yield from _read_paragraphs(shape)
 

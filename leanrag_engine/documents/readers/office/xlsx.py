@@ -1,8 +1,7 @@
-"""Read spreadsheets: each sheet is a section named by its title and columns, each row a line of a table."""
+"""Read spreadsheets: each sheet is a table named by its title, its rows are numbered as in the sheet."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from io import BytesIO
@@ -20,10 +19,9 @@ from leanrag_engine.documents.readers.reading import (
     refuse_encrypted,
     sensible_title,
 )
+from leanrag_engine.documents.records import Rows, format_table, has_header
 
 __all__ = ["read_xlsx"]
-
-_NUMBER = re.compile(r"[-+]?[\d.,]+%?")
 
 
 def read_xlsx(data: bytes, name: str) -> Reading:
@@ -35,11 +33,11 @@ def read_xlsx(data: bytes, name: str) -> Reading:
     try:
         refuse_bomb(data, name)
         book = load_workbook(BytesIO(data), read_only=True, data_only=True)
-        sheets = [
-            section
-            for sheet in book.worksheets
-            if (section := _format_sheet(sheet.title, sheet.iter_rows(values_only=True)))
-        ]
+        sheets: list[str] = []
+        for sheet in book.worksheets:
+            # Many programs write another size than the sheet has, and rows beyond it would be left out.
+            sheet.reset_dimensions()
+            sheets += _format_sheet(sheet.title, sheet.iter_rows(values_only=True))
         date = office_date(book.properties)
         title = sensible_title(book.properties.title)
     # KeyError of a missing part is one of MALFORMED_ARCHIVE.
@@ -48,29 +46,31 @@ def read_xlsx(data: bytes, name: str) -> Reading:
     return Reading(clean("\n\n".join(sheets)), title, date=date)
 
 
-def _format_sheet(title: str, rows: Iterable[Sequence[object]]) -> str:
-    """Return a sheet as Markdown, "" if it is empty."""
+def _format_sheet(title: str, rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yield the rows above the table, which have one cell each, and the table; nothing for an empty sheet."""
     filled = list(_find_filled_rows(rows))
-    if not filled:
-        return ""
-    header = filled.pop(0) if len(filled) > 1 and _is_header(filled[0]) else ()
-    heading = f"# {clean_line(title)}: {' | '.join(header)}" if header else f"# {clean_line(title)}"
-    return "\n".join([heading, "", *(f"| {' | '.join(row)} |" for row in filled)])
+    above = 0
+    while above + 2 < len(filled) and _count_filled(filled, above) == 1 < _count_filled(filled, above + 1):
+        yield " ".join(cell for cell in filled[above][1] if cell)
+        above += 1
+    del filled[:above]
+    if filled:
+        header = filled.pop(0)[1] if has_header([cells for _, cells in filled], data=True) else ()
+        yield "\n".join(format_table(header, filled, title))
 
 
-def _find_filled_rows(rows: Iterable[Sequence[object]]) -> Iterator[tuple[str, ...]]:
-    """Yield the rows that hold anything, without the empty cells at their end."""
-    for row in rows:
+def _count_filled(rows: Rows, place: int) -> int:
+    return sum(map(bool, rows[place][1]))
+
+
+def _find_filled_rows(rows: Iterable[Sequence[object]]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the rows that hold anything with their numbers, without the empty cells at their end."""
+    for number, row in enumerate(rows, 1):
         cells = [_format_value(value) for value in row]
         while cells and not cells[-1]:
             cells.pop()
         if cells:
-            yield tuple(cells)
-
-
-def _is_header(row: Sequence[str]) -> bool:
-    """Return whether a row names columns: several different texts, none of them a number."""
-    return len(row) > 1 and len(set(row)) == len(row) and not any(map(_NUMBER.fullmatch, row))
+            yield number, tuple(cells)
 
 
 def _format_value(value: object) -> str:
@@ -82,4 +82,4 @@ def _format_value(value: object) -> str:
         return value.isoformat(" ", "minutes") if isinstance(value, datetime) else value.isoformat()
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return clean_line(str(value)).replace("|", "/")
+    return clean_line(str(value))

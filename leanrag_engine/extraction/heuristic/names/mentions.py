@@ -12,6 +12,7 @@ from typing import NamedTuple
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
 from leanrag_engine.core.text.language.words import STOPWORDS
+from leanrag_engine.core.text.records import TABLE_ROW
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import (
     CERTAIN_CODE,
@@ -54,6 +55,21 @@ def keep_longest(found: Sequence[Mention]) -> list[Mention]:
         if free_before and (place == len(kept) or mention.end <= kept[place].start):
             kept.insert(place, mention)
     return kept
+
+
+_CELL = re.compile(rf"(?:{TABLE_ROW}|; )(?:[^:;]*: )?(?P<value>[^;]+)")
+_SMALL_WORDS = frozenset(
+    ["and", "da", "de", "del", "der", "di", "du", "for", "la", "le", "of", "the", "van", "von"]
+)
+
+
+def find_in_row(line: str, most: int = 5) -> Iterator[Mention]:
+    """Yield the names in a row of a table: cells of two to ``most`` capitalised words. One word may be anything."""
+    for cell in _CELL.finditer(line):
+        words = cell["value"].split()
+        capitals = all(word[0].isupper() or word in _SMALL_WORDS for word in words)
+        if 1 < len(words) <= most and capitals and words[0][0].isupper():
+            yield Mention(cell["value"].strip(), Kind.NAME, *cell.span("value"))
 
 
 # --- names ---------------------------------------------------------------------------------
