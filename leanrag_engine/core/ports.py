@@ -112,6 +112,12 @@ class Embedder(Protocol):
         """Return the cosine similarity below which the best passage hardly ever answers a question; None if it was not
         measured."""
 
+    @property
+    def related(self) -> float | None:
+        """Return the cosine similarity that the best passage of half the answered questions reaches, and that of hardly any
+        question on another corpus; None if it was not measured."""
+        ...
+
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return one row for each text, ``(len(texts), dimension)``.
 

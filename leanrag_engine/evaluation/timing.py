@@ -50,6 +50,10 @@ class TimedEmbedder:
     def unrelated(self) -> float | None:
         return self.inner.unrelated
 
+    @property
+    def related(self) -> float | None:
+        return self.inner.related
+
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         with self.watch.running():
             return await self.inner.embed(texts, report)

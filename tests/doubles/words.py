@@ -26,6 +26,7 @@ class WordEmbedder:
 
     identity = "words"
     unrelated: float | None = None
+    related: float | None = None
 
     def __init__(self, texts: Sequence[str]) -> None:
         vocabulary = sorted({word for text in texts for word in self._words(text)})

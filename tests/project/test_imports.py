@@ -65,7 +65,7 @@ HOMES = {
     "mcp": {"server"},
     "mcp_types": {"server"},
     "networkx": {"leanrag_engine/exchange"},
-    "onnxruntime": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
+    "onnxruntime": {"leanrag_engine/adapters/embedders/onnx.py"},
     "openpyxl": {"leanrag_engine/documents/readers/office/xlsx.py"},
     "opentelemetry": {"leanrag_engine/core/runtime/telemetry.py", "server/protocol/telemetry.py"},
     "pathspec": {"leanrag_engine/documents/folders/ignore_files.py"},

@@ -86,6 +86,10 @@ class FittedEmbedder:
     def unrelated(self) -> float | None:
         return None
 
+    @property
+    def related(self) -> float | None:
+        return None
+
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return L2-normalised (len(texts), dimension) float32 rows; zero rows where no word is known."""
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)

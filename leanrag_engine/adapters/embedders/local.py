@@ -155,6 +155,10 @@ class SentenceTransformersEmbedder:
     def unrelated(self) -> float | None:
         return None
 
+    @property
+    def related(self) -> float | None:
+        return None
+
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows.
 

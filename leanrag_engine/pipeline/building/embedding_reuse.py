@@ -97,6 +97,10 @@ class ReusingEmbedder:
     def unrelated(self) -> float | None:
         return self.inner.unrelated
 
+    @property
+    def related(self) -> float | None:
+        return self.inner.related
+
     async def embed_ahead(self, texts: Sequence[str], report: ProgressReport) -> None:
         """Embed what the shelves do not hold, and keep it until it is asked for."""
         digests = digest_all(texts)

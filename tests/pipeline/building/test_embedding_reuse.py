@@ -279,7 +279,7 @@ class WordCounter:
     """An embedder that keeps what it was asked for; a vector depends on the text's length alone."""
 
     identity, dimension = "words", 4
-    unrelated = None
+    unrelated = related = None
 
     def __init__(self) -> None:
         self.asked: list[str] = []

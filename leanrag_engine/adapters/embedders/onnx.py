@@ -1,0 +1,137 @@
+"""Shared by the embedders that run on onnxruntime: windows in batches beside each other, and how a model is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.core.errors import first_error
+from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.ports import Progress, ProgressReport
+
+from .pretrained import EmbeddingWindows, Span, Windows, embed_shared, pool_windows, repeat_windows
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """Sizes of batches and threads."""
+
+    texts: int = 16
+    """Most texts of a batch: 8, 16 and 32 are equally fast on two cores."""
+    tokens: int = 4096
+    """Most tokens of a batch, which bounds its memory: 16 windows of 256."""
+    threads: int = 8
+    """Most batches at once, by reading; fewer where fewer processors are available. Each batch has one thread: two threads for
+    one batch took 18 to 24 % more processor time, as they wait for each other at every operator."""
+
+
+class OnnxEmbedder:
+    """A model. Texts beyond its window are embedded in several windows; equal texts of a call are embedded once."""
+
+    identity: str
+    dimension: int
+    unrelated: float | None
+    related: float | None
+    room: int
+    """Most tokens of a window."""
+
+    def __init__(self, options: BatchOptions = BatchOptions()) -> None:
+        self._options = options
+
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
+
+        async def embed(parts: Sequence[str]) -> Vectors:
+            return pool_windows(await self.embed_windows(parts, report), len(parts))
+
+        return await embed_shared(texts, embed)
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the rows of ``embed``."""
+        return await self.embed(texts)
+
+    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
+        """Return one row for each window; progress counts the windows of different texts.
+
+        Batches run beside each other, each on one processor. The work can be cancelled between two of them.
+        """
+        # Half a surrogate pair is no text to a tokenizer: a question mark stands for it.
+        texts = [text.encode("utf-8", "replace").decode() for text in texts]
+        distinct = list(dict.fromkeys(texts))
+        pieces = EmbeddingWindows.of(distinct, await self._spans(distinct), self.room)
+        rows = np.zeros((len(pieces.texts), self.dimension), dtype=np.float32)
+        batches = iter(pieces.batches(self._options.texts, self._options.tokens))
+        done = 0
+
+        async def embed_batches() -> None:
+            nonlocal done
+            for places in batches:
+                if report is not None:
+                    report(Progress("embed", done, len(pieces.texts)))
+                batch = [pieces.texts[place] for place in places]
+                rows[places] = await anyio.to_thread.run_sync(self._rows, batch)
+                done += len(places)
+
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(_count_threads(self._options.threads)):
+                    group.start_soon(embed_batches)
+        except BaseExceptionGroup as problems:
+            raise first_error(problems) from None
+        return repeat_windows(Windows(rows, pieces.owners), distinct, texts)
+
+    async def _spans(self, texts: list[str]) -> list[list[Span]]:
+        spans: list[list[Span]] = []
+        portion = 1024  # texts between two checks whether to stop
+        for start in range(0, len(texts), portion):
+            part = texts[start : start + portion]
+            spans += await anyio.to_thread.run_sync(self._spans_of, part)
+        return spans
+
+    def _spans_of(self, texts: list[str]) -> list[list[Span]]:
+        """Return the places of the tokens of each text."""
+        raise NotImplementedError
+
+    def _rows(self, texts: list[str]) -> Vectors:
+        """Return the rows of one batch; zero rows for texts without a known word."""
+        raise NotImplementedError
+
+
+def pad(texts: Sequence[Sequence[int]], padding: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the tokens of a batch, padded to the longest of ``texts``, and the mask of those that are no padding."""
+    shape = (len(texts), max(map(len, texts)))
+    ids, mask = np.full(shape, padding, dtype=np.int64), np.zeros(shape, dtype=np.int32)
+    for row, tokens in enumerate(texts):
+        ids[row, : len(tokens)] = tokens
+        mask[row, : len(tokens)] = 1
+    return ids, mask
+
+
+def open_session(model: Path, weights: Mapping[str, NDArray[Any]] | None = None) -> Any:
+    """Open a model of one thread; ``weights`` are the constants that its file names without holding them."""
+    import onnxruntime  # noqa: PLC0415 - only embedding pays for it
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # Measured on x86-64: the further levels double the time of loading, and neither speed nor any bit of a vector differs.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.log_severity_level = 3  # errors: warnings would go to the server's standard error
+    if weights:
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(each) for each in weights.values()]
+        options.add_external_initializers(list(weights), values)
+    # By its path: onnxruntime copies what it is given, which was a tenth of the time of loading.
+    return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+
+
+def _count_threads(most: int) -> int:
+    """Return the number of processors that this process may use, at most ``most``."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(available or 1, most)
