@@ -8,7 +8,7 @@ compared by their digests: those of unchanged texts are stored, and the texts th
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -111,6 +111,12 @@ class ReusingEmbedder:
     def unrelated(self) -> float | None:
         return self.inner.unrelated
 
+    def take_over(self, embedder: Embedder, vectors: Mapping[int, Vectors]) -> None:
+        """Keep ``vectors`` by the digests of their texts, if an embedder like this one made them, as :meth:`embed_ahead`."""
+        if (embedder.identity, embedder.dimension) == (self.identity, self.dimension):
+            self.ahead |= vectors
+            self.embedded += len(vectors)
+
     async def embed_ahead(self, texts: Sequence[str], report: ProgressReport) -> None:
         """Embed what the shelves do not hold, and keep it until it is asked for."""
         digests = digest_all(texts)
@@ -140,8 +146,8 @@ class ReusingEmbedder:
         return await self.inner.embed_queries(texts)
 
     def _find_fresh(self, digests: Digests) -> Places:
-        """Return the places of the texts that no shelf holds."""
-        fresh = np.arange(len(digests))
+        """Return the places of the texts that no shelf holds, and that are not embedded yet."""
+        fresh = np.flatnonzero(~np.isin(digests, np.array([*self.ahead], dtype=np.uint64)))
         for shelf in self.shelves:
             fresh = fresh[shelf.find(digests[fresh]) < 0]
         return fresh
