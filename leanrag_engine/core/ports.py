@@ -260,7 +260,9 @@ class WriterLock(Protocol):
     ) -> AbstractAsyncContextManager[None]:
         """Wait for the lock, then hold it.
 
-        ``waiting`` is called with the holder about every half second, and may raise ``Cancelled`` to give up.
+        ``waiting`` is called with the holder about every half second, and may raise ``Cancelled`` to give up. A lock that is
+        held over a connection may be lost: the block is then cancelled, writes to the database within it are refused, and
+        ``LockLost`` is raised.
         """
         ...
 
