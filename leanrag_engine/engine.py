@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from .pipeline.building.generation import GivenLayers
     from .pipeline.building.schemas import SchemaView
     from .pipeline.delete import DocumentLookup
+    from .pipeline.pending import PendingIndex
     from .retrieval.browse.entities import ClusterView
     from .retrieval.browse.neighbourhood import Neighbour
     from .retrieval.browse.outline import Outline
@@ -170,6 +171,8 @@ class LeanRAG:
         self._vector_version = -1
         self._own_vector_version = -1
         """The version after the last job of this engine, if the vector store's client has seen all that was written."""
+        self._is_writing = False
+        """Whether a job of this engine holds the writer lock: then no other process changes the vector store."""
         self._repairs: dict[str, str] | None = None
         """The jobs that repair vector spaces, by collection; None: this process does not repair them by itself."""
         self._is_repairing = False
@@ -494,8 +497,7 @@ class LeanRAG:
                 return await answer_query(await self._with_embedder(index), query, notes)
             except (StoreUnusable, ModelUnavailable) as problem:
                 # If the database is what fails, this raises its error.
-                result = await answer_query(index, query, notes)
-                return replace(result, warnings=(*result.warnings, self._explain_failure(problem)))
+                return await answer_query(index, query, (*notes, self._explain_failure(problem)))
 
         with watch("search", str(query.mode)) as search:
             result = await self._read(collection, read)
@@ -734,10 +736,11 @@ class LeanRAG:
             )
 
         async def read(index: IndexSnapshot) -> SourcePage:
-            if question and index.collection.generation:
-                with suppress(StoreUnusable, ModelUnavailable):  # keywords alone rank then
-                    return await find(await self._with_embedder(index))
-            return await find(index)
+            try:
+                return await find(await self._with_embedder(index) if question else index)
+            except (StoreUnusable, ModelUnavailable) as problem:
+                found = await find(index)
+                return replace(found, problems=(*found.problems, self._explain_failure(problem)))
 
         async def find(index: IndexSnapshot) -> SourcePage:
             if document:
@@ -901,7 +904,11 @@ class LeanRAG:
             await self._vectors.refresh()
         self._own_vector_version = -1
         before = await self._list_spaces(job.collection)
-        result = await self._dispatch(job, progress)
+        self._is_writing = True
+        try:
+            result = await self._dispatch(job, progress)
+        finally:
+            self._is_writing = False
         rewritten = isinstance(job.request, ReindexRequest)
         if before and not rewritten and before == await self._list_spaces(job.collection):
             # The spaces were changed in place through the client that is open: it need not read them again, which takes
@@ -957,27 +964,31 @@ class LeanRAG:
 
     async def _ingest(self, job: Job, request: IngestRequest, progress: JobProgress) -> IngestResult:
         from .pipeline.ingest.run import ingest_all
+        from .pipeline.pending import PendingIndex
 
         if not request.dry_run:
             with suppress(StoreUnreachable):  # documents go in all the same
                 await self._repair_first(job, progress)
-        changed = await ingest_all(self._stores, job.collection, request, progress)
+        index = await PendingIndex.open(self._stores, job.collection)
+        changed = await ingest_all(self._stores, job.collection, request, progress, index)
         held = await self._collection(job.collection)
         if request.dry_run or not (request.build and held.documents and (changed or held.stale)):
             return IngestResult(built=not held.stale, dry_run=request.dry_run)
-        return IngestResult(built=True, build=await self._build(job, PLAIN, progress))
+        return IngestResult(built=True, build=await self._build(job, PLAIN, progress, index))
 
     async def _import(self, job: Job, request: ImportRequest, progress: JobProgress) -> ImportResult:
         from .pipeline.ingest.importing import import_graph
+        from .pipeline.pending import PendingIndex
 
         with suppress(StoreUnreachable):  # the documents go in all the same
             await self._repair_first(job, progress)
         held = await self._collection(job.collection)
-        imported = await import_graph(self._stores, held, request, progress.report)
+        index = await PendingIndex.open(self._stores, job.collection)
+        imported = await import_graph(self._stores, held, request, progress.report, index)
         held = await self._collection(job.collection)
         if not request.build or not held.stale:
             return replace(imported.result, built=not held.stale)
-        build = await self._build(job, PLAIN, progress, imported.layers)
+        build = await self._build(job, PLAIN, progress, index, imported.layers)
         return replace(imported.result, built=True, build=build)
 
     async def _build(
@@ -985,6 +996,7 @@ class LeanRAG:
         job: Job,
         order: BuildRequest,
         progress: JobProgress,
+        index: PendingIndex | None = None,
         given: GivenLayers | None = None,
     ) -> BuildResult:
         # Clustering takes a second to import, which a query, or a sync that finds nothing new, need not wait for.
@@ -994,7 +1006,7 @@ class LeanRAG:
         await self._repair_first(job, progress)
         async with open_models(self._stores, job.collection, job.id, order) as models:
             generation = await build_generation(
-                self._stores, job.collection, progress.report, models, order.mode, job.id, given
+                self._stores, job.collection, progress.report, models, order.mode, job.id, given, index
             )
             for step, reason, count in models.fallbacks():
                 progress.fail(step, f"{count} left heuristic: {reason}")
@@ -1205,7 +1217,7 @@ class LeanRAG:
     async def _see_other_writers(self) -> int:
         """Reopen the vector store if it changed since the last read, and return the version of the store."""
         version = await self._stores.generations.vector_version()
-        if version != self._vector_version:
+        if version != self._vector_version and not self._is_writing:
             if version != self._own_vector_version:
                 await self._vectors.refresh()
             self._vector_version = version

@@ -116,6 +116,10 @@ class StoreUnreachable(StoreUnusable):
     """The server that keeps a store does not answer or refuses access. What it holds is whole, as far as known."""
 
 
+class LockLost(StoreUnusable):
+    """The writer lock was lost while it was held, with the connection that held it. The work may begin again."""
+
+
 class ModelUnavailable(LeanRAGError):
     """A model's service cannot be reached, is overloaded, or limits the rate, even after all retries."""
 

@@ -242,8 +242,12 @@ class WriterLock(Protocol):
     def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AbstractAsyncContextManager[None]:
-        """Wait for the lock, then hold it; ``waiting`` gets the holder about every half second, and may raise
-        ``Cancelled``."""
+        """Wait for the lock, then hold it.
+
+        ``waiting`` is called with the holder about every half second, and may raise ``Cancelled`` to give up. A lock that is
+        held over a connection may be lost: the block is then cancelled, writes to the database within it are refused, and
+        ``LockLost`` is raised.
+        """
 
     async def holder(self) -> LockHolder | None:
         """Return the present holder of the lock, ``None`` if it is free."""

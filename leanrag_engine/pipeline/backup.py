@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, NotReady, StoreUnusable
 from leanrag_engine.core.ports import LockHolder, Progress, ProgressReport
+from leanrag_engine.core.runtime.replacement import sync, sync_folder
 
 MANIFEST, VECTORS, STAGING = "backup.json", "vectors", "restoring"
 
@@ -91,6 +91,7 @@ async def back_up(settings: Settings, target: Path, report: ProgressReport) -> B
         }
         await to_thread.run_sync(_seal, beside, manifest)
         beside.rename(target)
+        sync_folder(target.parent)
     except OSError as problem:
         raise StoreUnusable(
             f"The backup cannot be written to {target}: {problem}.", "Make room, or name another place."
@@ -127,7 +128,7 @@ async def restore(settings: Settings, source: Path, report: ProgressReport) -> B
         if (staging / VECTORS).exists():
             (staging / VECTORS).rename(folder / VECTORS)
         (staging / FILE).rename(folder / FILE)
-        _sync_folder(folder)
+        sync_folder(folder)
 
     try:
         async with FileWriterLock(folder).hold("restore", waiting=partial(_report_holder, report)):
@@ -208,9 +209,8 @@ def _seal(folder: Path, manifest: Mapping[str, object]) -> None:
     }
     with (folder / MANIFEST).open("w", encoding="utf-8") as file:
         json.dump({**manifest, "files": files}, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    _sync_folder(folder)
+        sync(file)
+    sync_folder(folder)
 
 
 def _read_manifest(folder: Path) -> Manifest:
@@ -269,21 +269,10 @@ def _copy(source: Path, target: Path) -> tuple[int, str]:
         while block := reading.read(1 << 20):
             size += writing.write(block)
             digest.update(block)
-        writing.flush()
-        os.fsync(writing.fileno())
+        sync(writing)
     return size, digest.hexdigest()
 
 
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write the names of a folder's files to the disk, where the system can."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -20,8 +20,9 @@ import anyio
 import anyio.to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from leanrag_engine.core.errors import Cancelled, LeanRAGError, NotFound
+from leanrag_engine.core.errors import Cancelled, LeanRAGError, LockLost, NotFound
 from leanrag_engine.core.jobs import (
+    BuildRequest,
     DeleteRequest,
     IngestOutcome,
     IngestRequest,
@@ -33,6 +34,7 @@ from leanrag_engine.core.jobs import (
     JobState,
     JobStatus,
     LeftOut,
+    ReindexRequest,
 )
 from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock
 from leanrag_engine.core.runtime.telemetry import Activity, watch
@@ -45,6 +47,9 @@ HEARTBEAT = timedelta(seconds=2)
 
 SILENCE = timedelta(seconds=60)
 """A job on another machine counts as dead after so long without an update."""
+
+MOST_LOSSES = 3
+"""How often a job begins again because the writer lock was lost."""
 
 END_PAUSES = (1, 5, 20, 60)
 """Seconds to wait before each retry of writing how a job ended."""
@@ -330,11 +335,7 @@ class Jobs:
             progress.report(Progress("waiting", message=f"Waiting for {holder or 'the writer lock'}."))
 
         try:
-            async with self._lock.hold(f"{job.kind} of collection {job.collection}", waiting=waiting):
-                with anyio.CancelScope() as progress.scope:
-                    result = await self._work(job, progress)
-                if progress.scope.cancelled_caught:
-                    progress.check()
+            result = await self._hold_and_work(job, progress, waiting)
         except Cancelled as stopped:
             ended = JobStatus.INTERRUPTED if self._closing else JobStatus.CANCELLED
             return replace(job, status=ended, message=str(stopped))
@@ -347,6 +348,28 @@ class Jobs:
         # The last message belongs to work that is finished now.
         progress.latest = replace(progress.latest, message="", done=progress.latest.total)
         return replace(job, status=JobStatus.DONE, message="", result=result)
+
+    async def _hold_and_work(
+        self, job: Job, progress: JobProgress, waiting: Callable[[LockHolder | None], None]
+    ) -> JobResult:
+        """Do the work under the lock. What depends on the present state alone begins again where the lock was lost.
+
+        Other work might undo what was done meanwhile: bring back a document that was deleted, say.
+        """
+        losses = 0
+        while True:
+            try:
+                async with self._lock.hold(f"{job.kind} of collection {job.collection}", waiting=waiting):
+                    with anyio.CancelScope() as progress.scope:
+                        return await self._work(job, progress)
+                    progress.check()
+            except LockLost as problem:
+                losses += 1
+                if losses > MOST_LOSSES or not isinstance(job.request, BuildRequest | ReindexRequest):
+                    raise
+                logger.warning("Job %s begins again: %s", job.id, problem)
+                job = replace(job, reached=progress.latest.done)
+                progress.failures.clear()
 
     @contextlib.asynccontextmanager
     async def _keep_row(self, job: Job, progress: JobProgress) -> AsyncIterator[None]:

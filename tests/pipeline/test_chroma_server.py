@@ -16,6 +16,7 @@ from leanrag_engine.core.jobs import Job, JobStatus
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Query
+from leanrag_mcp.replies.query import QueryReply
 
 pytestmark = pytest.mark.anyio
 
@@ -59,10 +60,17 @@ async def expect_keywords(engine: LeanRAG, address: str) -> None:
     page = await engine.search_entities("Neptune")
     assert result.sources[0].chunk.text == TEXTS["neptune"]
     assert "Neptune" in {each.entity.name for each in page.found}
-    told = [*result.warnings, *page.warnings, *(await engine.status()).warnings]
-    assert sum(address in each and "eywords alone answer" in each for each in told) == 3
     sources = await engine.sources(document="neptune", question=QUESTION.text)
     assert [each.text for each in sources.chunks] == [TEXTS["neptune"]]
+    told = [
+        # The text of a concise reply, which is all that many clients show.
+        QueryReply.from_engine(result, detailed=False).to_markdown(),
+        *result.warnings,
+        *page.warnings,
+        *sources.problems,
+        *(await engine.status()).warnings,
+    ]
+    assert sum(address in each and "eywords alone answer" in each for each in told) == 5
 
 
 async def test_answers_are_those_of_a_folder_through_builds_and_a_deletion(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import pytest
 from leanrag_tests_jobs import finish
 
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.jobs import JobStatus, ReindexResult
-from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.core.model import DocumentSource, Generation
 from leanrag_engine.engine import LeanRAG
+from leanrag_engine.pipeline.building import generation
 from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
 from leanrag_mcp.replies.state.status import StatusReply
 
@@ -238,6 +241,33 @@ async def test_a_document_is_deleted_from_a_collection_with_minilm(tmp_path: Pat
 
 
 # --- a service -----------------------------------------------------------------------------
+
+
+async def test_a_document_is_found_by_meaning_as_soon_as_it_is_listed_while_its_build_still_runs(
+    served: Settings, embedding_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, go_on = generation.build_generation, threading.Event()
+
+    async def wait_to_build(*given: Any) -> Generation:
+        await anyio.to_thread.run_sync(go_on.wait)
+        return await build(*given)
+
+    embedding_server.meanings = {"bird": "raven", "domesticated": "tame"}
+    async with await LeanRAG.open(served) as engine:
+        await filled(engine)
+        monkeypatch.setattr(generation, "build_generation", wait_to_build)
+        text = "A tame raven."
+        job = await engine.submit_ingest([DocumentSource(text=text, id="new")])
+        try:
+            while "new" not in {each.id for each in await engine.documents()}:
+                pass
+            # Not one word of the question stands in the passage: keywords cannot find it.
+            question = Query("Whose bird was domesticated?", mode=Mode.NAIVE, ranking=Ranking.PAPER)
+            assert (await engine.query(question)).sources[0].chunk.text == text
+        finally:
+            go_on.set()
+        await finish(engine, job)
+        assert embedding_server.texts.count(text) == 1
 
 
 async def test_keywords_answer_with_a_warning_while_the_service_is_away(

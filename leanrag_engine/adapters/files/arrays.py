@@ -7,16 +7,20 @@ import shutil
 import uuid
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.runtime.replacement import sync, sync_folder
 from leanrag_engine.core.runtime.threads import run_blocking
 
 logger = logging.getLogger(__name__)
 
 _UNFINISHED = ".unfinished"
+_UNREADABLE = (OSError, ValueError, OverflowError, SyntaxError, TokenError, TypeError)
+"""What numpy raises for a file that is cut or overwritten: its header is evaluated as Python."""
 
 
 class ArrayFiles:
@@ -42,7 +46,7 @@ class ArrayFiles:
         try:
             files = sorted((self._folder / key).glob("*.npy"))
             return {file.stem: _open_array(file) for file in files} or None
-        except (OSError, ValueError) as problem:
+        except _UNREADABLE as problem:
             logger.warning("The arrays in %s cannot be read and are computed again: %s", key, problem)
             return None
 
@@ -51,8 +55,12 @@ class ArrayFiles:
         try:
             unfinished.mkdir(parents=True)
             for name, array in arrays.items():
-                np.save(unfinished / f"{name}.npy", array, allow_pickle=False)
+                with (unfinished / f"{name}.npy").open("wb") as file:
+                    np.save(file, array, allow_pickle=False)
+                    sync(file)
+            sync_folder(unfinished)
             self._place(unfinished, self._folder / key)
+            sync_folder(self._folder)
         except OSError as problem:
             # The disk is full; the arrays in memory remain usable.
             logger.warning("The arrays of %s were not stored: %s", key, problem)
@@ -77,7 +85,8 @@ class ArrayFiles:
 
 
 def _open_array(file: Path) -> NDArray[Any]:
-    """Map an array, or read it if it is small; an empty array cannot be mapped."""
-    small = file.stat().st_size < 1 << 16
+    """Map an array, or read it if it is small."""
+    # Unlike numpy.load it reads no other format, and allots nothing by what a damaged header says.
+    mapped = np.lib.format.open_memmap(file, mode="r")
     # A plain view: a memmap object makes every slice of itself one too, which costs more than the slice.
-    return np.asarray(np.load(file, mmap_mode=None if small else "r", allow_pickle=False))
+    return np.array(mapped) if mapped.nbytes < 1 << 16 else np.asarray(mapped)

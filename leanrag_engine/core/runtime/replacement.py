@@ -6,6 +6,7 @@ import os
 import shutil
 import uuid
 from pathlib import Path
+from typing import IO, Any
 
 
 def replace_file(file: Path, content: bytes, *, private: bool = False) -> None:
@@ -21,10 +22,26 @@ def replace_file(file: Path, content: bytes, *, private: bool = False) -> None:
             draft, "xb", opener=(lambda path, flags: os.open(path, flags, 0o600)) if private else None
         ) as stream:
             stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+            sync(stream)
         if file.exists():
             shutil.copymode(file, draft)
         draft.replace(file)
+        sync_folder(file.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def sync(stream: IO[Any]) -> None:
+    """Write what a file holds to the disk itself."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names of a folder's files to the disk, where the system can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

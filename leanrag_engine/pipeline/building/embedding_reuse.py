@@ -4,7 +4,7 @@ vector, which is found by its digest, in memory or in its space."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -101,6 +101,12 @@ class ReusingEmbedder:
     def related(self) -> float | None:
         return self.inner.related
 
+    def take_over(self, embedder: Embedder, vectors: Mapping[int, Vectors]) -> None:
+        """Keep ``vectors`` by the digests of their texts, if an embedder like this one made them, as :meth:`embed_ahead`."""
+        if (embedder.identity, embedder.dimension) == (self.identity, self.dimension):
+            self.ahead |= vectors
+            self.embedded += len(vectors)
+
     async def embed_ahead(self, texts: Sequence[str], report: ProgressReport) -> None:
         """Embed what the shelves do not hold, and keep it until it is asked for."""
         digests = digest_all(texts)
@@ -130,8 +136,8 @@ class ReusingEmbedder:
         return await self.inner.embed_queries(texts)
 
     def _find_fresh(self, digests: Digests) -> Places:
-        """Return the places of the texts that no shelf holds."""
-        fresh = np.arange(len(digests))
+        """Return the places of the texts that no shelf holds, and that are not embedded yet."""
+        fresh = np.flatnonzero(~np.isin(digests, np.array([*self.ahead], dtype=np.uint64)))
         for shelf in self.shelves:
             fresh = fresh[shelf.find(digests[fresh]) < 0]
         return fresh

@@ -52,6 +52,7 @@ from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, Cluste
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.forecast import StepForecast
 from leanrag_engine.pipeline.index import Stores, open_hierarchy, read_hierarchy, vectors_of_layers
+from leanrag_engine.pipeline.pending import PendingIndex
 
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from .memory import hold_cycle_search, search_cycles_rarely
@@ -100,16 +101,20 @@ async def build_generation(
     mode: AskedMode = "auto",
     job: str = "",
     given: GivenLayers | None = None,
+    pending: PendingIndex | None = None,
 ) -> Generation:
-    """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish,
-    for ``job``; ``given`` layers are kept by a first build. Raises ``NotReady`` without a document."""
+    """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish.
+
+    ``job`` is the id of the job that asks for it; ``given`` are layers that the first build keeps; ``pending`` holds vectors
+    of chunks that the job has stored. Raises ``NotReady`` if the collection has no document.
+    """
     with search_cycles_rarely(), ExitStack() as held:
         started = datetime.now(UTC)
         found = await require_documents(stores, collection)
         if found.generation is not None and mode != "rebuild" and not models.names():
             report = held.enter_context(hold_cycle_search(report))
         outdated = (await stores.documents.count_outdated(collection)).get(Method.MODEL, 0)
-        fitted = await read_beside_embedding(stores, found, report, models, mode)
+        fitted = await read_beside_embedding(stores, found, report, models, mode, pending)
         # Once more: new extracts have changed its revision.
         found = await require_documents(stores, collection)
         drafted = await draft(stores, found, fitted, report, models, mode, given)
@@ -142,7 +147,12 @@ async def build_generation(
 
 
 async def read_beside_embedding(
-    stores: Stores, collection: Collection, report: ProgressReport, models: BuildModels, mode: AskedMode
+    stores: Stores,
+    collection: Collection,
+    report: ProgressReport,
+    models: BuildModels,
+    mode: AskedMode,
+    pending: PendingIndex | None = None,
 ) -> FittedChunks:
     """Embed the chunks and let a model read new ones at the same time: neither step depends on the other."""
     reading: list[Progress] = []
@@ -158,6 +168,8 @@ async def read_beside_embedding(
     async def embed() -> None:
         fitted = await fit(stores, collection, beside, stores.embedders, mode)
         done.append(fitted)
+        if pending is not None and pending.embedder is not None:
+            fitted.embedder.take_over(pending.embedder, pending.vectors)
         await fitted.embedder.embed_ahead(fitted.chunks.windows, beside)
 
     try:

@@ -20,6 +20,7 @@ from leanrag_engine.exchange.importing.layers import lay_clusters
 from leanrag_engine.exchange.importing.read import ForeignRead, read_foreign
 from leanrag_engine.hierarchy.changes.removal import HIDDEN
 from leanrag_engine.pipeline.index import Stores
+from leanrag_engine.pipeline.pending import PendingIndex
 
 if TYPE_CHECKING:
     # Clustering takes a second to import, which an import that finds nothing new need not wait for.
@@ -35,10 +36,16 @@ class ImportedGraph:
 
 
 async def import_graph(
-    stores: Stores, collection: Collection, request: ImportRequest, report: ProgressReport
+    stores: Stores,
+    collection: Collection,
+    request: ImportRequest,
+    report: ProgressReport,
+    index: PendingIndex,
 ) -> ImportedGraph:
-    """Read the files and store what has changed, all or none. Raises ``PathRefused``, and ``InvalidInput``
-    for other files."""
+    """Read the files and store what has changed of their documents, all or none. No chat model is called.
+
+    Raises ``PathRefused``, and ``InvalidInput`` for files that cannot be taken.
+    """
     report(Progress("import", message=f"Reading {request.format}"))
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     _, path = identify(DocumentSource(path=request.path), allowed=allowed)
@@ -58,7 +65,7 @@ async def import_graph(
         check_clusters(found.clusters, collection, changed=bool(changed), path=request.path)
     report(Progress("import", 0, len(changed), "Storing the graph"))
     if changed:
-        await stores.documents.put_all(collection.name, changed)
+        await index.put_all(collection.name, changed, report)
     assembled = found.assembled
     result = ImportResult(request.format, assembled.found, assembled.taken, len(changed), found.remarks)
     layers = partial(lay_clusters, found.clusters, unwritten=HIDDEN) if request.hierarchy else None

@@ -19,15 +19,13 @@ import anyio.to_thread
 from leanrag_engine.adapters.wiring import open_workers
 from leanrag_engine.core.errors import (
     Cancelled,
-    InvalidInput,
     LeanRAGError,
-    ModelUnavailable,
     StoreUnusable,
     first_error,
 )
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, LeftOut
 from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument, ReadDocument
-from leanrag_engine.core.ports import Progress, ProgressReport, Workers
+from leanrag_engine.core.ports import Progress, Workers
 from leanrag_engine.documents.guarding import ParsingLimits, parse_within_limits, run_within_limits
 from leanrag_engine.documents.loading import (
     Expansion,
@@ -40,16 +38,9 @@ from leanrag_engine.documents.loading import (
     read_file,
 )
 from leanrag_engine.extraction.heuristic.extract import extract
-from leanrag_engine.pipeline.index import (
-    Stores,
-    announce_vector_change,
-    embed_rows,
-    find_published,
-    restore_embedder,
-    texts_of_windows,
-    upsert,
-)
+from leanrag_engine.pipeline.index import Stores
 from leanrag_engine.pipeline.jobs import JobProgress
+from leanrag_engine.pipeline.pending import PendingIndex
 
 from .reading import ReadingTask, read_document, read_quietly
 from .sync import plan_sync, remove_missing
@@ -62,9 +53,13 @@ async def extract_heuristically(
     return await anyio.to_thread.run_sync(partial(extract, chunks, document.title, pulse=pulse))
 
 
-async def ingest_all(stores: Stores, collection: str, request: IngestRequest, progress: JobProgress) -> bool:
-    """Ingest the documents of a request, in a sync remove vanished ones; return whether any changed. Raises
-    if every one failed."""
+async def ingest_all(
+    stores: Stores, collection: str, request: IngestRequest, progress: JobProgress, index: PendingIndex
+) -> bool:
+    """Ingest the documents of a request; return whether any was added, replaced or removed.
+
+    ``index`` makes search by meaning find them. A sync then removes the documents whose files vanished. Raises ``LeanRAGError`` if every document failed.
+    """
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     held = await stores.documents.find_all(collection)
     progress.report(Progress("list", message="Looking for files that changed"))
@@ -86,7 +81,7 @@ async def ingest_all(stores: Stores, collection: str, request: IngestRequest, pr
     is_idle = stores.extractor is not None or request.dry_run
     size = 0 if is_idle else await anyio.to_thread.run_sync(count_bytes, due)
     async with open_workers(stores.settings, size) as workers:
-        ingestion = Ingestion(stores, collection, allowed, stamps, workers, dry_run=request.dry_run)
+        ingestion = Ingestion(stores, collection, allowed, stamps, workers, index, dry_run=request.dry_run)
         statuses += await ingestion.ingest(due, progress)
     progress.report(Progress("ingest", len(due), len(due)))
     if not request.dry_run:
@@ -98,10 +93,9 @@ async def ingest_all(stores: Stores, collection: str, request: IngestRequest, pr
         raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
     changed = bool({"added", "replaced", "removed"} & set(statuses))
     if changed and not request.build and not request.dry_run:
-        try:
-            await index_pending(stores, collection, progress.report)
-        except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
-            progress.fail("vector index", str(problem))
+        await index.add_missing(collection, progress.report)
+        if index.trouble:
+            progress.fail("vector index", index.trouble)
     return changed
 
 
@@ -264,6 +258,7 @@ class Ingestion:
     allowed: Sequence[Path] | None
     stamps: dict[str, tuple[str, str]]
     workers: Workers
+    index: PendingIndex
     dry_run: bool
 
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
@@ -291,7 +286,7 @@ class Ingestion:
         async def store_next() -> None:
             show(waiting[0].source)
             await waiting[0].is_there.wait()
-            outcomes = await self._store_or_fail(take_together(waiting))
+            outcomes = await self._store_or_fail(take_together(waiting), progress)
             statuses.extend(record_outcome(each, progress) for each in outcomes)
 
         try:
@@ -319,16 +314,18 @@ class Ingestion:
             queued.result = failure_of(queued.source, problem)
         queued.is_there.set()
 
-    async def _store_or_fail(self, queued: Sequence[QueuedDocument]) -> list[IngestOutcome]:
+    async def _store_or_fail(
+        self, queued: Sequence[QueuedDocument], progress: JobProgress
+    ) -> list[IngestOutcome]:
         """Store documents in one transaction. If it fails, each gets one of its own, and its own error."""
         read = [each.result for each in queued if isinstance(each.result, ReadDocument)]
         try:
-            stored = iter(await self._store(read))
+            stored = iter(await self._store(read, progress))
         except (StoreUnusable, Cancelled):
             raise
         except LeanRAGError as problem:
             if len(queued) > 1:
-                return [outcome for each in queued for outcome in await self._store_or_fail([each])]
+                return [outcome for each in queued for outcome in await self._store_or_fail([each], progress)]
             return [failure_of(queued[0].source, problem)]
         return [each.result if isinstance(each.result, IngestOutcome) else next(stored) for each in queued]
 
@@ -389,7 +386,7 @@ class Ingestion:
         self.stamps[document.id] = (document.file_stamp, document.file_digest)
         return IngestOutcome(document.id, document.title, "unchanged", before.chunks)
 
-    async def _store(self, read: Sequence[ReadDocument]) -> list[IngestOutcome]:
+    async def _store(self, read: Sequence[ReadDocument], progress: JobProgress) -> list[IngestOutcome]:
         """Store documents of different ids, all or none, except those that are stored as they are."""
         documents = self.stores.documents
         outcomes: list[IngestOutcome] = []
@@ -407,7 +404,7 @@ class Ingestion:
             changed.append(each)
             outcomes.append(IngestOutcome(document.id, document.title, status, len(each.chunks), kept=kept))
         if changed:
-            await documents.put_all(self.collection, changed)
+            await self.index.put_all(self.collection, changed, lambda _: progress.check())
         return outcomes
 
 
@@ -429,16 +426,3 @@ def take_together(waiting: deque[QueuedDocument]) -> list[QueuedDocument]:
 
 def failure_of(source: DocumentSource, problem: LeanRAGError) -> IngestOutcome:
     return IngestOutcome(source.id or source.path or source.title, source.title, "failed", error=str(problem))
-
-
-async def index_pending(stores: Stores, collection: str, report: ProgressReport) -> None:
-    """Embed the chunks ingested since the published build, so that search by meaning finds them."""
-    generation = await find_published(stores.documents, collection)
-    if generation is None:
-        return
-    pending = await stores.documents.pending_chunks(collection)
-    if pending:
-        embedder = await restore_embedder(stores, generation)
-        rows = await embed_rows(embedder, texts_of_windows(pending), report)
-        async with announce_vector_change(stores):
-            await upsert(stores, generation.record.spaces.windows, rows, report)

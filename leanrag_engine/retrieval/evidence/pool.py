@@ -70,9 +70,7 @@ async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[Rank
     """Return all windows of the chunks in the order of ``ranking``: what a rule for whole passages chooses."""
     await run.load(hit.id for hit in ranking)
     return [
-        RankedWindow(
-            run.chunks[hit.id], number, hit.score, 1.0, explain=partial(ScoreParts, fixed=hit.score)
-        )
+        RankedWindow(run.chunks[hit.id], number, hit.score, 1.0, explain=partial(ScoreParts, fixed=hit.score))
         for hit in ranking
         if hit.id in run.chunks
         for number in range(len(run.chunks[hit.id].windows))

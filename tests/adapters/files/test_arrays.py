@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -30,3 +32,47 @@ def test_stores_that_write_the_same_arrays_at_once_do_not_disturb_each_other(
             assert all(threads.map(write, stores, [f"graph-{number}"] * len(stores)))
     assert not caplog.records
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"graph-{each}" for each in range(40))
+
+
+@pytest.mark.parametrize("size", [60, 60_000])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[:0],
+        lambda whole: whole[:10],
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: bytes(len(whole)),
+        lambda whole: b"PK\x03\x04" + whole[4:],
+        lambda whole: whole[:12] + b"\xff" * 50 + whole[62:],
+        lambda whole: whole.replace(b"0,)", b"0" * 9 + b",)"),
+        lambda whole: whole.replace(b"0,)", b"0" * 30 + b",)"),
+    ],
+    ids=["empty", "cut", "half", "zeros", "zip", "header", "longer", "too long"],
+)
+def test_a_damaged_file_counts_as_lost_and_is_written_anew(
+    tmp_path: Path, damage: Callable[[bytes], bytes], size: int
+) -> None:
+    store, arrays = ArrayFiles(tmp_path, read_only=False), {"ends": np.arange(size), "none": np.empty((0, 4))}
+    store._save("graph", arrays)
+    file = tmp_path / "graph" / "ends.npy"
+    file.write_bytes(damage(file.read_bytes()))
+    assert store._load("graph") is None
+    store._save("graph", arrays)
+    found = store._load("graph")
+    assert found is not None
+    assert {name: each.tolist() for name, each in found.items()} == {
+        name: each.tolist() for name, each in arrays.items()
+    }
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names open files by /proc")
+def test_arrays_are_on_the_disk_before_they_get_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().name)
+    )
+    ArrayFiles(tmp_path, read_only=False)._save("graph", {"ends": np.arange(9)})
+    file, unfinished, folder = synced
+    assert (file, unfinished.partition(".")[0], folder) == ("ends.npy", "graph", tmp_path.name)

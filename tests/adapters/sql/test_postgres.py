@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from anyio.abc import TaskGroup
+from leanrag_tests_jobs import finish
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import make_url
 
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.schema.tables import REVISION, metadata
-from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, StoreUnusable
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, LockLost, StoreUnusable
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import Publication
-from leanrag_engine.core.model import BuildRecord, Entity, Generation
+from leanrag_engine.core.jobs import JobStatus
+from leanrag_engine.core.model import BuildRecord, DocumentSource, Entity, Generation
 from leanrag_engine.core.ports import LockHolder
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.pipeline.building import generation
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +52,15 @@ def execute(address: str, statement: str) -> None:
 
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(statement)
+
+
+def end_connections(address: str) -> None:
+    """Do what a restart of the server does, or a proxy that ends connections."""
+    execute(
+        address,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
 
 
 def change(address: str, **parts: Any) -> str:
@@ -157,11 +174,7 @@ async def test_a_search_after_the_server_dropped_all_connections_works(
     await store.documents.create_collection("default")
     each = parcel("x", "Some words here.")
     await store.documents.put("default", each.document, each.chunks, each.extracts)
-    execute(
-        postgres_database,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
-    )
+    end_connections(postgres_database)
     assert len(await store.documents.search_windows("default", "words", 5)) == 1
     await store.documents.create_collection("other")
     await store.close()
@@ -228,6 +241,103 @@ async def test_the_writer_is_named_to_others_and_its_death_lets_the_next_one_wri
             assert held
             assert held.purpose == "ingest"
     assert await lock.holder() is None
+
+
+async def test_a_holder_whose_connection_is_lost_writes_nothing_more_and_is_stopped(
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leanrag_engine.adapters.sql.dialect.postgres import writer_lock  # noqa: PLC0415
+
+    monkeypatch.setattr(writer_lock, "WATCH_SECONDS", 0.05)
+    lock = writer_lock.PostgresWriterLock(postgres_database)
+    store = await SqlDatabase.connect(postgres_database, read_only=False)
+
+    async def work(*, write: bool) -> None:
+        async with lock.hold("build", waiting=lambda _: None):
+            await store.documents.create_collection("held")
+            end_connections(postgres_database)
+            async with writer_lock.PostgresWriterLock(postgres_database).hold("next", waiting=lambda _: None):
+                pass
+            if write:
+                await store.documents.create_collection("lost")
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(60):
+        for write in (True, False):
+            with pytest.raises(LockLost, match="may write now"):
+                await work(write=write)
+            # Outside, whoever has no lock writes as before.
+            await store.documents.create_collection(f"after {write}")
+    assert {each.name for each in await store.documents.collections()} == {
+        "held",
+        "after True",
+        "after False",
+    }
+    await store.close()
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["build", "ingest"])
+async def test_a_build_that_lost_the_lock_does_not_bring_back_what_another_process_deleted(
+    postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, alone: bool
+) -> None:
+    build, go_on, builds = generation.build_generation, threading.Event(), list[int]()
+
+    async def wait_to_build(stores: Any, *given: Any) -> Generation:
+        builds.append(len(await stores.documents.find_all("default")))
+        await anyio.to_thread.run_sync(go_on.wait, abandon_on_cancel=True)
+        return await build(stores, *given)
+
+    monkeypatch.setattr(generation, "build_generation", wait_to_build)
+    sources = [DocumentSource(text=f"Kepler-{n} shines in Lyra.", id=f"k{n}") for n in range(3)]
+
+    def opened(name: str) -> Awaitable[LeanRAG]:
+        return LeanRAG.open(load_settings(data_dir=tmp_path / name, database_url=postgres_database))
+
+    async with await opened("first") as first, await opened("second") as second:
+        job = await first.submit_ingest(sources, build=not alone)
+        if alone:
+            await finish(first, job)
+            job = await first.submit_build()
+        while not builds:
+            await anyio.sleep(0.01)
+        end_connections(postgres_database)
+        deletion, _ = await second.submit_delete(["k1"])
+        assert deletion is not None
+        await finish(second, deletion)
+        go_on.set()
+        ended = await first.job(job.id, wait_seconds=60)
+        held = (await first.status()).collection
+        assert held.documents == 2
+        if alone:
+            assert (ended.status, builds, held.stale) == (JobStatus.DONE, [3, 2], False)
+        else:
+            assert (ended.status, builds, held.stale) == (JobStatus.FAILED, [3], True)
+            assert "writer lock was lost" in ended.message
+
+
+async def test_a_wait_for_the_lock_survives_a_restart_of_the_server(postgres_database: str) -> None:
+    from leanrag_engine.adapters.sql.dialect.postgres.writer_lock import PostgresWriterLock  # noqa: PLC0415
+
+    lock, waits = PostgresWriterLock(postgres_database), list[LockHolder | None]()
+    done = anyio.Event()
+
+    async def wait() -> None:
+        async with lock.hold("second", waiting=waits.append):
+            done.set()
+
+    async def hold(group: TaskGroup) -> None:
+        async with lock.hold("first", waiting=lambda _: None):
+            group.start_soon(wait)
+            while not waits:
+                await anyio.sleep(0.01)
+            end_connections(postgres_database)
+            await done.wait()
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            with pytest.raises(LockLost):
+                await hold(group)
 
 
 # --- keyword search ------------------------------------------------------------------------

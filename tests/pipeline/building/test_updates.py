@@ -221,6 +221,19 @@ async def test_columns_of_other_rows_stop_an_update_and_a_rebuild_makes_them_ane
         assert (await ingest(engine, [note(31)])).mode == "update"
 
 
+async def test_empty_files_of_arrays_are_made_anew_by_the_next_query_and_ingest(tmp_path: Path) -> None:
+    question = Query("Who built the lighthouse of Skerry?")
+    async with opened(tmp_path) as engine:
+        await ingest(engine, NOTES)
+        before = (await engine.query(question)).context.text
+    for file in (tmp_path / "arrays").rglob("*.npy"):
+        file.write_bytes(b"")
+    async with opened(tmp_path) as engine:
+        assert (await engine.query(question)).context.text == before
+        assert (await ingest(engine, [note(30)])).mode == "update"
+    assert all(file.stat().st_size for file in (tmp_path / "arrays").rglob("*.npy"))
+
+
 async def test_what_is_kept_for_the_next_update_can_be_lost(tmp_path: Path) -> None:
     """Then all rows are read, and the result is the same."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from sqlalchemy.pool import QueuePool
 from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION
-from leanrag_engine.core.errors import NotReady, StoreUnusable
+from leanrag_engine.core.errors import LockLost, NotReady, StoreUnusable
 
 from . import failures
 from .address import hide_password, parse_address
@@ -28,6 +29,9 @@ WRITER, TRANSACTION, SCHEMA = range(0x4C52, 0x4C55)
 """Advisory locks: of the job that writes, of a transaction that writes, and of a change of the schema. The second half of
 their key is the schema, so that two in one database do not wait for each other."""
 KEY = "%d, hashtext(current_schema())"
+
+holding: ContextVar[int] = ContextVar("holding", default=0)
+"""The server's process of the connection that holds the writer lock for the present task; 0: none."""
 
 CONNECTION = {
     "application_name": "leanrag",
@@ -101,6 +105,19 @@ def _begin(connection: Connection) -> None:
     if lock := connection.get_execution_options().get("lock"):
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({KEY % lock})")
+        holder = holding.get()
+        if lock != TRANSACTION or not holder:
+            return
+        held = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %d AND pid = %d"
+        if connection.exec_driver_sql(held % (WRITER, holder)).first() is None:
+            raise lost_lock()
+
+
+def lost_lock() -> LockLost:
+    return LockLost(
+        "The connection that held the writer lock was lost; another process may write now.",
+        "See whether the database or a proxy before it ends idle connections, then try again.",
+    )
 
 
 # --- server and schema ---------------------------------------------------------------------

@@ -10,9 +10,11 @@ import json
 import os
 import re
 import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import anyio
@@ -22,12 +24,16 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from leanrag_engine.adapters.files.writer_lock import REPORT_SECONDS
+from leanrag_engine.core.errors import StoreUnusable, first_error
 from leanrag_engine.core.ports import LockHolder
 
 from . import failures, server
 from .address import hide_password, parse_address
 
 POLL_SECONDS = 0.25
+WATCH_SECONDS = 2.0
+"""How long a lost lock may be held on to; writes to the database are refused at once (see ``server.holding``)."""
+PATIENCE_SECONDS = 60.0
 
 _NOTE = re.compile(r"^SELECT /\* leanrag (\{.*\}) \*/ 1$")
 _HOLDER = text(
@@ -36,6 +42,25 @@ _HOLDER = text(
     " WHERE datname = current_database()) AND held.classid = :lock"
     " AND held.objid::bigint = hashtext(current_schema())::bigint & 4294967295"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A connection that holds the lock, the server's process for it, and the note, which stays its last statement."""
+
+    connection: Connection
+    process: int
+    note: str
+    _one: threading.Lock = field(default_factory=threading.Lock)
+
+    def is_alive(self) -> bool:
+        """Return whether the connection, and so the lock, is still there."""
+        try:
+            with self._one:
+                self.connection.exec_driver_sql(self.note)
+        except SQLAlchemyError:
+            return False
+        return True
 
 
 class PostgresWriterLock:
@@ -55,33 +80,62 @@ class PostgresWriterLock:
     async def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AsyncIterator[None]:
-        """Wait for the lock, then hold it, as :class:`leanrag_engine.core.ports.WriterLock` specifies."""
-        connection = await to_thread.run_sync(self._connect)
+        """Wait for the lock, then hold it, as :class:`leanrag_engine.core.ports.WriterLock` specifies.
+
+        A wait goes on if the server is away for less than a minute.
+        """
+        last_report, seen = -REPORT_SECONDS, time.monotonic()
+        while True:
+            try:
+                with anyio.CancelScope(shield=True):  # else a cancelled wait would leave a lock behind
+                    session = await to_thread.run_sync(self._take, purpose)
+                if session is not None:
+                    break
+                holder = await self.holder()
+                seen = time.monotonic()
+            except StoreUnusable:
+                if time.monotonic() - seen > PATIENCE_SECONDS:
+                    raise
+                holder = None
+            if time.monotonic() - last_report >= REPORT_SECONDS:
+                waiting(holder)
+                last_report = time.monotonic()
+            await anyio.sleep(POLL_SECONDS)
+        token = server.holding.set(session.process)
         try:
-            last_report = -REPORT_SECONDS
-            while not await to_thread.run_sync(self._try, connection, purpose):
-                if time.monotonic() - last_report >= REPORT_SECONDS:
-                    waiting(await self.holder())
-                    last_report = time.monotonic()
-                await anyio.sleep(POLL_SECONDS)
-            yield
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._watch, session)
+                yield
+                group.cancel_scope.cancel()
+        except BaseExceptionGroup as problems:
+            problem = first_error(problems)
+            # What failed while the server was away failed because of that.
+            if isinstance(problem, StoreUnusable) and not await to_thread.run_sync(session.is_alive):
+                raise server.lost_lock() from problem
+            raise problem from None
         finally:
+            server.holding.reset(token)
             with anyio.CancelScope(shield=True), suppress(SQLAlchemyError):
-                await to_thread.run_sync(connection.close)
+                await to_thread.run_sync(session.connection.close)
+
+    @staticmethod
+    async def _watch(session: _Session) -> None:
+        """Raise ``LockLost`` once the connection is lost. A proxy does not see it idle."""
+        while await to_thread.run_sync(session.is_alive):  # noqa: ASYNC110 - the server tells it when asked alone
+            await anyio.sleep(WATCH_SECONDS)
+        raise server.lost_lock()
 
     async def holder(self) -> LockHolder | None:
         """Return the present holder of the lock, ``None`` if it is free or unknown."""
         return await to_thread.run_sync(self._find_holder)
 
-    def _connect(self) -> Connection:
-        with failures.map_errors(self._name):
-            return self._engine.connect()
-
-    def _try(self, connection: Connection, purpose: str) -> bool:
-        with failures.map_errors(self._name):
+    def _take(self, purpose: str) -> _Session | None:
+        """Return a connection that holds the lock; None if another one does."""
+        with failures.map_errors(self._name), ExitStack() as opened:
+            connection = opened.enter_context(self._engine.connect())
             taken = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({server.KEY % server.WRITER})")
             if not taken.scalar_one():
-                return False
+                return None
             note = {
                 "pid": os.getpid(),
                 "host": socket.gethostname(),
@@ -89,8 +143,11 @@ class PostgresWriterLock:
                 "since": datetime.now(UTC).isoformat(),
             }
             written = json.dumps(note).replace("*/", "").replace("%", "")
-            connection.exec_driver_sql(f"SELECT /* leanrag {written} */ 1")
-            return True
+            process = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+            session = _Session(connection, process, f"SELECT /* leanrag {written} */ 1")
+            connection.exec_driver_sql(session.note)
+            opened.pop_all()
+            return session
 
     def _find_holder(self) -> LockHolder | None:
         with failures.map_errors(self._name), self._engine.connect() as connection:
