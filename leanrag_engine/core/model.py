@@ -55,6 +55,10 @@ NO_METADATA: Mapping[str, str] = MappingProxyType({})
 _NO_CODE = frozenset({"text/x-chat", "text/x-ini", "text/x-log", "text/x-rst", "text/x-tex"})
 
 
+FILE_TIME = "file time"
+"""The origin of a date that a copy or a download may have set."""
+
+
 def is_code(media_type: str) -> bool:
     """Return whether a document of this kind is source code: the headings of its windows are lines of it, as they are written."""
     return media_type.startswith("text/x-") and media_type not in _NO_CODE
@@ -245,6 +249,10 @@ class Chunk:
     def quote(self, window: Window) -> str:
         """Return the text of one of the chunk's windows."""
         return self.text[window.start - self.start : window.end - self.start]
+
+    def next_window(self, number: int) -> tuple[int, int]:
+        """Return the number of the chunk and of the window after window ``number``, which the document may not have."""
+        return (self.number, number + 1) if number + 1 < len(self.windows) else (self.number + 1, 0)
 
     def line_at(self, offset: int) -> int | None:
         """Return the line of the file, from 1, that the character ``offset`` of the document is on; None if it has none."""
@@ -988,6 +996,8 @@ class ScoreParts:
     """A place among the first of plain search, in lieu of ``graph``."""
     exact: float = 0.0
     """A rare word or phrase of the question that stands in it."""
+    recent: float = 0.0
+    """Being among the newest documents, where the question asks for what holds now."""
     bridge: float = 0.0
     """Joining seeds: a relation between two, or their LCA."""
     summary: float = 0.0

@@ -11,6 +11,8 @@ from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from leanrag_engine.core.model import FILE_TIME as _FILE_TIME
+
 __all__ = ["MONTH", "DateOrigin", "DocumentDate", "date_document", "find_date", "month_number", "read_date"]
 
 
@@ -23,8 +25,8 @@ class DateOrigin(StrEnum):
     FILE_NAME = "file name"
     PROPERTIES = "file properties"
     """Written into the file by the program that made it."""
-    FILE_TIME = "file time"
-    """The time of the file's last change: a copy or a download may have set it."""
+    FILE_TIME = _FILE_TIME
+    """The time of the file's last change."""
 
 
 class DocumentDate(NamedTuple):

@@ -202,8 +202,8 @@ def _make_result(
     statements: Sequence[Sequence[Statement]] = (),
 ) -> QueryResult:
     query, index = run.query, run.index
-    if query.ranking != Ranking.PAPER:
-        run.warn_of_weakness(found, windows)
+    weak = query.ranking != Ranking.PAPER and run.warn_of_weakness(found, windows)
+    run.warn_of_absent()
     plain = graph is subgraph.EMPTY
     shown = windows if query.include_sources or plain else [[] for _ in windows]
     said = statements or [[] for _ in windows]
@@ -212,13 +212,18 @@ def _make_result(
         rankings, left_out = leave_out_seen(rankings, seen, query.context_options.cutoff)
         sources = [each for each in sources if each.chunk.citation not in seen]
         run.warn_of_seen(left_out, nothing_new=not any(rankings))
+    budget = query.token_budget
+    if weak:  # what may not be about the question is cheap to read
+        options = query.context_options
+        budget = min(budget, options.weak_tokens)
+        rankings = [ranking[: options.weak_excerpts] for ranking in rankings]
     material = ContextMaterial(
         rankings=tuple(tuple(each) for each in rankings),
         groups=_name_groups(graph, sure_score(query.search_options)),
         notes=tuple(dict.fromkeys(run.warnings)),
         explanation=explain_subgraph(graph) if query.detailed else (),
     )
-    context = compose_context(material, query.token_budget, index.tokenizer, query.context_options)
+    context = compose_context(material, budget, index.tokenizer, query.context_options)
     if not query.include_relations:
         graph = replace(graph, base_relations=(), inter_cluster_relations=())
     kept = sources if query.include_sources or plain else ()

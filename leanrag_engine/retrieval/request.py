@@ -202,8 +202,6 @@ class RelevanceOptions:
     keyword_peak: float = 1.8
     """What is added to that weight where the best keyword score stands alone: in proportion to how far the tenth is below it.
     With 0.45 in place of both, recall@5 was 8 points lower on turns of conversations and 5 on dialogues."""
-    related: float = 0.6
-    """Least similarity that counts as 1: where the best window is less similar, meaning weighs less."""
     first: float = 0.45
     """What the first window of dense search gains; the next ones gain less (``first_decay``). Dense scores lie close
     together: without it a few plain words of the question can outweigh the window that is first by meaning."""
@@ -235,6 +233,8 @@ class RelevanceOptions:
     exact: float = 8.0
     """What a window gains that holds a rare word or phrase of the question (see ``find_exact_words``): more than all guesses.
     Where plain words of a longer question gained too, 0.5 each, it held 0.8 points fewer facts in 1,000 tokens."""
+    recent: float = 0.6
+    """What the newest of the dated documents gains where the question asks for what holds now; the others less, by their rank."""
     bridge: float = 0.15
     """What a statement gains that joins seeds: a relation between two, or the summary of their LCA. When statements also gained
     what windows gain from their neighbours and section, they took 27 % of 1,000 tokens on a novel with GraphRAG's descriptions, and
@@ -301,6 +301,12 @@ class ContextOptions:
     """Share of repeated text from which on a window is a copy of what is shown."""
     omission_tokens: int = 16
     """Tokens reserved for the line that says what was left out. The final count is exact all the same."""
+    answer_tokens: int = 150
+    """Most tokens of a window that is taken along because the one before it ends with a question or a colon."""
+    weak_excerpts: int = 2
+    """Excerpts for each text that are shown of weak evidence."""
+    weak_tokens: int = 300
+    """Tokens of a reply on weak evidence."""
     notes: float = 0.25
     """Largest share of the budget for notes."""
     explanation: float = 0.25

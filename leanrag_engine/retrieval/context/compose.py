@@ -158,6 +158,12 @@ class _Pool:
     ) -> None:
         self._rankings = [_worth_showing(ranking, options.cutoff) for ranking in rankings]
         self._best = max((each.near for ranking in self._rankings for each in ranking), default=0.0)
+        self._windows = {
+            (each.chunk.document_id, each.chunk.number, each.number): each
+            for ranking in rankings
+            for each in ranking
+            if isinstance(each, RankedWindow)
+        }
         self._counter = counter
         self._options = options
         self._documents: set[str] = set()
@@ -183,6 +189,9 @@ class _Pool:
             elif item.key not in seen:
                 seen.add(item.key)
                 cost = self._take(item, room)
+                following = self._find_answer(item) if cost else None
+                if following and following.key not in seen | self._taken.keys():
+                    cost += self._take(following, min(room - cost, self._options.answer_tokens))
                 room -= cost
                 spent[place] += cost
         for ranking in self._rankings:
@@ -190,6 +199,12 @@ class _Pool:
             self.left += (each for each in strong if each.key not in self._taken and each.key not in seen)
             seen.update(each.key for each in strong)
         return list(self._taken.values())
+
+    def _find_answer(self, item: Evidence) -> RankedWindow | None:
+        """Return the window after one that ends with a question or an announcement: what it leads to."""
+        if not isinstance(item, RankedWindow) or not item.text.rstrip().endswith(("?", "？")):
+            return None
+        return self._windows.get((item.chunk.document_id, *item.chunk.next_window(item.number)))
 
     def _take(self, item: Evidence, room: int) -> int:
         """Take the item if it fits and is new; return what it costs, 0 if it is not taken."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import PurePath
 
-from leanrag_engine.core.model import EXCERPT, Chunk, ContextLine, ScoreParts
+from leanrag_engine.core.model import EXCERPT, FILE_TIME, Chunk, ContextLine, ScoreParts, is_code
 from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import wrap_in_fence
@@ -74,18 +74,23 @@ def format_label(text: str, limit: int = 80) -> str:
 
 
 def format_document(chunk: Chunk, start: int | None = None) -> str:
-    """Return the heading of a document: its title, unless that is the name of its file, and the end of its path with the
-    line or page of the character ``start``, by default that of the chunk."""
+    """Return the heading of a document: its title, unless that is the name of its file, the end of its path with the
+    line or page of the character ``start``, by default that of the chunk, and the date if it is known."""
     title = format_label(chunk.title, 60)
     parts = PurePath(chunk.source.replace("\\", "/")).parts[-2:]
     path = format_label("/".join(part for part in parts if part != "/"))
+    # The time of a file says little of when its text was written; a date in the name need not be repeated.
+    told = chunk.date_origin == FILE_TIME or any(
+        _letters(chunk.date) in _letters(each) for each in (title, path)
+    )
+    dated = f", {chunk.date}" if chunk.date and not told else ""
     if not path:
-        return f"### {title}"
+        return f"### {title}{dated}"
     start = chunk.start if start is None else start
     place = format_place(path, chunk.line_at(start))
     place += f", page {page}" if (page := chunk.page_at(start)) else ""
     known = _letters(title) in (_letters(PurePath(path).name), _letters(PurePath(path).stem))
-    return f"### {place}" if known else f"### {title} ({place})"
+    return f"### {place}{dated}" if known else f"### {title} ({place}){dated}"
 
 
 def _letters(text: str) -> str:
@@ -149,7 +154,10 @@ def render_excerpt(
     first, last = chunk.windows[run[0].number], chunk.windows[run[-1].number]
     text = collapse_blank_lines(sanitise(chunk.text[first.start - chunk.start : last.end - chunk.start]))
     label = f"[{chunk.citation}]" if label is None else label
-    section = f" {SECTION} {format_label(heading)}" if heading else ""
+    if heading and is_code(chunk.media_type):
+        section = f"\n{sanitise(heading)}"  # the signatures around it, as they are written
+    else:
+        section = f" {SECTION} {format_label(heading)}" if heading else ""
     return f"{label}{place}{section}{chr(10) if section or _BLOCK.match(text) else ' '}{text}"
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from leanrag_engine.core.model import parse_window_id
-from leanrag_engine.core.text.language.words import find_whole_words, strip_punctuation
+from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.retrieval.search.relevance import ExactMatch
 
-from .run import QueryRun
-
-SHORT = 3
-"""Words of a question up to which it asks for these words themselves."""
+from .run import SHORT, QueryRun
 
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
@@ -45,8 +42,3 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         for each in counted
         if each.windows and (short or is_name(each.word)) and not (few and len(each.windows) >= _FEW_WINDOWS)
     ]
-
-
-def is_name(word: str) -> bool:
-    """Return whether a word is written as a name or identifier: with a capital, a figure, a sign or a space within."""
-    return not strip_punctuation(word).isalpha() or not word.islower()

@@ -19,7 +19,7 @@ from leanrag_engine.retrieval.context.statements import (
 from leanrag_engine.retrieval.request import Mode
 from leanrag_engine.retrieval.search.hits import SearchHits, rank_by_similarity, spaces_of
 from leanrag_engine.retrieval.search.matching import QueryWords
-from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows
+from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows, weigh_dates
 from leanrag_engine.retrieval.search.seeds import rarity
 
 from .exact import find_exact_words
@@ -31,7 +31,8 @@ async def value_windows(
 ) -> list[RankedWindow]:
     """Return the windows of the passages that search or the ``graph``'s ranking of chunks puts first, best first."""
     options = run.query.relevance_options
-    scores = fuse_scores(found.dense_windows, found.keyword_windows, options)
+    related = (run.index.embedder and run.index.embedder.related) or 0.0
+    scores = fuse_scores(found.dense_windows, found.keyword_windows, options, related)
     seen = run.query.seen_passages
     # Seen windows would fill the pool: with them, all that search found is valued.
     most = None if seen else max(options.pool, 3 * run.query.top_k)
@@ -43,7 +44,8 @@ async def value_windows(
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
     places = {hit.id: place for place, hit in enumerate(ranked)}
-    return rank_windows(scores, chunks, places, graph_weight, exact, options, seen)
+    recency = weigh_dates(found.text, chunks, options.recent)
+    return rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
 
 
 def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.core.text.shortening import shorten
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
@@ -13,6 +14,9 @@ from leanrag_engine.retrieval.request import Mode, Query
 from leanrag_engine.retrieval.search.hits import SearchHits
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import RankedWindow
+
+SHORT = 3
+"""Words of a question up to which it asks for these words themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +85,48 @@ class QueryRun:
         elif count:
             self.warnings.append(f"{many[0].upper()}{many[1:]} left out as seen.")
 
+    def warn_of_absent(self) -> None:
+        """Warn of the names and, in a short query, of the words that stand nowhere, with what may be meant."""
+        short = len(self.absent) > 0 and all(
+            len(find_whole_words(text)) <= SHORT for text in self.query.texts
+        )
+        for word, near in self.absent.items():
+            if near:
+                self.warnings.append(
+                    f"No document has {word!r}. Did you mean {' or '.join(map(repr, near))}?"
+                )
+        missing = [repr(word) for word, near in self.absent.items() if not near and (short or is_name(word))]
+        if missing:
+            self.warnings.append(f"No document has {' or '.join(missing[:5])}.")
+
     def warn_of_weakness(
         self, found: Sequence[SearchHits], rankings: Sequence[Sequence[RankedWindow]]
-    ) -> None:
-        """Warn of the texts that the passages say little about; ``rankings`` are the windows found for each."""
+    ) -> bool:
+        """Warn of the texts that the passages say little about; ``rankings`` are the windows found for each.
+
+        Return whether that are all texts.
+        """
         weak = [
             each.text
             for each, windows in zip(found, rankings, strict=True)
-            if self._is_weak(each, [window.indexed_text for window in windows[:5]])
+            if self._is_weak(each, windows[:5])
         ]
         if not weak:
-            return
+            return False
         texts = "; ".join(repr(shorten(text, 80)) for text in weak)
         about = "the question" if len(found) == 1 else texts
         self.warnings.append(f"Weak evidence: the best passages may not be about {about}.")
+        if all_weak := len(weak) == len(found):
+            self.warnings.append(
+                "The nearest follow. For more: other words, names from search_entities, or search_text."
+            )
+        return all_weak
 
-    def _is_weak(self, found: SearchHits, best: Sequence[str]) -> bool:
-        """Return whether the first passage is too far in meaning, or (if that says nothing) ``best`` hold few words."""
+    def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
+        """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words."""
+        if windows and windows[0].explain().exact:
+            return False
+        best = [window.indexed_text for window in windows]
         unrelated = self.index.embedder.unrelated if self.index.embedder else None
         if unrelated is None or not found.dense_windows:
             return QueryWords([found.text]).share(best) < self.query.relevance_options.weak

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 
 from leanrag_engine.core.model import Chunk, Hit, ScoreParts, window_id
 from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
@@ -18,6 +19,13 @@ _MARKUP = re.compile(
 """Links, addresses and tags: a window of little else, such as "See also", answers nothing."""
 _BULLETS = "*|•+-"
 _FILLING = re.compile(rf"[\s{_BULLETS}]+")
+
+
+_NOW = re.compile(
+    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|at the moment|as of)\b", re.IGNORECASE
+)
+
+NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +88,15 @@ class SearchScores:
         return ScoreParts(meaning=self.total[id_] - keyword - first, keyword=keyword, first=first)
 
 
-def fuse_scores(dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions) -> SearchScores:
+def fuse_scores(
+    dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions, related: float = 0.0
+) -> SearchScores:
     """Return the score of each hit: its share of the best dense score, plus that of the best keyword score, weighted.
 
-    What dense search did not find is no better than its last hit; the first of what it found gain by their rank. If the
-    best dense score is below ``related``, shares are of that.
+    What dense search did not find is no better than its last hit; the first of what it found gain by their rank. Where
+    the best dense score is below ``related``, what answers reach, meaning weighs less: shares are of that.
     """
-    by_meaning, floor = _relative(dense, options.related)
+    by_meaning, floor = _relative(dense, related)
     shares, _ = _relative(keyword)
     weight = options.keyword + options.keyword_peak * _find_peak(keyword)
     by_keyword = {id_: weight * share for id_, share in shares.items()}
@@ -126,6 +136,7 @@ def rank_windows(
     graph_ranks: Mapping[str, int],
     graph_weight: float = 0.0,
     exact: Sequence[ExactMatch] = (),
+    recency: Mapping[str, float] = NO_RECENCY,
     options: RelevanceOptions = DEFAULT_RELEVANCE,
     seen: CitationSet = NO_CITATIONS,
 ) -> list[RankedWindow]:
@@ -134,7 +145,7 @@ def rank_windows(
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
     graph gives to chunks. ``graph_weight`` is what the first of these places gains, and so do the first windows of
     plain search, not counting those of ``seen`` chunks, which gain too. The best of the windows of an ``exact`` match
-    gains what the match brings, each of them if it is ``sought``.
+    gains what the match brings, each of them if it is ``sought``. ``recency`` is what documents gain by their dates.
     """
     floor = min(scores.total.values(), default=0.0) / 2
     windows = [
@@ -178,13 +189,22 @@ def rank_windows(
             graph = graph_weight * share * options.graph_decay / (options.graph_decay + rank)
         near, about = options.neighbour * beside[place], options.section * around[place]
         gain = gains.get(ids[place], 0.0)
-        value = plain[place] + (seat + graph) * fullness[place] + gain
+        recent = recency.get(chunk.document_id, 0.0) * fullness[place]
+        value = plain[place] + (seat + graph) * fullness[place] + gain + recent
         explain = partial(
-            _explain, scores, ids[place], own[place], near, about, graph, seat, gain, fullness[place]
+            _explain, scores, ids[place], own[place], near, about, graph, seat, gain, recent, fullness[place]
         )
         ranked.append(RankedWindow(chunk, number, value, plain[place], explain=explain))
     ranked.sort(key=lambda each: -each.value)
     return _keep_first(ranked, graph_ranks, options.graph_kept) if graph_weight else ranked
+
+
+def weigh_dates(text: str, chunks: Sequence[Chunk], gain: float) -> Mapping[str, float]:
+    """Return what each dated document gains by its rank where ``text`` asks for what holds now: the newest ``gain``, the oldest 0."""
+    dates = {each.document_id: each.date for each in chunks if each.date} if _NOW.search(text) else {}
+    order = sorted(set(dates.values()))
+    last = max(len(order) - 1, 1)
+    return {document: gain * order.index(day) / last for document, day in dates.items()}
 
 
 def _exact_gains(
@@ -211,6 +231,7 @@ def _explain(
     graph: float,
     seat: float,
     exact: float,
+    recent: float,
     fullness: float,
 ) -> ScoreParts:
     """Return the parts of a window's value: those of its ``own`` score and its gains, each by its ``fullness``."""
@@ -225,6 +246,7 @@ def _explain(
         graph=graph * fullness,
         seat=seat * fullness,
         exact=exact,
+        recent=recent,
     )
 
 

@@ -22,6 +22,7 @@ from leanrag_engine.retrieval.context.compose import (
     compose_context,
 )
 from leanrag_engine.retrieval.context.rendering import (
+    GAP,
     HEAD,
     STATEMENTS,
     Statement,
@@ -84,7 +85,7 @@ def make_chunk(
 
 def rank(*chunks: Chunk, value: float = 1.0) -> tuple[RankedWindow, ...]:
     return tuple(
-        RankedWindow(chunk, number, value) for chunk in chunks for number in range(len(chunk.windows))
+        RankedWindow(chunk, number, value, value) for chunk in chunks for number in range(len(chunk.windows))
     )
 
 
@@ -179,7 +180,7 @@ def test_no_line_stands_outside_a_fence_but_those_that_we_write(
     ours = {HEAD, "", f"### {STATEMENTS}", "### How the evidence is connected"}
     ours |= {format_document(each.chunk) for each in windows_of(material)}
     for line in outside_fences(context.text[head:]):
-        assert line in ours or line.startswith(("## ", "(Left out for lack of room: ")), line
+        assert line in ours or line.startswith(("## ", "(Did not fit: ")), line
 
 
 def outside_fences(text: str) -> list[str]:
@@ -216,13 +217,11 @@ def test_nothing_invisible_comes_through(material: ContextMaterial, budget: int)
 
 def excerpts(text: str) -> list[tuple[str, str]]:
     """Citation and text of each excerpt, without the headings of sections between them."""
-    found = []
+    found: list[tuple[str, str]] = []
     for body in re.findall(r"^(`{3,})\n(.*?)\n\1$", text, re.MULTILINE | re.DOTALL):
-        parts = re.split(r"^\[(d\d+:c\d+)\][ \n]", body[1], flags=re.MULTILINE)
-        for citation, part in zip(parts[1::2], parts[2::2], strict=True):
-            lines = part.rstrip("\n").split("\n")
-            sections = {f"# {sanitise(heading)}" for heading in HEADINGS if heading}
-            found.append((citation, "\n".join(lines[:-1] if lines[-1] in sections else lines)))
+        parts = re.split(r"^\[(d\d+:c\d+|…)\](?: § [^\n]*)?[ \n]", body[1], flags=re.MULTILINE)
+        for label, part in zip(parts[1::2], parts[2::2], strict=True):
+            found.append((found[-1][0] if f"[{label}]" == GAP else label, part.rstrip("\n")))
     return found
 
 
@@ -291,7 +290,7 @@ def test_the_best_evidence_is_taken_first_whatever_its_kind() -> None:
 
 
 def test_evidence_far_below_the_best_stays_out_although_there_is_room_unless_it_is_kept() -> None:
-    weak = replace(rank(make_chunk(1, [saying("Bell", 1)], 2))[0], value=0.1)
+    weak = rank(make_chunk(1, [saying("Bell", 1)], 2), value=0.1)[0]
     best = rank(make_chunk(1, [saying("Ada", 1)]))
     context = compose([*best, weak])
     assert "Bell" not in context.text
@@ -335,8 +334,8 @@ def test_touching_windows_are_joined_under_one_citation_and_others_have_their_ow
     chunk = make_chunk(1, [saying("Ada", n) for n in range(4)], heading="Lamps")
     windows = [each for each in rank(chunk) if each.number != 2]
     text = compose([windows[2], windows[1], windows[0]]).text
-    body = f"[d1:c1] {saying('Ada', 0)}\n{saying('Ada', 1)}\n[d1:c1] {saying('Ada', 3)}"
-    assert f"### A title\n```\n# Lamps\n{body}\n```" in text
+    body = f"[d1:c1] § Lamps\n{saying('Ada', 0)}\n{saying('Ada', 1)}\n{GAP} {saying('Ada', 3)}"
+    assert f"### A title\n```\n{body}\n```" in text
 
 
 def test_a_window_stands_under_the_heading_of_its_own_section() -> None:
@@ -346,7 +345,7 @@ def test_a_window_stands_under_the_heading_of_its_own_section() -> None:
         windows=(Window(0, len(first), "Lamps"), Window(len(first) + 1, len(first) + 1 + len(second), "Oil")),
     )
     text = compose(rank(both)).text
-    assert f"# Lamps\n[d1:c1] {first}\n# Oil\n[d1:c1] {second}" in text
+    assert f"[d1:c1] § Lamps\n{first}\n{GAP} § Oil\n{second}" in text
 
 
 def test_title_and_path_stand_once_for_a_document() -> None:
@@ -373,7 +372,7 @@ def test_strong_evidence_that_did_not_fit_is_counted() -> None:
     statements = [Statement("Bell", saying("Bell", n), ("d1:c1",), 1.0, "summary") for n in range(30)]
     context = compose([*windows, *statements], budget=400)
     last = context.text.split("\n")[-1]
-    left = re.fullmatch(r"\(Left out for lack of room: (\d+) excerpts, (\d+) summaries\.\)", last)
+    left = re.fullmatch(r"\(Did not fit: (\d+) excerpts, (\d+) summaries\.\)", last)
     assert left, last
     assert int(left[1]) == 39 - context.text.count("\n[d")
     assert int(left[2]) == 30 - context.text.count("of Bell tells")
@@ -382,7 +381,7 @@ def test_strong_evidence_that_did_not_fit_is_counted() -> None:
 
 def test_a_context_that_holds_everything_counts_nothing() -> None:
     context = compose(rank(make_chunk(1, [saying("Ada", 1)])))
-    assert "Left out" not in context.text
+    assert "Did not fit" not in context.text
     assert not context.truncated
 
 

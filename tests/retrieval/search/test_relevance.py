@@ -8,10 +8,17 @@ import pytest
 
 from leanrag_engine.core.model import Chunk, Hit, Window, window_id
 from leanrag_engine.retrieval.request import RelevanceOptions
-from leanrag_engine.retrieval.search.relevance import RankedWindow, SearchScores, fuse_scores, rank_windows
+from leanrag_engine.retrieval.search.relevance import (
+    ExactMatch,
+    RankedWindow,
+    SearchScores,
+    fuse_scores,
+    rank_windows,
+    weigh_dates,
+)
 
 OPTIONS = RelevanceOptions(
-    keyword=0.5, first=0.0, neighbour=0.3, section=0.2, graph_decay=4.0, stub_characters=50
+    keyword=0.5, keyword_peak=0.0, first=0.0, neighbour=0.3, section=0.2, graph_decay=4.0, stub_characters=50
 )
 
 
@@ -102,7 +109,13 @@ def test_a_passage_gains_by_its_place_in_the_graphs_ranking() -> None:
     chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
     scores = {f"{name}#0": 0.5 for name in "abc"}
     found = values(
-        rank_windows(SearchScores(scores), chunks, {"b": 0, "c": 4}, graph_weight=0.3, options=OPTIONS)
+        rank_windows(
+            SearchScores(scores),
+            chunks,
+            {"b": 0, "c": 4},
+            graph_weight=0.3,
+            options=replace(OPTIONS, graph_seats=0),
+        )
     )
     assert found["b#0"] - found["a#0"] == pytest.approx(0.3)
     assert found["c#0"] - found["a#0"] == pytest.approx(0.15)
@@ -111,9 +124,10 @@ def test_a_passage_gains_by_its_place_in_the_graphs_ranking() -> None:
 def test_the_first_places_of_plain_search_are_not_lost_to_the_graph() -> None:
     chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
     scores = {"a#0": 1.0, "b#0": 0.9, "c#0": 0.8}
-    ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=5.0, seats=2, options=OPTIONS)
-    assert [each.chunk.id for each in ranked] == ["a", "b", "c"]
     ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=5.0, options=OPTIONS)
+    assert [each.chunk.id for each in ranked] == ["a", "b", "c"]
+    unseated = replace(OPTIONS, graph_seats=0)
+    ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=5.0, options=unseated)
     assert ranked[0].chunk.id == "c"
     ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=0.0, options=OPTIONS)
     assert ranked[0].chunk.id == "a"
@@ -123,9 +137,46 @@ def test_the_best_window_of_each_passage_that_the_graph_puts_first_is_kept() -> 
     chunks = [chunk(name, 2, document=place) for place, name in enumerate("abc", start=1)]
     options = RelevanceOptions(graph_kept=2)
     ranked = rank_windows(
-        SearchScores({"a#1": 1.0, "b#0": 0.2}), chunks, {"b": 0, "a": 1, "c": 2}, options=options
+        SearchScores({"a#1": 1.0, "b#0": 0.2}), chunks, {"b": 0, "a": 1, "c": 2}, 1.0, options=options
     )
     assert {each.key for each in ranked if each.kept} == {("a", 1), ("b", 0)}
+    ranked = rank_windows(SearchScores({"a#1": 1.0, "b#0": 0.2}), chunks, {"b": 0}, 0.0, options=options)
+    assert not [each for each in ranked if each.kept], "a walk that is not trusted keeps nothing"
+
+
+def test_a_window_with_a_rare_word_comes_before_all_guesses() -> None:
+    chunks = [chunk(name, 2, document=place) for place, name in enumerate("abc", start=1)]
+    scores = SearchScores({"a#0": 2.0, "b#0": 0.5, "b#1": 0.6, "c#1": 0.4})
+    found = ExactMatch("max_size", ("b#0", "b#1", "c#1"), 8.0)
+    ranked = rank_windows(scores, chunks, {}, exact=[found], options=OPTIONS)
+    assert [each.key for each in ranked][:2] == [("b", 1), ("a", 0)], "the best of its windows"
+    ranked = rank_windows(scores, chunks, {}, exact=[replace(found, sought=True)], options=OPTIONS)
+    assert {each.key for each in ranked[:3]} == {("b", 0), ("b", 1), ("c", 1)}, (
+        "all where it is sought itself"
+    )
+
+
+def test_the_newest_document_gains_most_where_the_question_asks_for_what_holds_now() -> None:
+    dated = [
+        replace(chunk(name, 1, document=place), date=f"2024-0{place}-01")
+        for place, name in enumerate("abc", 1)
+    ]
+    assert weigh_dates("What is the ceiling now?", dated, 0.6) == {"doc1": 0.0, "doc2": 0.3, "doc3": 0.6}
+    assert not weigh_dates("What was the ceiling?", dated, 0.6)
+    assert not weigh_dates("What is it now?", [chunk("a", 1)], 0.6)
+
+
+def test_meaning_weighs_less_where_nothing_is_close() -> None:
+    keyword = [Hit("b", 10.0)]
+    assert fuse_scores([Hit("a", 0.5)], keyword, OPTIONS, related=0.5).total["a"] == pytest.approx(1.0)
+    assert fuse_scores([Hit("a", 0.2)], keyword, OPTIONS, related=0.5).total["a"] == pytest.approx(0.4)
+
+
+def test_keywords_weigh_more_where_one_window_stands_out() -> None:
+    options = replace(OPTIONS, keyword_peak=1.0)
+    alone = fuse_scores([], [Hit("a", 10.0)], options).total
+    many = fuse_scores([], [Hit(name, 10.0) for name in "abcdefghij"], options).total
+    assert (alone["a"], many["a"]) == pytest.approx((1.5, 0.5))
 
 
 def test_a_stub_never_comes_before_a_passage_that_is_as_near() -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "find_whole_words",
     "fold_letters",
     "index_terms",
+    "is_name",
     "match_whole_word",
     "plain_letters",
     "search_terms",
@@ -167,6 +168,11 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     words_ = (word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token]))
     found = (word for word in words_ if word and word.casefold() not in STOPWORDS)
     return list(dict.fromkeys([*phrases, *found]))[:limit]
+
+
+def is_name(word: str) -> bool:
+    """Return whether a word is written as a name or identifier: with a capital, a figure, a sign or a space within."""
+    return not strip_punctuation(word).isalpha() or not word.islower()
 
 
 def strip_punctuation(word: str) -> str:
