@@ -67,7 +67,9 @@ def test_what_is_no_prose_is_left_out_of_a_folder_and_read_by_its_own_path(
         (
             "staff.csv",
             "Id,Name,Role,City,Pay,Joined\n"
-            + "".join(f"E{n:05d},Ada Lund{n},engineer,Bergen,4{n:03d},2024-01-{n % 28:02d}\n" for n in range(60)),
+            + "".join(
+                f"E{n:05d},Ada Lund{n},engineer,Bergen,4{n:03d},2024-01-{n % 28:02d}\n" for n in range(60)
+            ),
         ),
         (
             "table.csv",
