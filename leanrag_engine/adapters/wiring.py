@@ -133,6 +133,18 @@ async def open_workers(settings: Settings, size: int) -> AsyncIterator[Workers]:
         await workers.close()
 
 
+@asynccontextmanager
+async def open_process() -> AsyncIterator[Workers]:
+    """Open one process of our own, which ends with the work if that is cancelled."""
+    from .workers.pool import ProcessPool  # noqa: PLC0415 - only long texts pay for it
+
+    process = ProcessPool(1)
+    try:
+        yield process
+    finally:
+        await process.close()
+
+
 def embedder_source(settings: Settings) -> EmbedderSource:
     """Return where the embedder of the settings comes from. No model is loaded or looked for yet."""
     # Each way pays for its own libraries.

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import anyio
 import anyio.to_process
 import anyio.to_thread
 
-from leanrag_engine.core.errors import DocumentUnreadable
+from leanrag_engine.core.errors import DocumentUnreadable, WorkerLost
 from leanrag_engine.core.model import DocumentSource, LoadedDocument
 
 from .formats import format_of
 from .loading import FileContent, parse_file
 
-__all__ = ["ParsingLimits", "parse_within_limits", "run_within_limits"]
+__all__ = ["ParsingLimits", "limit_memory", "parse_within_limits", "run_within_limits"]
 
-T = TypeVar("T")
 R = TypeVar("R")
 
 
@@ -45,44 +45,43 @@ async def parse_within_limits(
     if start is None or len(file.data) < start:
         return await anyio.to_thread.run_sync(parse_file, source, file)
     sent = replace(source, metadata=dict(source.metadata))  # a read-only mapping cannot be sent to a process
-    return await run_within_limits(_parse, (sent, file), limits, source.path)
+    parse = partial(anyio.to_process.run_sync, _parse, sent, file, limits.megabytes, cancellable=True)
+    return await run_within_limits(parse, limits, source.path)
 
 
-async def run_within_limits(work: Callable[[T], R], value: T, limits: ParsingLimits, name: str) -> R:
-    """Return ``work(value)``, done in another process; ``work`` is a function of a module.
+async def run_within_limits(work: Callable[[], Awaitable[R]], limits: ParsingLimits, name: str) -> R:
+    """Return what ``work`` does in another process, which ends when it is cancelled and has limited its memory.
 
-    Raises :class:`DocumentUnreadable` about the document ``name`` if it takes more than ``limits``. The limit of memory holds
-    where the system has one for a process (Linux).
+    Raises :class:`DocumentUnreadable` about the document ``name`` if it takes more than ``limits``.
     """
     try:
         with anyio.fail_after(limits.seconds):
-            return await anyio.to_process.run_sync(
-                _run_in_limited_memory, work, value, limits.megabytes, cancellable=True
-            )
+            return await work()
     except TimeoutError as problem:
         raise DocumentUnreadable(
             f"{name!r} was not read within {limits.seconds:.3g} seconds.",
             "Convert it to plain text, split it, or raise the setting max_parse_seconds (LEANRAG_MAX_PARSE_SECONDS).",
         ) from problem
-    except (MemoryError, anyio.BrokenWorkerProcess) as problem:
+    except (MemoryError, WorkerLost, anyio.BrokenWorkerProcess) as problem:
         raise DocumentUnreadable(
             f"{name!r} could not be read within {limits.megabytes:,} MB of memory.",
             "Convert it to plain text, split it, or raise the setting max_parse_mb (LEANRAG_MAX_PARSE_MB).",
         ) from problem
 
 
-def _run_in_limited_memory(work: Callable[[T], R], value: T, megabytes: int) -> R:
+def limit_memory(megabytes: int) -> None:
+    """Give this process no more memory than this from now on, where the system has a limit for one (Linux)."""
     if sys.platform == "linux":
         import resource  # noqa: PLC0415 - Windows has no such module
 
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (megabytes * 1024 * 1024, most))
-    return work(value)
 
 
-def _parse(given: tuple[DocumentSource, FileContent]) -> LoadedDocument:
+def _parse(source: DocumentSource, file: FileContent, megabytes: int) -> LoadedDocument:
+    limit_memory(megabytes)
     try:
-        return parse_file(*given)
+        return parse_file(source, file)
     except DocumentUnreadable as problem:
         # What a parser of XML reports as an error of the file.
         no_memory = 2  # XML_ERR_NO_MEMORY of libxml2

@@ -66,7 +66,7 @@ _PREPROCESSOR = re.compile(r"^[ \t]*#[^\n]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Definition:
+class _SignedBlock:
     """Lines ``text[start:header]`` say what ``text[header:end]`` is."""
 
     start: int
@@ -81,9 +81,9 @@ def find_signatures(text: str, media_type: str, *, most: int = 4) -> Callable[[i
     """
     blanked = _blank(text, media_type)
     found = (
-        _indented(blanked, flat=media_type == "text/x-sql")
+        _find_by_indent(blanked, flat=media_type == "text/x-sql")
         if media_type in _INDENTED
-        else _braced(blanked, media_type)
+        else _find_by_braces(blanked, media_type)
     )
     ordered = sorted(found, key=lambda each: (each.start, -each.end))
     starts = [each.start for each in ordered]
@@ -127,7 +127,7 @@ def _blank(text: str, media_type: str) -> str:
 # --- by indent -----------------------------------------------------------------------------
 
 
-def _indented(text: str, *, flat: bool) -> Iterator[_Definition]:
+def _find_by_indent(text: str, *, flat: bool) -> Iterator[_SignedBlock]:
     """Yield definitions, whose signature is one line if ``flat``; each ends where a line stands as far to the left, other than one that only closes brackets."""
     open_: list[tuple[int, int, int]] = []  # indent, start, header
     found = {each.start(): each for each in _INDENTED_START.finditer(text)}
@@ -137,13 +137,13 @@ def _indented(text: str, *, flat: bool) -> Iterator[_Definition]:
             continue
         indent = len(line["indent"].expandtabs())
         while open_ and open_[-1][0] >= indent and line["first"] not in _CLOSERS:
-            yield _Definition(*open_.pop()[1:], line.start())
+            yield _SignedBlock(*open_.pop()[1:], line.start())
         if start_ := found.get(line.start()):
             header, reached = _end_of_header(text, start_.end())
             if flat:
                 header = reached = max(text.find("\n", start_.end()), start_.end())
             open_.append((indent, line.start(), header))
-    yield from (_Definition(start, header, len(text)) for _, start, header in open_)
+    yield from (_SignedBlock(start, header, len(text)) for _, start, header in open_)
 
 
 def _end_of_header(text: str, position: int, longest: int = 1_000) -> tuple[int, int]:
@@ -163,7 +163,7 @@ def _end_of_header(text: str, position: int, longest: int = 1_000) -> tuple[int,
 # --- by braces -----------------------------------------------------------------------------
 
 
-def _braced(text: str, media_type: str) -> Iterator[_Definition]:
+def _find_by_braces(text: str, media_type: str) -> Iterator[_SignedBlock]:
     """Yield definitions: what stands before a brace, from the last brace or semicolon on, tells whether it opens one."""
     if media_type in {"text/x-c", "text/x-c++"}:
         text = _PREPROCESSOR.sub(lambda found: " " * len(found[0]), text)
@@ -190,10 +190,10 @@ def _braced(text: str, media_type: str) -> Iterator[_Definition]:
                 continue
             _, start, header = open_.pop()
             if start >= 0:
-                yield _Definition(start, header, at + 1)
+                yield _SignedBlock(start, header, at + 1)
             if sign == "}" and not (open_ and open_[-1][0] != "{"):
                 begin = at + 1
-    yield from (_Definition(start, header, len(text)) for _, start, header in open_ if start >= 0)
+    yield from (_SignedBlock(start, header, len(text)) for _, start, header in open_ if start >= 0)
 
 
 def _start_of(text: str, begin: int, brace: int, longest: int = 2_000) -> int:

@@ -213,7 +213,9 @@ def _make_result(
         sources = [each for each in sources if each.chunk.citation not in seen]
         run.warn_of_seen(left_out, nothing_new=not any(rankings))
     budget = query.token_budget
-    if weak:  # what may not be about the question is cheap to read
+    if (
+        weak and not query.entities and query.mode != Mode.GLOBAL
+    ):  # what may not be about the question is cheap to read
         options = query.context_options
         budget = min(budget, options.weak_tokens)
         rankings = [ranking[: options.weak_excerpts] for ranking in rankings]

@@ -197,7 +197,7 @@ class RelevanceOptions:
     2,000; each with what the first part is about: -0.9 and -1.3, -3.3 and -4.8. No interval excludes 0.
     """
 
-    keyword: float = 0.2
+    keyword: float = 0.1
     """Weight of a window's relative keyword score; its relative dense score has 1."""
     keyword_peak: float = 1.8
     """What is added to that weight where the best keyword score stands alone: in proportion to how far the tenth is below it.

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource, LoadedDocument
 from leanrag_engine.documents.dates import find_date, read_date
 from leanrag_engine.documents.loading import load
+from leanrag_engine.engine import LeanRAG
 
 
 def read(path: Path, text: str, **source: object) -> LoadedDocument:
@@ -105,3 +107,19 @@ def test_any_date_is_read_as_it_was_written(day: datetime, notation: str) -> Non
 @given(st.text())
 def test_no_text_makes_it_fail(text: str) -> None:
     read_date(text)
+
+
+@pytest.mark.anyio
+async def test_a_stored_chunk_says_the_date_of_its_document_and_where_it_was_found(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "2026-03-04 budget.md").write_text("The ceiling is 4,200.")
+    (folder / "20260305_1245.py").write_text("def ceiling() -> int:\n    return 4_300\n")
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path / "data")) as engine:
+        job = await engine.submit_ingest([DocumentSource(path=str(folder))], allowed=None, build=False)
+        await engine.job(job.id, wait_seconds=100)
+        chunks = await engine._stores.documents.all_chunks("default")
+    assert [(each.date, each.date_origin, each.media_type) for each in chunks] == [
+        ("2026-03-04", "title", "text/markdown"),
+        ("2026-03-05", "title", "text/x-python"),
+    ]

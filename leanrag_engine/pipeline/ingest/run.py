@@ -16,7 +16,7 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
-from leanrag_engine.adapters.wiring import open_workers
+from leanrag_engine.adapters.wiring import open_process, open_workers
 from leanrag_engine.core.errors import (
     Cancelled,
     LeanRAGError,
@@ -42,7 +42,7 @@ from leanrag_engine.pipeline.index import Stores
 from leanrag_engine.pipeline.jobs import JobProgress
 from leanrag_engine.pipeline.pending import PendingIndex
 
-from .reading import ReadingTask, read_document, read_quietly
+from .reading import ReadingTask, read_document, read_in_limited_memory
 from .sync import plan_sync, remove_missing
 
 
@@ -81,7 +81,10 @@ async def ingest_all(
     is_idle = stores.extractor is not None or request.dry_run
     size = 0 if is_idle else await anyio.to_thread.run_sync(count_bytes, due)
     async with open_workers(stores.settings, size) as workers:
-        ingestion = Ingestion(stores, collection, allowed, stamps, workers, index, dry_run=request.dry_run)
+        beside = anyio.CapacityLimiter(workers.width)
+        ingestion = Ingestion(
+            stores, collection, allowed, stamps, workers, beside, index, dry_run=request.dry_run
+        )
         statuses += await ingestion.ingest(due, progress)
     progress.report(Progress("ingest", len(due), len(due)))
     if not request.dry_run:
@@ -258,7 +261,10 @@ class Ingestion:
     allowed: Sequence[Path] | None
     stamps: dict[str, tuple[str, str]]
     workers: Workers
-    index: PendingIndex
+        beside = anyio.CapacityLimiter(workers.width)
+        ingestion = Ingestion(
+            stores, collection, allowed, stamps, workers, beside, index, dry_run=request.dry_run
+        )
     dry_run: bool
 
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
@@ -373,12 +379,20 @@ class Ingestion:
         if len(document.text) < LIMITS.long_text or settings.dask:
             chunks, extracts = await self.workers.run(read_document, task, say)
         else:
-            say(f"{document.title}: reading {len(document.text):,} characters")
-            left = limits.for_size(size, started)
-            chunks, extracts = await run_within_limits(read_quietly, task, left, source.path or document.id)
+            chunks, extracts = await self._read_long(task, limits.for_size(size, started), say)
         if stores.extractor is not None:
             extracts = await stores.extractor(document, chunks, partial(say, document.title))
         return ReadDocument(document, chunks, extracts)
+
+    async def _read_long(
+        self, task: ReadingTask, limits: ParsingLimits, say: Callable[[str], None]
+    ) -> tuple[list[Chunk], list[Extract]]:
+        """Cut and extract a long text in a process of its own, as many at once as there are workers."""
+        document = task.document
+        async with self.long_texts, open_process() as process:
+            say(f"{document.title}: reading {len(document.text):,} characters")
+            work = partial(process.run, read_in_limited_memory, (task, limits.megabytes), say)
+            return await run_within_limits(work, limits, document.source or document.id)
 
     def _find_unchanged(self, document: LoadedDocument, before: Document | None) -> IngestOutcome | None:
         if before is None or before.digest != document.digest:

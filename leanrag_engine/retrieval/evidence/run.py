@@ -124,7 +124,7 @@ class QueryRun:
 
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
         """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words."""
-        if windows and windows[0].explain().exact:
+        if windows and windows[0].explain().exact and len(find_whole_words(found.text)) <= SHORT:
             return False
         best = [window.indexed_text for window in windows]
         unrelated = self.index.embedder.unrelated if self.index.embedder else None

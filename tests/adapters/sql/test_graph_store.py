@@ -140,7 +140,9 @@ async def test_chunks_have_citation_and_title_and_the_order_of_the_ids(
     assert [each.title for each in reading] == ["A Christmas Carol"] * 3 + ["Moons"] * 2
     source = parcel("moons", "Io has volcanoes.", "Titan has lakes of methane.", title="Moons")
     assert [each.source for each in reading] == ["/carol"] * 3 + ["/moons"] * 2
-    assert [replace(each, citation="", title="", source="") for each in reading[3:]] == source.chunks
+    assert [
+        replace(each, citation="", title="", source="", media_type="") for each in reading[3:]
+    ] == source.chunks
     backwards = [each.id for each in reversed(reading)]
     assert await filled_store.documents.chunks("default", [*backwards, "unknown"]) == list(reversed(reading))
     cited = await filled_store.documents.chunks_by_citation(
