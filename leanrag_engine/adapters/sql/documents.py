@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -48,10 +48,10 @@ from leanrag_engine.core.model import (
 from leanrag_engine.core.ports import ChunkReading, SubmittedExtract
 from leanrag_engine.core.text.citation import format_citation, parse_citation
 from leanrag_engine.core.text.language.words import (
+    find_spellings,
     match_whole_word,
     plain_letters,
     spell_as_one,
-    strip_punctuation,
     whole_forms,
 )
 from leanrag_engine.core.text.nearest import misspell
@@ -124,6 +124,14 @@ _EXTRACT_COLUMNS = (
 )
 _WITH_IDS = _CHUNKS.where(among(chunks.c.id, bindparam("ids")))
 _CITED = (chunks.c.document, chunks.c.label)
+_TEXTS = (
+    select(*_CITED, documents.c.title, chunks.c.heading, chunks.c.text)
+    .join(
+        documents,
+        (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document),
+    )
+    .where(chunks.c.collection == bindparam("collection"), among_pairs(_CITED, bindparam("places")))
+)
 _IDS = select(*_CITED, chunks.c.id).where(
     chunks.c.collection == bindparam("collection"), among_pairs(_CITED, bindparam("places"))
 )
@@ -733,10 +741,9 @@ def search_windows(
 
 
 _SHORTEST_NAME, _LONGEST_NAME = 5, 40
-_SPELLING_WINDOWS = 4
-"""Windows of a word that are read to see how it is written."""
-_LOOKED_AT = 32
-"""Windows of a word whose texts are read, to know whether it stands there as it is written."""
+_READ, _FOUND = 64, 2_000
+"""Texts that are read at once, and the most windows of a word that are looked at: the index knows words without their
+endings, so that only the texts say whether a word stands there as it is written."""
 
 
 def find_rare_words(
@@ -749,51 +756,76 @@ def find_rare_words(
 ) -> tuple[RareWord, ...]:
     """Find words as :meth:`leanrag_engine.core.ports.DocumentStore.find_rare_words` specifies."""
     collection = collection_rows.number_of(connection, name)
-    forms = {word: whole_forms(word) for word in words}
-    places = {word: fulltext.find_windows(connection, collection, forms[word], _LOOKED_AT) for word in forms}
-    bound = most_documents + 1
-    counts = {
-        word: fulltext.count_documents(connection, collection, forms[word], bound)
-        for word, found in places.items()
-        if len(found) == _LOOKED_AT
-    }
-    wanted = {place.chunk for word, found in places.items() if counts.get(word, 0) < bound for place in found}
-    rows = fetch(connection, _IDS, collection=collection, places=list_value(wanted))
+    found = []
+    for word in words:
+        holds = match_whole_word(word)
+        held = _find_places(connection, collection, word, holds, most_documents)
+        count = len({place.document for place in held})
+        windows: list[str] = []
+        if count <= most_documents:
+            windows = _sort_windows(connection, name, held[:_READ], holds, recent)[:most_windows]
+        found.append(RareWord(word, min(count, most_documents + 1), tuple(windows)))
+    return tuple(found)
+
+
+def _find_places(
+    connection: Connection, collection: int, word: str, holds: Callable[[str], bool], most_documents: int
+) -> list[WindowPlace]:
+    """Return the windows of chunks that hold a word as it is written, or in another form if none does.
+
+    Of a word in more than ``most_documents`` documents, windows of one more are returned at least.
+    """
+    forms = whole_forms(word)
+    for bound in (2 * _READ, _FOUND):
+        places = fulltext.find_windows(connection, collection, forms, bound)
+        exact = set[tuple[int, int]]()
+        for texts in _read_texts(connection, collection, places):
+            exact.update(place for place, text in texts.items() if holds(plain_letters(text)))
+            if len({document for document, _ in exact}) > most_documents:
+                return [place for place in places if place.chunk in exact]
+        if len(places) < bound:
+            break
+    return [place for place in places if place.chunk in exact] or places
+
+
+def _read_texts(
+    connection: Connection, collection: int, places: Sequence[WindowPlace]
+) -> Iterator[dict[tuple[int, int], str]]:
+    """Yield titles, headings and texts of the chunks of windows, some at once: first one of each document, then the second."""
+    turns = Counter[int]()
+    order = dict[tuple[int, int], int]()
+    for document, label in dict.fromkeys(place.chunk for place in places):
+        order[document, label] = turns[document]
+        turns[document] += 1
+    chosen = sorted(order, key=order.__getitem__)
+    for first in range(0, len(chosen), _READ):
+        some = list_value(chosen[first : first + _READ])
+        rows = fetch(connection, _TEXTS, collection=collection, places=some)
+        yield {(document, label): "\n".join(texts) for document, label, *texts in rows}
+
+
+def _sort_windows(
+    connection: Connection,
+    name: str,
+    places: Sequence[WindowPlace],
+    holds: Callable[[str], bool],
+    recent: RecentChunks | None,
+) -> list[str]:
+    """Return the ids of windows, those whose text holds a word first, then those with it in their heading or title."""
+    collection = collection_rows.number_of(connection, name)
+    wanted = list_value({place.chunk for place in places})
+    rows = fetch(connection, _IDS, collection=collection, places=wanted)
     ids = {(document, label): id_ for document, label, id_ in rows}
     read = {chunk.id: chunk for chunk in chunks_with(connection, name, list(ids.values()), recent)}
-    held = {place: read[id_] for place, id_ in ids.items()}
-    return tuple(
-        RareWord(word, counts[word], ())
-        if counts.get(word, 0) == bound
-        else _find_exact(word, places[word], held, counts.get(word), most_documents, most_windows)
-        for word in words
-    )
 
-
-def _find_exact(
-    word: str,
-    places: Sequence[WindowPlace],
-    held: Mapping[tuple[int, int], Chunk],
-    counted: int | None,
-    most_documents: int,
-    most_windows: int,
-) -> RareWord:
-    """Choose from ``places``, which hold the word in some form, those that hold it as it is written, if any does."""
-    holds = match_whole_word(word)
-    in_text, in_title = list[WindowPlace](), list[WindowPlace]()
-    for place in places:
-        chunk = held[place.chunk]
+    def rank(place: WindowPlace) -> int:
+        chunk = read[ids[place.chunk]]
         window = chunk.windows[place.window]
         if holds(plain_letters(chunk.quote(window))):
-            in_text.append(place)
-        elif holds(plain_letters(f"{window.heading}\n{chunk.title}")):
-            in_title.append(place)
-    found = [*in_text, *in_title] or places
-    count = counted or len({place.document for place in found})
-    if count > most_documents:
-        return RareWord(word, most_documents + 1, ())
-    ids = [window_id(held[place.chunk].id, place.window) for place in found[:most_windows]]
-    return RareWord(word, count, tuple(ids))
+            return 0
+        return 1 if holds(plain_letters(f"{window.heading}\n{chunk.title}")) else 2
+
+    return [window_id(ids[place.chunk], place.window) for place in sorted(places, key=rank)]
 
 
 def nearest_words(connection: Connection, name: str, word: str, limit: int) -> tuple[str, ...]:
@@ -802,24 +834,15 @@ def nearest_words(connection: Connection, name: str, word: str, limit: int) -> t
     if not _SHORTEST_NAME <= len(asked) <= _LONGEST_NAME or has_cjk(asked):
         return ()
     collection = collection_rows.number_of(connection, name)
-    variants = misspell(asked)
-    known = fulltext.find_known(connection, collection, sorted(variants))
-    # The index has words without their endings, so that the texts say how they are written.
-    places = {
-        place.chunk
-        for variant in known
-        for place in fulltext.find_windows(connection, collection, [[variant]], _SPELLING_WINDOWS)
-    }
-    statement = _chunks(connection, name).where(among_pairs(_CITED, sorted(places)))
-    found = Counter(
-        bare
-        for chunk in _chunks_of(connection.execute(statement).all())
-        for token in f"{chunk.title}\n{chunk.heading}\n{chunk.text}".split()
-        if spell_as_one(token) in variants and (bare := strip_punctuation(token))
-    )
-    ordered = sorted(found, key=lambda each: (spell_as_one(each)[0] != asked[0], -found[each], each))
-    spelled = {spell_as_one(each): each for each in reversed(ordered)}
-    return tuple(each for each in ordered if spelled[spell_as_one(each)] == each)[:limit]
+    spelled = dict[str, Counter[str]]()
+    for variant in fulltext.find_known(connection, collection, sorted(misspell(asked))):
+        places = fulltext.find_windows(connection, collection, [[variant]], _FOUND)
+        for texts in _read_texts(connection, collection, places):
+            if found := Counter(each for text in texts.values() for each in find_spellings(variant, text)):
+                spelled[variant] = found
+                break
+    likely = sorted(spelled, key=lambda each: (each[0] != asked[0], -spelled[each].total(), each))
+    return tuple(spelled[variant].most_common(1)[0][0] for variant in likely[:limit])
 
 
 def _chunks(connection: Connection, name: str) -> Select[Any]:

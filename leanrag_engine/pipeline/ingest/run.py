@@ -261,10 +261,8 @@ class Ingestion:
     allowed: Sequence[Path] | None
     stamps: dict[str, tuple[str, str]]
     workers: Workers
-        beside = anyio.CapacityLimiter(workers.width)
-        ingestion = Ingestion(
-            stores, collection, allowed, stamps, workers, beside, index, dry_run=request.dry_run
-        )
+    long_texts: anyio.CapacityLimiter
+    index: PendingIndex
     dry_run: bool
 
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:

@@ -349,6 +349,7 @@ def test_the_words_of_a_question_are_its_phrases_and_its_words_as_written(
         ("lighthouss", ("lighthouse",)),  # whose stem is a third word
         ("Müler", ("Müller",)),
         ("Маскву", ("Москву",)),
+        ("sahbby", ("shabby",)),  # a part of a name
         ("rivet", ("river", "rivets")),  # what stands there more often is likelier
         ("Zefirus", ()),  # two letters
         ("rive", ()),  # too short
@@ -363,8 +364,20 @@ async def test_a_word_with_one_wrong_letter_is_answered_with_those_of_the_docume
     texts = (
         "Zephyrus, the wind.",
         "Set max_size: HTTPTransport in (src/main.py).",
-        "The lighthouse of Müller.",
+        "The shabby-genteel lighthouse of Müller.",
     )
     more = ("в Москву", "a river and a river with rivets", "river")
     await put(store, parcel("x", *texts, *more, title="Other"))
     assert await store.documents.nearest_words("default", typo) == meant
+
+
+async def test_a_rare_word_is_found_behind_many_windows_that_hold_other_forms_of_it(
+    store: SqlDatabase, parcel: MakeParcel
+) -> None:
+    await store.documents.create_collection("default")
+    for number in range(3):
+        await put(store, parcel(f"y{number}", *["the tools are here"] * 50, title="Other"))
+    ids = await put(store, parcel("x", *["more tools"] * 40, "about tooling", title="Other"))
+    tooling, tools = await store.documents.find_rare_words("default", ["tooling", "tools"])
+    assert (tooling.documents, tooling.windows) == (1, (ids[40],))
+    assert (tools.documents, tools.windows) == (4, ())

@@ -200,14 +200,6 @@ def find_windows(
     return sorted(map(WindowPlace.from_row, found))
 
 
-def count_documents(
-    connection: Connection, collection: int, forms: Sequence[Sequence[str]], limit: int
-) -> int:
-    """Return the number of documents with a window that contains all terms of any of ``forms``, at most ``limit``."""
-    bits = WINDOW_BITS + CHUNK_BITS
-    return len(_index_of(connection).find(connection, _windows(collection), forms, limit, bits))
-
-
 def find_known(
     connection: Connection, collection: int, terms: Sequence[str], together: int = 32
 ) -> list[str]:

@@ -134,12 +134,8 @@ class FullTextIndex(Protocol):
         table: FullTextTable,
         forms: Sequence[Sequence[str]],
         limit: int,
-        dropped_bits: int = 0,
     ) -> list[int]:
-        """Return the numbers of at most ``limit`` rows that contain all terms of any of ``forms``, in ascending order.
-
-        ``dropped_bits``: the numbers without their last bits, each once.
-        """
+        """Return the numbers of at most ``limit`` rows that contain all terms of any of ``forms``."""
         ...
 
     def rank(

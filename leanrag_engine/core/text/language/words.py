@@ -24,6 +24,7 @@ from .segmentation import segment
 
 __all__ = [
     "STOPWORDS",
+    "find_spellings",
     "find_whole_words",
     "fold_letters",
     "index_terms",
@@ -33,7 +34,6 @@ __all__ = [
     "search_terms",
     "search_text",
     "spell_as_one",
-    "strip_punctuation",
     "whole_forms",
     "word_count",
     "words",
@@ -57,6 +57,7 @@ _SIGNED = re.compile(r"(?<!\w)(?:[A-Za-z]\w{0,9}?(?:\+\+|#)(?![\w+#])|\.[nN][eE]
 _QUOTED = re.compile(r'["“”„«]([^"“”„«»]{2,200})["“”»]|`([^`]{2,200})`')
 _EDGES = re.compile(r"^(?!\.[nN][eE][tT]$)[\W_]+|(?:(?![+#])[\W_])+$")
 _ACCENT = re.compile("[\u0300-\u036f]")
+_PART = re.compile(r"[^\W_]+")
 _COMPOUND = re.compile(r"[^\W_]++(?:[-_./@:\\>]++[^\W_]++)+")
 _JOINED = re.compile(r"[^\W_]++(?:(?:-|_++)[^\W_]++)+")
 _SEPARATOR = re.compile(r"[-_,'’]|^[vV](?=\d+\.)|\.$")
@@ -172,17 +173,25 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
 
 def is_name(word: str) -> bool:
     """Return whether a word is written as a name or identifier: with a capital, a figure, a sign or a space within."""
-    return not strip_punctuation(word).isalpha() or not word.islower()
-
-
-def strip_punctuation(word: str) -> str:
-    """Return a word without the signs before and after it that are no part of a name: ``(--max-size):`` → ``max-size``."""
-    return _EDGES.sub("", word)
+    return not _EDGES.sub("", word).isalpha() or not word.islower()
 
 
 def spell_as_one(word: str) -> str:
     """Return a word or identifier in the one form that all its ways of writing have: ``--max-size`` → ``maxsize``."""
     return _SEPARATOR.sub("", plain_letters(_EDGES.sub("", word)))
+
+
+def find_spellings(word: str, text: str) -> list[str]:
+    """Return how ``word``, as :func:`spell_as_one` gives it, is written each time that it stands in ``text``."""
+    if word not in _SEPARATOR.sub("", plain_letters(text)):
+        return []
+    # A word may be a part of what stands between spaces: pipe-line, height="3".
+    names = (
+        _EDGES.sub("", name)
+        for token in text.split()
+        for name in dict.fromkeys([token, *_JOINED.findall(token), *_PART.findall(token)])
+    )
+    return [name for name in names if spell_as_one(name) == word]
 
 
 def match_whole_word(word: str) -> Callable[[str], bool]:

@@ -132,18 +132,13 @@ class TsvectorIndex:
         table: FullTextTable,
         forms: Sequence[Sequence[str]],
         limit: int,
-        dropped_bits: int = 0,
     ) -> list[int]:
         cut = iter(_cut_terms(table, [term for form in forms for term in form]))
         phrases = [[next(cut) for _ in form] for form in forms]
         wanted = " | ".join(f"({_write_query(form, ' & ')})" for form in phrases if form and all(form))
         if not wanted:
             return []
-        # Without a bound, the rows of the most common words would all be read.
-        statement = (
-            f"SELECT DISTINCT number >> {dropped_bits} AS place FROM (SELECT number FROM {table.name}"
-            " WHERE words @@ %s::tsquery LIMIT 4000) AS found ORDER BY place LIMIT %s"
-        )
+        statement = f"SELECT number FROM {table.name} WHERE words @@ %s::tsquery LIMIT %s"
         return [row for (row,) in fetch_sql(connection, statement, (wanted, limit))]
 
     def rank(

@@ -78,14 +78,11 @@ class Fts5Index:
         table: FullTextTable,
         forms: Sequence[Sequence[str]],
         limit: int,
-        dropped_bits: int = 0,
     ) -> list[int]:
         wanted = " OR ".join(f"({each})" for form in forms if (each := _join_terms(form, " AND ")))
         if not wanted:
             return []
-        statement = (
-            f"SELECT DISTINCT rowid >> {dropped_bits} FROM {table.name} WHERE {table.name} MATCH ? LIMIT ?"
-        )
+        statement = f"SELECT rowid FROM {table.name} WHERE {table.name} MATCH ? LIMIT ?"
         return [row for (row,) in fetch_sql(connection, statement, (wanted, limit))]
 
     def rank(
