@@ -6,6 +6,7 @@ two chunks share counts once. Matching runs in threads, on stretches of bounded 
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -48,8 +49,9 @@ class TextSearchOptions:
     """A search ends after this time with what it has found. 100 MB take about one second on a quiet core."""
     stretch_seconds: float = 3.0
     """It ends too if one stretch takes this long: processor time of all threads, which is what the library measures."""
-    repeats: int = 10_000
-    """Product of the fixed repetitions in a pattern: the library writes ``x{n}`` out n times when it compiles it."""
+    compiled: int = 200_000
+    """Product of the fixed repetitions in a pattern and its length: the library writes ``x{n}`` out n times when it compiles
+    it, with about 90 bytes for each character. This many take a tenth of a second."""
     excerpt: int = 80
     """Characters that an excerpt shows on each side of a match."""
     shown_match: int = 400
@@ -128,7 +130,7 @@ async def search_text(
     if found.total or not found.complete:
         return found
     if bare := _strip_marks(wanted):
-        expression = regex.compile(_literal_pattern(bare, any_mark=True), regex.IGNORECASE)
+        expression = _compile_once(_literal_pattern(bare, any_mark=True))
         found = await _search_literal(index, bare, expression, numbers, page, options)
     if found.total or len(wanted.split()) < options.near_words:
         return found
@@ -201,7 +203,9 @@ _CLASSES: Mapping[str, str] = {
 } | {"…": r"(?:…|\.\.\.)"}
 _TOKEN = re.compile(r"\.\.\.|.", re.DOTALL)
 _RECURSION = re.compile(r"\(\?(?:R\)|[+-]?[0-9]|&|P>)")
-_REPETITION = re.compile(r"(?<!\\)\{([0-9]+)(?:,[0-9]*)?\}")
+_REPETITION = re.compile(r"\{([0-9]+)(?:,[0-9]*)?\}")
+_IGNORED = re.compile(r"#.*|\s+")
+"""What a verbose pattern may hold anywhere, also between digits."""
 
 
 def _check_text(text: str, pattern: bool, options: TextSearchOptions) -> str:
@@ -222,23 +226,32 @@ def _check_text(text: str, pattern: bool, options: TextSearchOptions) -> str:
 
 def _compile(wanted: str, pattern: bool, options: TextSearchOptions) -> regex.Pattern[str]:
     if not pattern:
-        return regex.compile(_literal_pattern(wanted), regex.IGNORECASE)
+        return _compile_once(_literal_pattern(wanted))
     shown = cut_middle(wanted, 80)
-    repeats = 1
-    for number in _REPETITION.findall(wanted):
-        repeats *= max(1, int(number[:9]))
-    if repeats > options.repeats or _RECURSION.search(wanted):
+    size = len(wanted) * max(map(_count_repeats, (wanted, _IGNORED.sub("", wanted))))
+    if size > options.compiled or _RECURSION.search(wanted):
         raise InvalidInput(
             f"The pattern {shown!r} is too costly: it repeats too much, or itself.",
-            f"Use smaller counts in braces (their product is at most {options.repeats:,}) and no recursion.",
+            "Use smaller counts in braces (their product times the length of the pattern is at most "
+            f"{options.compiled:,}) and no recursion.",
         )
     try:
-        return regex.compile(wanted, regex.IGNORECASE | regex.MULTILINE)
+        return _compile_once(wanted, regex.MULTILINE)
     except (regex.error, RecursionError, OverflowError, ValueError, MemoryError) as problem:
         raise InvalidInput(
             f"The pattern {shown!r} is not a regular expression: {one_line(str(problem)) or 'too deeply nested'}.",
             "Correct it, or leave out pattern=true to search for this text as it stands.",
         ) from problem
+
+
+def _count_repeats(pattern: str) -> int:
+    """Return the product of all fixed repetitions in a pattern."""
+    return math.prod(max(1, int(number[:9])) for number in _REPETITION.findall(pattern))
+
+
+def _compile_once(pattern: str, flags: int = 0) -> regex.Pattern[str]:
+    """Compile a pattern of a caller, which the library would otherwise keep among hundreds of others."""
+    return regex.compile(pattern, regex.IGNORECASE | flags, cache_pattern=False)
 
 
 def _strip_marks(wanted: str) -> str:
