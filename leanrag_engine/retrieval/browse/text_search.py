@@ -27,6 +27,7 @@ from leanrag_engine.core.text.nearest import similarity
 from leanrag_engine.core.text.shortening import cut_middle, one_line
 from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope, find_documents
 from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.request import QUERY_LIMITS, check_count
 
 from .document_text import find_chunks, join_passages, read_passages
 from .entities import check_page
@@ -119,6 +120,7 @@ async def search_text(
     page = range(offset, offset + limit)
     chosen: list[Document] | None = None
     if documents:
+        check_count("documents", len(documents), QUERY_LIMITS.documents)
         known = await index.documents.find_all(index.collection.name)
         chosen = [each for given in documents for each in find_documents(given, known)]
     numbers = None if chosen is None else sorted({each.number for each in chosen})
