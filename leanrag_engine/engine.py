@@ -717,6 +717,7 @@ class LeanRAG:
         entity or relation, or of a document or a ``section`` of it; by a ``question`` the best of these first."""
         from .retrieval.browse import passages
         from .retrieval.browse.support import resolve_item
+        from .retrieval.request import clean_text
 
         if sum(map(bool, (citations, entity, document))) != 1:
             raise InvalidInput(
@@ -725,7 +726,7 @@ class LeanRAG:
             )
         if section and not document:
             raise InvalidInput(f"The section {section!r} needs a document.", "Give `document` too.")
-        question = question.strip()
+        question = clean_text("query", question)
         if question and citations:
             raise InvalidInput(
                 "Passages behind citations are not ranked by a question.", "Leave one of the two out."

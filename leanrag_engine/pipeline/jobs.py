@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import chain, repeat
 from typing import TypeVar
 
 import anyio
@@ -167,6 +168,8 @@ class Jobs:
         self._lock = lock
         self._work = work
         self._running: dict[str, JobProgress] = {}
+        self._unwritten: dict[str, Job] = {}
+        """Jobs that have ended, as long as their rows do not say so: on a full disk that may take until there is room."""
         self._portal: BlockingPortal | None = None
         self._closing = False
         self._exit = contextlib.ExitStack()
@@ -197,7 +200,7 @@ class Jobs:
         """Return how far a job is, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound``,
         also if it is not of ``collection``."""
         deadline = anyio.current_time() + wait_seconds
-        while (state := await self._store.find_state(job_id)) is not None:
+        while (state := self._unwritten.get(job_id) or await self._store.find_state(job_id)) is not None:
             left = deadline - anyio.current_time()
             elsewhere = collection not in (None, state.collection)
             if state.status.finished or left <= 0 or elsewhere or is_abandoned(state):
@@ -211,7 +214,7 @@ class Jobs:
         """Return the job, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound`` as
         :meth:`state`."""
         await self.state(job_id, wait_seconds, collection)
-        job = await self._store.find(job_id)
+        job = self._unwritten.get(job_id) or await self._store.find(job_id)
         if job is None:
             raise await self._missing(job_id, collection)
         return as_seen(job)
@@ -313,19 +316,21 @@ class Jobs:
 
     async def _run(self, job: Job) -> None:
         progress = self._running[job.id]
+        last = replace(job, status=JobStatus.INTERRUPTED, message="Its process was closed.")
         try:
             async with self._keep_row(job, progress):
                 with watch("job", job.kind) as progress.activity:
                     ended = await self._work_under_lock(job, progress)
                     if ended.status is not JobStatus.DONE:
                         progress.activity.fail(ended.status.value)
-            await self._write_end(ended, progress)
+            last = replace(ended, request=without_texts(ended.request))
+            await self._write_end(self._complete(last, progress))
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                stopped = replace(job, status=JobStatus.INTERRUPTED, message="Its process was closed.")
-                await self._write(stopped, progress)
+                await self._write(last, progress)
             raise
         finally:
+            self._unwritten.pop(job.id, None)
             del self._running[job.id]
 
     async def _work_under_lock(self, job: Job, progress: JobProgress) -> Job:
@@ -415,24 +420,27 @@ class Jobs:
         if progress.scope is not None:
             progress.scope.cancel()
 
-    async def _write_end(self, job: Job, progress: JobProgress) -> None:
-        """Write how the job ended, with retries while the store is busy: no other process knows it."""
-        ended = replace(job, request=without_texts(job.request))
-        for pause in END_PAUSES:
+    async def _write_end(self, ended: Job) -> None:
+        """Write how the job ended, as soon as the store takes it: no other process knows it."""
+        pauses = chain(END_PAUSES, repeat(END_PAUSES[-1]))
+        while True:
             try:
-                return await self._write(ended, progress)
+                return await self._store.put(ended)
             except LeanRAGError as problem:
-                logger.warning("Job %s could not write its end: %s", job.id, problem)
-                await anyio.sleep(pause)
-        return await self._write(ended, progress)
+                self._unwritten[ended.id] = ended
+                logger.warning("Job %s could not write its end: %s", ended.id, problem)
+                await anyio.sleep(next(pauses))
 
     async def _write(self, job: Job, progress: JobProgress) -> None:
+        await self._store.put(self._complete(job, progress))
+
+    def _complete(self, job: Job, progress: JobProgress) -> Job:
+        """Return the job with all that its row says of its progress."""
         result = job.result
         if progress.outcomes or progress.skipped:
             ingest = result if isinstance(result, IngestResult) else IngestResult()
             result = replace(ingest, documents=tuple(progress.outcomes), skipped=progress.skipped)
-        moved = self._with_progress(job, progress)
-        await self._store.put(replace(moved, failures=tuple(progress.failures), result=result))
+        return replace(self._with_progress(job, progress), failures=tuple(progress.failures), result=result)
 
     @staticmethod
     def _with_progress(job: Job, progress: JobProgress) -> Job:

@@ -20,7 +20,7 @@ from leanrag_engine.core.model import Document, Entity, Relation
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.nearest import sort_by_similarity
 
-from .request import Filters
+from .request import QUERY_LIMITS, Filters, clean_text
 
 LISTED = 10
 """Documents or values that an error lists."""
@@ -96,7 +96,7 @@ def count_undated(documents: Sequence[Document], filters: Filters) -> int:
 
 def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
     """Find the documents of that id, title, file name or number. Raises ``NotFound`` with the nearest."""
-    folded = name.casefold()
+    folded = clean_text("document", name, QUERY_LIMITS.name).casefold()
     found = [
         each
         for each in documents

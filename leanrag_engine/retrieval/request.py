@@ -24,7 +24,10 @@ class QueryLimits:
     characters: int = 10_000
     """Of one text: what is longer is a document, not a question."""
     texts: int = 20
+    name: int = 1000
+    """Characters of the name of an entity or document."""
     entities: int = 50
+    documents: int = 1000
     seen: int = 1000
     seeds: tuple[int, int] = (1, 100)
     """Least and most."""
@@ -336,6 +339,7 @@ class Filters:
 
     def check(self) -> Filters:
         """Return the filters without blanks. Raises ``InvalidInput`` for a date that is none."""
+        check_count("documents", len(self.documents), QUERY_LIMITS.documents)
         documents = tuple(name.strip() for name in self.documents if name.strip())
         since, until = (self.since or "").strip() or None, (self.until or "").strip() or None
         checked = replace(self, documents=documents, since=since, until=until)
@@ -408,7 +412,7 @@ class Query:
 
         Raises ``InvalidInput`` naming the value, what was expected and the next step.
         """
-        text = _clean_text("query", self.text)
+        text = clean_text("query", self.text)
         if not text:
             raise InvalidInput("The query is empty.", "Give a question or a few words to look for.")
         for name, value, allowed in (("mode", self.mode, Mode), ("ranking", self.ranking, Ranking)):
@@ -419,16 +423,16 @@ class Query:
             ("token_budget", self.token_budget, QUERY_LIMITS.token_budget),
         ):
             _check_range(name, number, low, high)
-        sub_queries = tuple(_clean_text("sub-query", each) for each in self.sub_queries)
+        sub_queries = tuple(clean_text("sub-query", each) for each in self.sub_queries)
         if "" in sub_queries:
             raise InvalidInput(
                 f"Sub-query {sub_queries.index('') + 1} of {len(sub_queries)} is empty.",
                 "Give each sub-query a few words, or leave it out.",
             )
-        entities = tuple(filter(None, (clean(each).strip() for each in self.entities)))
-        _check_count("sub-queries", len(sub_queries), QUERY_LIMITS.texts)
-        _check_count("entities", len(entities), QUERY_LIMITS.entities)
-        _check_count("seen citations", len(self.seen), QUERY_LIMITS.seen)
+        entities = tuple(filter(None, (clean_text("entity", each) for each in self.entities)))
+        check_count("sub-queries", len(sub_queries), QUERY_LIMITS.texts)
+        check_count("entities", len(entities), QUERY_LIMITS.entities)
+        check_count("seen citations", len(self.seen), QUERY_LIMITS.seen)
         _ = self.seen_passages
         return replace(
             self,
@@ -441,12 +445,13 @@ class Query:
         )
 
 
-def _clean_text(name: str, text: str) -> str:
+def clean_text(name: str, text: str, most: int = QUERY_LIMITS.characters) -> str:
+    """Return a text that is looked for without invisible characters and blanks. Raises ``InvalidInput`` if it is too long."""
     cleaned = clean(text).strip()
-    if len(cleaned) > QUERY_LIMITS.characters:
+    if len(cleaned) > most:
         raise InvalidInput(
-            f"The {name} has {len(cleaned):,} characters, at most {QUERY_LIMITS.characters:,} are taken.",
-            "Ask a shorter question; ingest long text as a document.",
+            f"The {name} has {len(cleaned):,} characters, at most {most:,} are taken.",
+            "Give a shorter one; ingest long text as a document.",
         )
     return cleaned
 
@@ -466,7 +471,7 @@ def _check_range(name: str, value: int, low: int, high: int) -> None:
         )
 
 
-def _check_count(name: str, count: int, most: int) -> None:
+def check_count(name: str, count: int, most: int) -> None:
     if count > most:
         raise InvalidInput(f"{count} {name} were given, at most {most} are taken.", "Ask in several calls.")
 

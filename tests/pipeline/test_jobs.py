@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -15,7 +16,7 @@ import pytest
 from leanrag_tests_forks import Fork
 
 from leanrag_engine.core.config import load_settings
-from leanrag_engine.core.errors import Busy, Cancelled, InvalidInput, NotFound, NotReady
+from leanrag_engine.core.errors import Busy, Cancelled, InvalidInput, NotFound, NotReady, StoreUnusable
 from leanrag_engine.core.jobs import DeleteRequest, DeleteResult, IngestRequest, Job, JobStatus
 from leanrag_engine.core.model import DocumentSource, Vectors
 from leanrag_engine.core.ports import Progress
@@ -187,6 +188,34 @@ async def test_a_store_that_is_busy_for_a_while_does_not_end_the_job_that_report
     assert len(refused) == 3
     assert job.status is JobStatus.DONE
     assert (await engine.status()).collection.documents == 20
+
+
+async def test_a_job_on_a_full_disk_ends_and_its_row_says_so_once_there_is_room(
+    engine: LeanRAG, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, full = engine._stores.jobs.put, threading.Event()
+
+    async def fill(*_: Any) -> None:
+        full.set()
+        raise StoreUnusable("The disk is full.", "Make room.")
+
+    async def put_if_there_is_room(job: Job) -> None:
+        await (fill() if full.is_set() else put(job))
+
+    monkeypatch.setattr(engine._stores.jobs, "put", put_if_there_is_room)
+    monkeypatch.setattr(engine._stores.documents, "put_all", fill)
+    monkeypatch.setattr("leanrag_engine.pipeline.jobs.END_PAUSES", (0.05,))
+    asked = await engine.submit_ingest(STARS[:3])
+    with anyio.fail_after(60):
+        ended = await engine.job(asked.id, wait_seconds=600)
+        assert (ended.status, ended.message) == (JobStatus.FAILED, "The disk is full. Make room.")
+        assert (await engine.job_state(asked.id)).status is JobStatus.FAILED
+        row = await engine._stores.jobs.find(asked.id)
+        assert row is not None
+        assert not row.status.finished
+        full.clear()
+        while await engine._stores.jobs.find(asked.id) != ended:
+            await anyio.sleep(0.01)
 
 
 async def test_a_finished_job_keeps_no_text_of_its_documents_and_no_id_of_deleted_ones(

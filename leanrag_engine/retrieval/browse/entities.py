@@ -13,9 +13,9 @@ from leanrag_engine.core.errors import (
     StoreUnusable,
 )
 from leanrag_engine.core.model import Entity, Hit, Relation, Seed
-from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.request import QUERY_LIMITS, clean_text
 from leanrag_engine.retrieval.search.hits import embed_texts
 from leanrag_engine.retrieval.search.seeds import best_first, match_names, name_spans, rank_entities
 
@@ -36,7 +36,7 @@ async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
 
     Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name.
     """
-    wanted = clean(name_or_ref).strip()
+    wanted = clean_text("entity", name_or_ref, QUERY_LIMITS.name)
     if not wanted:
         raise InvalidInput("The entity's name is empty.", "Give a name or a ref.")
     number = index.generation.number
@@ -89,7 +89,7 @@ def _hint(entity: Entity, parents: Mapping[str, str]) -> str:
 async def complete_names(index: IndexSnapshot, text: str, aggregated: bool, limit: int) -> list[str]:
     """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``; if there is none, those that
     look like it."""
-    wanted = clean(text).strip()
+    wanted = clean_text("name", text, QUERY_LIMITS.name)
     number = index.generation.number
     found = await index.generations.entities_by_prefix(number, wanted, limit, aggregated=aggregated)
     if wanted and not found:
@@ -108,7 +108,7 @@ async def search_entities(
 
     Each search looks ``SEARCH_DEPTH`` deep, and by meaning only from half the best similarity on. Scores lie in 0–1.
     """
-    text = clean(query).strip()
+    text = clean_text("query", query)
     if not text:
         raise InvalidInput("The query is empty.", "Give a name or a few words to look for.")
     _check_layer(index, layer)

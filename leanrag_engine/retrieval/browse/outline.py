@@ -16,6 +16,7 @@ from leanrag_engine.core.text.nearest import similarity
 from leanrag_engine.documents.headings import Heading, headings
 from leanrag_engine.retrieval.filters import find_documents
 from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.request import QUERY_LIMITS, clean_text
 
 from .document_text import find_chunks, join_passages, read_passages
 
@@ -159,7 +160,7 @@ def find_section(outline: Outline, name: str) -> Section:
 
     Raises ``NotFound`` with the nearest headings, ``Ambiguous`` with all that match.
     """
-    wanted = [_key(each) for each in name.split(STEP.strip())]
+    wanted = [_key(each) for each in clean_text("section", name, QUERY_LIMITS.name).split(STEP.strip())]
     if not any(wanted):
         raise InvalidInput("The section is empty.", "Give a heading of the document.")
     exact = [each for each in outline.sections if _matches(each, wanted, exact=True)]

@@ -6,6 +6,7 @@ two chunks share counts once. Matching runs in threads, on stretches of bounded 
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from leanrag_engine.core.text.nearest import similarity
 from leanrag_engine.core.text.shortening import cut_middle, one_line
 from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope, count_undated, select_documents
 from leanrag_engine.retrieval.index import IndexSnapshot
-from leanrag_engine.retrieval.request import Filters
+from leanrag_engine.retrieval.request import QUERY_LIMITS, Filters, check_count
 
 from .document_text import find_chunks, join_passages, read_passages
 from .entities import check_page
@@ -48,8 +49,9 @@ class TextSearchOptions:
     """A search ends after this time with what it has found. 100 MB take about one second on a quiet core."""
     stretch_seconds: float = 3.0
     """It ends too if one stretch takes this long: processor time of all threads, which is what the library measures."""
-    repeats: int = 10_000
-    """Product of the fixed repetitions in a pattern: the library writes ``x{n}`` out n times when it compiles it."""
+    compiled: int = 200_000
+    """Product of the fixed repetitions in a pattern and its length: the library writes ``x{n}`` out n times when it compiles
+    it, with about 90 bytes for each character. This many take a tenth of a second."""
     excerpt: int = 80
     """Characters that an excerpt shows on each side of a match."""
     excerpts: int = 3
@@ -138,6 +140,7 @@ async def search_text(
     chosen: list[Document] | None = None
     undated = 0
     if filters.active:
+        check_count("documents", len(filters.documents), QUERY_LIMITS.documents)
         known = await index.documents.find_all(index.collection.name)
         chosen, undated = select_documents(known, filters), count_undated(known, filters)
     numbers = None if chosen is None else sorted(each.number for each in chosen)
@@ -151,7 +154,7 @@ async def search_text(
     if pattern or found.total or not found.complete:
         return found
     if bare := _strip_marks(wanted):
-        expression = regex.compile(_literal_pattern(bare, any_mark=True), regex.IGNORECASE)
+        expression = _compile_once(_literal_pattern(bare, any_mark=True))
         again = await _search_literal(index, bare, expression, numbers, page, options)
         found = replace(again, undated=undated)
     if found.total or len(wanted.split()) < options.near_words:
@@ -227,7 +230,9 @@ _CLASSES: Mapping[str, str] = {
 } | {"…": r"(?:…|\.\.\.)"}
 _TOKEN = re.compile(r"\.\.\.|.", re.DOTALL)
 _RECURSION = re.compile(r"\(\?(?:R\)|[+-]?[0-9]|&|P>)")
-_REPETITION = re.compile(r"(?<!\\)\{([0-9]+)(?:,[0-9]*)?\}")
+_REPETITION = re.compile(r"\{([0-9]+)(?:,[0-9]*)?\}")
+_IGNORED = re.compile(r"#.*|\s+")
+"""What a verbose pattern may hold anywhere, also between digits."""
 
 
 def _check_text(text: str, pattern: bool, options: TextSearchOptions) -> str:
@@ -248,18 +253,17 @@ def _check_text(text: str, pattern: bool, options: TextSearchOptions) -> str:
 
 def _compile(wanted: str, pattern: bool, options: TextSearchOptions) -> regex.Pattern[str]:
     if not pattern:
-        return regex.compile(_literal_pattern(wanted), regex.IGNORECASE)
+        return _compile_once(_literal_pattern(wanted))
     shown = cut_middle(wanted, 80)
-    repeats = 1
-    for number in _REPETITION.findall(wanted):
-        repeats *= max(1, int(number[:9]))
-    if repeats > options.repeats or _RECURSION.search(wanted):
+    size = len(wanted) * max(map(_count_repeats, (wanted, _IGNORED.sub("", wanted))))
+    if size > options.compiled or _RECURSION.search(wanted):
         raise InvalidInput(
             f"The pattern {shown!r} is too costly: it repeats too much, or itself.",
-            f"Use smaller counts in braces (their product is at most {options.repeats:,}) and no recursion.",
+            "Use smaller counts in braces (their product times the length of the pattern is at most "
+            f"{options.compiled:,}) and no recursion.",
         )
     try:
-        return regex.compile(wanted, regex.IGNORECASE | regex.MULTILINE)
+        return _compile_once(wanted, regex.MULTILINE)
     except (regex.error, RecursionError, OverflowError, ValueError, MemoryError) as problem:
         raise InvalidInput(
             f"The pattern {shown!r} is not a regular expression: {one_line(str(problem)) or 'too deeply nested'}.",
@@ -271,6 +275,16 @@ def compile_text(text: str, *, pattern: bool = False) -> regex.Pattern[str]:
     """Return what finds ``text`` in an excerpt of :func:`search_text`."""
     wanted = _check_text(text, pattern, DEFAULT_TEXT_SEARCH)
     return _compile(wanted if pattern else _strip_marks(wanted) or wanted, pattern, DEFAULT_TEXT_SEARCH)
+
+
+def _count_repeats(pattern: str) -> int:
+    """Return the product of all fixed repetitions in a pattern."""
+    return math.prod(max(1, int(number[:9])) for number in _REPETITION.findall(pattern))
+
+
+def _compile_once(pattern: str, flags: int = 0) -> regex.Pattern[str]:
+    """Compile a pattern of a caller, which the library would otherwise keep among hundreds of others."""
+    return regex.compile(pattern, regex.IGNORECASE | flags, cache_pattern=False)
 
 
 def _strip_marks(wanted: str) -> str:

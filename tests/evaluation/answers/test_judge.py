@@ -18,6 +18,7 @@ from leanrag_engine.evaluation.answers.judge import FAILURES, Judgement, Judging
 from leanrag_engine.evaluation.answers.rubric import MEASURES
 from leanrag_engine.evaluation.answers.run import judge_set, read_questions
 from leanrag_engine.evaluation.datasets import CorpusPassage, Question, QuestionSet
+from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE
 
 pytestmark = [
     pytest.mark.anyio,
@@ -44,7 +45,7 @@ TOWERS = QuestionSet(
     ),
 )
 
-# The hierarchy leads to this passage; plain search does not show it for either question.
+# Where the walk is trusted the hierarchy leads to this passage; plain search does not show it for either question.
 ONLY_LCA = "John Rennie advised"
 
 ANSWER, GRADE, COMPARE = "Answer a question", "You grade the answer", "You compare two answers"
@@ -98,6 +99,8 @@ def judge(settings: Settings) -> Judge:
 
 def plan_of(compare: str = "naive", **options: Any) -> JudgingPlan:
     ways = strategies(compare.split(","), ablations=options.pop("ablations", False))
+    trusting = replace(DEFAULT_RELEVANCE, graph_from=-1.0, graph_full=0.0)
+    ways = [replace(each, query=replace(each.query, relevance_options=trusting)) for each in ways]
     return JudgingPlan(TOWERS.questions, ways, **{"votes": 3, **options})
 
 

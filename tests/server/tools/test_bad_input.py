@@ -164,6 +164,30 @@ def test_every_argument_may_be_missing_null_of_another_type_or_huge(
     call_each(lighthouses if name in READING else tmp_path, name, calls)
 
 
+@pytest.mark.parametrize("name", READING)
+def test_no_text_of_a_reading_call_may_be_as_long_as_a_document(
+    schemas: dict[str, dict[str, Any]], lighthouses: Path, name: str
+) -> None:
+    known = schemas[name]["properties"]
+    right = {each: valid_argument(each, known[each]) for each in schemas[name].get("required", ())}
+    long = "light house keeper " * 3_000
+    texts = [each for each, schema in known.items() if schema.get("type") in ("string", "array")]
+    more = {"section": {"document": "d1"}, "query": {"document": "d1"} if name == "get_sources" else {}}
+
+    async def call_all() -> None:
+        server = create_server(load_settings(data_dir=lighthouses))
+        async with server._lowlevel_server.lifespan(server._lowlevel_server):
+            for each in texts:
+                if "enum" not in known[each]:
+                    value = long if known[each]["type"] == "string" else [long]
+                    result = await server.call_tool(name, right | more.get(each, {}) | {each: value})
+                    check_reply(name, result)
+                    assert isinstance(result, CallToolResult)
+                    assert result.is_error, each
+
+    anyio.run(call_all)
+
+
 @pytest.mark.parametrize("name", [*READING, *WRITING])
 def test_no_combination_of_odd_values_is_answered_with_a_bare_error(
     schemas: dict[str, dict[str, Any]], lighthouses: Path, tmp_path: Path, name: str

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+import regex
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource
@@ -180,6 +181,13 @@ async def test_stretches_of_a_long_document_together_find_what_one_stretch_finds
             assert parts.total == whole.total
 
 
+async def test_no_compiled_pattern_is_kept(ask: Caller) -> None:
+    held = regex.compile("never asked for before").pattern and len(regex._main._cache)
+    for pattern in (False, True):
+        await find_all(ask, "keeper of the light", pattern=pattern)
+    assert len(regex._main._cache) == held
+
+
 @pytest.mark.parametrize("pattern", [r"(?:(\w)|(\w)|(.))*[!9]{2}", r"(a|a)*(b|.)*[!9]{2}"])
 async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(
     tmp_path: Path, pattern: str
@@ -202,7 +210,10 @@ async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(
         ({"text": " \u200b"}, ["text is empty", "Give the words"]),
         ({"text": "(", "pattern": True}, ["'('", "not a regular expression", "pattern=true"]),
         ({"text": "(" * 500, "pattern": True}, ["not a regular expression"]),
-        ({"text": r"\w{99999999}", "pattern": True}, ["too costly", "10,000"]),
+        ({"text": r"\w{99999999}", "pattern": True}, ["too costly", "200,000"]),
+        ({"text": f"(?:{'[ab]c' * 150}){{10000}}", "pattern": True}, ["too costly"]),
+        ({"text": r"a\\{100000}", "pattern": True}, ["too costly"]),
+        ({"text": "(?x)(?:ab){1 0#\n0 0 0 0}", "pattern": True}, ["too costly"]),
         ({"text": r"(?:(?:a{300}){300}){300}", "pattern": True}, ["too costly"]),
         ({"text": r"a(?R)?b", "pattern": True}, ["too costly", "no recursion"]),
         ({"text": "x" * 1001}, ["1,001 characters", "at most 1,000"]),
