@@ -218,6 +218,9 @@ def _make_result(
     ):  # what may not be about the question is cheap to read
         options = query.context_options
         budget = min(budget, options.weak_tokens)
+        run.warnings.append(
+            "The nearest follow. For more: other words, names from search_entities, or search_text."
+        )
         rankings = [ranking[: options.weak_excerpts] for ranking in rankings]
     material = ContextMaterial(
         rankings=tuple(tuple(each) for each in rankings),

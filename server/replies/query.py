@@ -117,8 +117,8 @@ class QueryReply(ReplyModel):
         (needed,) = count([self.model_copy(update=kept).model_dump_json()])
         room = round((1 + self.SHARE) * self.tokens) - needed
         for name, texts in (
-            ("seeds", [seed.model_dump_json() for seed in self.seeds]),
             ("sources", [f'"{citation}"' for citation in self.sources]),
+            ("seeds", [seed.model_dump_json() for seed in self.seeds]),
         ):
             sizes = list(accumulate(size + 1 for size in count(texts)))
             fitting = bisect_right(sizes, room)

@@ -73,7 +73,7 @@ async def test_the_passage_about_what_the_first_one_names_comes_before_others_of
         "Caroline Herschel": "She swept the sky from Slough.",
         "Bath": "The town of Bath has ten thousand people. Caroline Herschel sang there.",
         "York": "The town of York has twenty thousand people. Caroline Herschel passed through.",
-        "Slough": "Slough has many people.",
+        "Slough": "Slough has many people, and more of them with every year that has passed.",
     }
     root = Entity("root", "All", layer=1, description="All there is.", members=2, mentions=6)
     names = {"Caroline Herschel": (1, 2, 3), "Slough": (1, 4), "Bath": (2,), "York": (3,)}
@@ -151,7 +151,7 @@ async def test_the_budget_goes_to_what_is_new(corpus: Corpus) -> None:
 
 
 async def test_a_document_and_a_range_may_be_seen(corpus: Corpus) -> None:
-    text = "Which comets did Caroline Herschel discover in Slough?"
+    text = "Herschel telescope comet yeast"
     first = await ask(corpus, text)
     document = first.context.cited[0].partition(":")[0]
     for seen in (document, f"[{document}:c1]", f"{document}:c1-c9"):

@@ -103,13 +103,15 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
     chunk = windows[0].chunk
     lines: list[str] = []
     section, page = chunk.title, chunk.page_at(_start_of(windows[0]))
-    labelled = ""
+    labelled, end = "", 0  # the chunk that the last label names, and its last window that is shown
     for run in group_touching(windows):
         start = _start_of(run[0])
         heading = run[0].heading if run[0].heading != section else ""
         section = run[0].heading or section
         if run[0].chunk.id == labelled:
-            lines.append(render_excerpt(run, heading=heading, label=GAP))
+            gap = GAP if run[0].number > end + 1 else ""
+            lines.append(render_excerpt(run, heading=heading, label=gap).lstrip(" \n"))
+            end = run[-1].number
             continue
         before, page = page, run[0].chunk.page_at(start)
         # Where the first excerpt stands is said in the heading.
@@ -118,7 +120,7 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
             place = f" (page {page})"
         elif labelled and (line := run[0].chunk.line_at(start)):
             place = f" (line {line})"
-        labelled = run[0].chunk.id
+        labelled, end = run[0].chunk.id, run[-1].number
         lines.append(render_excerpt(run, place, heading))
     heading = format_document(chunk, _start_of(windows[0]))
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"

@@ -116,11 +116,7 @@ class QueryRun:
         texts = "; ".join(repr(shorten(text, 80)) for text in weak)
         about = "the question" if len(found) == 1 else texts
         self.warnings.append(f"Weak evidence: the best passages may not be about {about}.")
-        if all_weak := len(weak) == len(found):
-            self.warnings.append(
-                "The nearest follow. For more: other words, names from search_entities, or search_text."
-            )
-        return all_weak
+        return len(weak) == len(found)
 
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
         """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words."""

@@ -219,9 +219,10 @@ def excerpts(text: str) -> list[tuple[str, str]]:
     """Citation and text of each excerpt, without the headings of sections between them."""
     found: list[tuple[str, str]] = []
     for body in re.findall(r"^(`{3,})\n(.*?)\n\1$", text, re.MULTILINE | re.DOTALL):
-        parts = re.split(r"^\[(d\d+:c\d+|…)\](?: § [^\n]*)?[ \n]", body[1], flags=re.MULTILINE)
+        parts = re.split(r"^(?:\[(d\d+:c\d+|…)\](?: § [^\n]*)?[ \n]|§ [^\n]*\n)", body[1], flags=re.MULTILINE)
         for label, part in zip(parts[1::2], parts[2::2], strict=True):
-            found.append((found[-1][0] if f"[{label}]" == GAP else label, part.rstrip("\n")))
+            citation = found[-1][0] if label in {None, GAP.strip("[]")} else label
+            found.append((citation, part.rstrip("\n")))
     return found
 
 
@@ -345,7 +346,7 @@ def test_a_window_stands_under_the_heading_of_its_own_section() -> None:
         windows=(Window(0, len(first), "Lamps"), Window(len(first) + 1, len(first) + 1 + len(second), "Oil")),
     )
     text = compose(rank(both)).text
-    assert f"[d1:c1] § Lamps\n{first}\n{GAP} § Oil\n{second}" in text
+    assert f"[d1:c1] § Lamps\n{first}\n§ Oil\n{second}" in text
 
 
 def test_title_and_path_stand_once_for_a_document() -> None:

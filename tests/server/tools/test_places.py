@@ -102,7 +102,7 @@ async def test_each_excerpt_of_a_context_names_the_line_that_it_begins_on(
         place = re.search(r"library/([\w.]+):(\d+)\)?\n", block)
         if not place:
             continue
-        excerpts = re.finditer(r"^\[d\d+:c\d+\](?: \(line (\d+)\))?\s+(.*)$", block, re.MULTILINE)
+        excerpts = re.finditer(r"^\[d\d+:c\d+\](?: \(line (\d+)\))?(?: § .*)?\s+(.*)$", block, re.MULTILINE)
         # The heading names the line of the first one.
         for number, match in enumerate(excerpts):
             assert (match[1] is None) == (number == 0)
