@@ -200,9 +200,9 @@ class RelevanceOptions:
     2,000; each with what the first part is about: -0.9 and -1.3, -3.3 and -4.8. No interval excludes 0.
     """
 
-    keyword: float = 0.1
+    keyword: float = 0.25
     """Weight of a window's relative keyword score; its relative dense score has 1."""
-    keyword_peak: float = 1.8
+    keyword_peak: float = 1.2
     """What is added to that weight where the best keyword score stands alone: in proportion to how far the tenth is below it.
     With 0.45 in place of both, recall@5 was 8 points lower on turns of conversations and 5 on dialogues."""
     first: float = 0.45

@@ -121,7 +121,8 @@ class QueryReply(ReplyModel):
             ("seeds", [seed.model_dump_json() for seed in self.seeds]),
         ):
             sizes = list(accumulate(size + 1 for size in count(texts)))
-            fitting = bisect_right(sizes, room)
+            # Of a short reply the best passage is named all the same.
+            fitting = max(bisect_right(sizes, room), int(name == "sources" and bool(sizes)))
             kept[name] = getattr(self, name)[:fitting]
             room -= sizes[fitting - 1] if fitting else 0
         if self.lca and count([self.lca.model_dump_json()])[0] <= room:
