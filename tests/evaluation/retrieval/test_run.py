@@ -201,7 +201,9 @@ async def test_a_scratch_collection_is_reused_and_another_graph_has_its_own(
 async def test_a_passage_that_is_too_long_is_split_and_still_counts_as_one(tmp_path: Path) -> None:
     long = " ".join(f"Sentence number {number} tells of the tea of Assam." for number in range(1200))
     passages = (CorpusPassage("Assam", long), CorpusPassage("Glass", "Glass is made of sand in Murano."))
-    questions = QuestionSet("long", passages, (Question("q", "What tells of the tea of Assam?", (), "", (0,)),))
+    questions = QuestionSet(
+        "long", passages, (Question("q", "What tells of the tea of Assam?", (), "", (0,)),)
+    )
     async with open_scratch(scratch_settings(tmp_path), questions, None, lambda _: None) as held:
         assert held.split == 1
         (found,) = await ask_all(held, questions, strategy("naive"), (4000,))
