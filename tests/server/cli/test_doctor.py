@@ -16,6 +16,7 @@ from click.testing import Result
 from leanrag_tests_forks import run
 from typer.testing import CliRunner
 
+from leanrag_engine.adapters.chroma.client import ChromaFolder
 from leanrag_engine.adapters.files.writer_lock import FileWriterLock
 from leanrag_engine.core import config
 from leanrag_mcp.cli.main import app
@@ -43,6 +44,58 @@ def test_lost_vectors_are_broken_until_the_command_that_is_named_was_run(tmp_pat
     assert found["collection default"]["mend"] == "leanrag reindex --collection default"
     assert leanrag(data, "reindex", "--collection", "default").exit_code == 0
     assert examine(data)[0] == 0
+
+
+@pytest.mark.parametrize("size", [0, 10])
+def test_vectors_that_are_cut_are_broken_until_the_command_that_is_named_was_run(
+    tmp_path: Path, size: int
+) -> None:
+    data, note = tmp_path / "data", tmp_path / "note.md"
+    note.write_text("Assam tea grows along the Brahmaputra. Darjeeling tea grows in West Bengal.")
+    assert leanrag(data, "ingest", str(note)).exit_code == 0
+    for file in (data / "vectors").rglob("*.bin"):
+        os.truncate(file, size)
+    code, found = examine(data)
+    assert (code, found["collection default"]["state"]) == (1, "broken")
+    assert "entities" in found["collection default"]["message"]
+    assert leanrag(data, *found["collection default"]["mend"].split()[1:]).exit_code == 0
+    assert examine(data)[0] == 0
+
+
+def test_vectors_in_a_folder_that_may_not_be_written_are_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, note = tmp_path / "data", tmp_path / "note.md"
+    note.write_text("Assam tea grows along the Brahmaputra. Darjeeling tea grows in West Bengal.")
+    assert leanrag(data, "ingest", str(note)).exit_code == 0
+    real: Any = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode, **more: not mode & os.W_OK and real(path, mode, **more)
+    )
+
+    def fail(*_: Any) -> None:
+        raise OSError("attempt to write a readonly database")
+
+    monkeypatch.setattr(ChromaFolder, "__init__", fail)
+    code, found = examine(data)
+    assert (code, found["data folder"]["state"]) == (1, "broken")
+    assert found["collection default"]["state"] != "broken"
+    assert "reindex" not in str(found)
+
+
+def test_an_empty_database_file_is_broken_and_neither_built_upon_nor_backed_up(tmp_path: Path) -> None:
+    data, note = tmp_path / "data", tmp_path / "note.md"
+    note.write_text("Assam tea grows along the Brahmaputra. Darjeeling tea grows in West Bengal.")
+    assert leanrag(data, "ingest", str(note)).exit_code == 0
+    (data / "graph.sqlite3").write_bytes(b"")
+    code, found = examine(data)
+    assert (code, found["store"]["state"]) == (1, "broken")
+    assert "its content is lost" in found["store"]["message"]
+    assert "Restore a backup" in found["store"]["mend"]
+    for command in (["ingest", str(note)], ["build"], ["backup", str(tmp_path / "copy")]):
+        assert leanrag(data, *command).exit_code == 1, command
+    assert not (tmp_path / "copy").exists()
+    assert (data / "graph.sqlite3").read_bytes() == b""
 
 
 def test_a_chroma_server_that_is_down_is_named(tmp_path: Path) -> None:
