@@ -53,7 +53,7 @@ def read_foreign(
 
     Raises ``InvalidInput`` if they are damaged, of another format, or hold nothing.
     """
-    if not path.exists():
+    if not (path.is_file() or path.is_dir()):
         raise InvalidInput(f"There is no file or folder {path}.", "Check the path's spelling.")
     if format_ in _ASSEMBLERS:
         remarks = Remarks()

@@ -23,6 +23,7 @@ from ..running import print_report, read_settings
 from .config import hide_credentials
 
 if TYPE_CHECKING:
+    from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
     from leanrag_engine.pipeline.status import Status
 
@@ -234,7 +235,7 @@ def examine_one(status: Status, damaged: Sequence[str]) -> Iterator[Check]:
             findings.append(report(subject, "note", message, RENEWAL))
         mend = f"leanrag build {option}"
         findings += [report(subject, "broken", trouble, mend) for trouble in status.embedder_trouble]
-    if interrupted := [job for job in status.jobs if job.status.value == "interrupted"]:
+    if interrupted := [job for job in status.jobs if is_due(job, status)]:
         message = f"job {interrupted[0].id} ({interrupted[0].kind}) was interrupted"
         findings.append(report(subject, "note", message, f"leanrag build {option}"))
     yield from findings or [
@@ -242,3 +243,11 @@ def examine_one(status: Status, damaged: Sequence[str]) -> Iterator[Check]:
             subject, "ok", f"{count_things(held.documents, 'document')}, {count_things(held.chunks, 'chunk')}"
         )
     ]
+
+
+def is_due(job: Job, status: Status) -> bool:
+    """Return whether an interrupted job has anything left to do: no later one did the same, and no later build made all of it."""
+    later = [each for each in status.jobs if each.created_at > job.created_at and each.status.value == "done"]
+    is_built = job.kind in ("build", "reindex") and not status.collection.stale
+    done = any(is_built or each.request == job.request for each in later)
+    return job.status.value == "interrupted" and not done

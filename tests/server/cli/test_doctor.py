@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import tomllib
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,10 @@ from typer.testing import CliRunner
 from leanrag_engine.adapters.chroma.client import ChromaFolder
 from leanrag_engine.adapters.files.writer_lock import FileWriterLock
 from leanrag_engine.core import config
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.jobs import BuildRequest, JobStatus
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
 from leanrag_mcp.cli.main import app
 
 
@@ -160,6 +166,29 @@ def test_a_job_whose_process_was_killed_is_noted_until_the_command_that_is_named
     assert leanrag(tmp_path, *found["mend"].split()[1:], **fitted).exit_code == 0
     found = examine(tmp_path, **fitted)[1]["collection default"]
     assert (found["state"], found["message"]) == ("ok", "1 document, 1 chunk")
+
+
+@pytest.mark.parametrize(("stale", "noted"), [(False, False), (True, True)])
+def test_an_interrupted_build_is_noted_unless_a_later_one_has_made_all_of_it(
+    tmp_path: Path, *, stale: bool, noted: bool
+) -> None:
+    async def fill() -> None:
+        async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="fitted")) as engine:
+            job = await engine.submit_ingest([DocumentSource(id="tea", text="Assam tea grows in India.")])
+            done = await engine.job(job.id, wait_seconds=60)
+            earlier = done.created_at - timedelta(minutes=1)
+            gone = replace(done, id="job-gone", kind="build", request=BuildRequest(), created_at=earlier)
+            owner = "999999999@nowhere@0.00"
+            await engine._stores.jobs.put(
+                replace(gone, status=JobStatus.RUNNING, owner=owner, updated_at=earlier)
+            )
+            if stale:
+                more = [DocumentSource(id="oolong", text="Oolong tea grows in Fujian.")]
+                await engine.job((await engine.submit_ingest(more, build=False)).id, wait_seconds=60)
+
+    anyio.run(fill)
+    found = examine(tmp_path, LEANRAG_EMBEDDER="fitted")[1]["collection default"]
+    assert ("job-gone" in found["message"]) is noted
 
 
 def test_a_data_folder_that_is_a_file_or_may_not_be_written_is_broken(
