@@ -1026,6 +1026,16 @@ class LeanRAG:
 
     # --- a damaged vector index -----------------------------------------------------------
 
+    async def find_damaged_vectors(self, *, collection: str = "default") -> list[str]:
+        """Return the kinds of vectors that are missing, cannot be searched or are too few.
+
+        Raises ``StoreUnreachable`` if that cannot be known.
+        """
+        held = await self._collection(collection)
+        damaged = await find_damaged_spaces(self._stores, held)
+        spaces = held.generation.record.spaces.by_kind() if held.generation else {}
+        return [kind for kind, space in spaces.items() if space in damaged]
+
     def watch_vectors(self) -> None:
         """Repair damaged vector spaces in the background, now and when a query meets one; other processes
         repair them in a build or ingest."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.exchange.importing.formats import ImportFormat
 from leanrag_engine.exchange.parquet import read_parquet_rows
 from leanrag_mcp.cli.main import app
 
@@ -241,6 +243,15 @@ def test_a_table_that_is_cut_off_or_has_other_columns_is_refused_and_nothing_is_
     )
     write_tables(folder, entities=[{"title": "", "description": "x"}])
     assert "holds no entity that can be taken" in refused("graphrag", folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("format_", [*ImportFormat])
+def test_a_pipe_is_refused_and_not_waited_for(
+    tmp_path: Path, refused: Callable[[str, Path], str], format_: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "no file or folder" in refused(format_, tmp_path / "pipe")
 
 
 def test_without_pyarrow_an_import_of_tables_names_the_extra_that_brings_it(

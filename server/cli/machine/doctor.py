@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,7 @@ from ..running import print_report, read_settings
 from .config import hide_credentials
 
 if TYPE_CHECKING:
+    from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
     from leanrag_engine.pipeline.status import Status
 
@@ -197,15 +198,22 @@ async def find_writer(engine: LeanRAG) -> Check:
 
 async def examine_all(engine: LeanRAG) -> list[Check]:
     findings: list[Check] = []
+    folder, by_server = engine.settings.data_dir, engine.settings.chroma_url
+    # A vector index in a folder that may not be written cannot be opened, and not be mended there.
+    is_open = bool(by_server) or os.access(folder, os.W_OK)
     for held in await engine.collections():
-        findings += examine_one(await engine.status(held.name))
+        status, damaged = await engine.status(held.name), list[str]()
+        if is_open and not status.vector_trouble:
+            damaged = await engine.find_damaged_vectors(collection=held.name)
+        elif not is_open:
+            message = "keywords alone answer: the vector index needs a folder that may be written"
+            findings.append(report(f"collection {held.name}", "note", message))
+        findings += examine_one(status, damaged)
     return findings or [report("collections", "note", "none yet", FIRST_STEP)]
 
 
-def examine_one(status: Status) -> Iterator[Check]:
-    """Report what is wrong with one collection; one line if nothing is."""
-    from leanrag_engine.pipeline.status import count_expected_vectors  # noqa: PLC0415 - heavy
-
+def examine_one(status: Status, damaged: Sequence[str]) -> Iterator[Check]:
+    """Report what is wrong with one collection, of which these kinds of vectors are ``damaged``; one line if nothing is."""
     held, generation = status.collection, status.collection.generation
     subject, option = f"collection {held.name}", f"--collection {held.name}"
     findings = []
@@ -217,25 +225,17 @@ def examine_one(status: Status) -> Iterator[Check]:
         if held.stale:
             message = f"documents changed since the last build ({held.pending_documents} pending)"
             findings.append(report(subject, "note", message, f"leanrag build {option}"))
-        expected = count_expected_vectors(held)
-        missing = {
-            kind: rows - status.vectors.get(kind, 0)
-            for kind, rows in expected.items()
-            if status.vectors.get(kind, 0) < rows and not (kind == "windows" and held.stale)
-        }
-        if status.vector_trouble:
-            findings.append(report(subject, "broken", f"keywords alone answer. {status.vector_trouble}"))
-        elif missing:
-            message = (
-                f"vectors are missing or damaged: {', '.join(f'{n} {kind}' for kind, n in missing.items())}"
-            )
+        if trouble := status.vector_trouble:
+            findings.append(report(subject, "broken", f"keywords alone answer. {trouble}"))
+        elif damaged:
+            message = f"vectors are missing or damaged: {', '.join(damaged)}"
             findings.append(report(subject, "broken", message, f"leanrag reindex {option}"))
         if generation.record.stale:
             message = f"{generation.record.stale} written texts are older than what lies beneath them now"
             findings.append(report(subject, "note", message, RENEWAL))
         mend = f"leanrag build {option}"
         findings += [report(subject, "broken", trouble, mend) for trouble in status.embedder_trouble]
-    if interrupted := [job for job in status.jobs if job.status.value == "interrupted"]:
+    if interrupted := [job for job in status.jobs if is_due(job, status)]:
         message = f"job {interrupted[0].id} ({interrupted[0].kind}) was interrupted"
         findings.append(report(subject, "note", message, f"leanrag build {option}"))
     yield from findings or [
@@ -243,3 +243,11 @@ def examine_one(status: Status) -> Iterator[Check]:
             subject, "ok", f"{count_things(held.documents, 'document')}, {count_things(held.chunks, 'chunk')}"
         )
     ]
+
+
+def is_due(job: Job, status: Status) -> bool:
+    """Return whether an interrupted job has anything left to do: no later one did the same, and no later build made all of it."""
+    later = [each for each in status.jobs if each.created_at > job.created_at and each.status.value == "done"]
+    is_built = job.kind in ("build", "reindex") and not status.collection.stale
+    done = any(is_built or each.request == job.request for each in later)
+    return job.status.value == "interrupted" and not done

@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import tomllib
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,13 @@ from click.testing import Result
 from leanrag_tests_forks import run
 from typer.testing import CliRunner
 
+from leanrag_engine.adapters.chroma.client import ChromaFolder
 from leanrag_engine.adapters.files.writer_lock import FileWriterLock
 from leanrag_engine.core import config
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.jobs import BuildRequest, JobStatus
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
 from leanrag_mcp.cli.main import app
 
 
@@ -43,6 +50,58 @@ def test_lost_vectors_are_broken_until_the_command_that_is_named_was_run(tmp_pat
     assert found["collection default"]["mend"] == "leanrag reindex --collection default"
     assert leanrag(data, "reindex", "--collection", "default").exit_code == 0
     assert examine(data)[0] == 0
+
+
+@pytest.mark.parametrize("size", [0, 10])
+def test_vectors_that_are_cut_are_broken_until_the_command_that_is_named_was_run(
+    tmp_path: Path, size: int
+) -> None:
+    data, note = tmp_path / "data", tmp_path / "note.md"
+    note.write_text("Assam tea grows along the Brahmaputra. Darjeeling tea grows in West Bengal.")
+    assert leanrag(data, "ingest", str(note)).exit_code == 0
+    for file in (data / "vectors").rglob("*.bin"):
+        os.truncate(file, size)
+    code, found = examine(data)
+    assert (code, found["collection default"]["state"]) == (1, "broken")
+    assert "entities" in found["collection default"]["message"]
+    assert leanrag(data, *found["collection default"]["mend"].split()[1:]).exit_code == 0
+    assert examine(data)[0] == 0
+
+
+def test_vectors_in_a_folder_that_may_not_be_written_are_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, note = tmp_path / "data", tmp_path / "note.md"
+    note.write_text("Assam tea grows along the Brahmaputra. Darjeeling tea grows in West Bengal.")
+    assert leanrag(data, "ingest", str(note)).exit_code == 0
+    real: Any = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode, **more: not mode & os.W_OK and real(path, mode, **more)
+    )
+
+    def fail(*_: Any) -> None:
+        raise OSError("attempt to write a readonly database")
+
+    monkeypatch.setattr(ChromaFolder, "__init__", fail)
+    code, found = examine(data)
+    assert (code, found["data folder"]["state"]) == (1, "broken")
+    assert found["collection default"]["state"] != "broken"
+    assert "reindex" not in str(found)
+
+
+def test_an_empty_database_file_is_broken_and_neither_built_upon_nor_backed_up(tmp_path: Path) -> None:
+    data, note = tmp_path / "data", tmp_path / "note.md"
+    note.write_text("Assam tea grows along the Brahmaputra. Darjeeling tea grows in West Bengal.")
+    assert leanrag(data, "ingest", str(note)).exit_code == 0
+    (data / "graph.sqlite3").write_bytes(b"")
+    code, found = examine(data)
+    assert (code, found["store"]["state"]) == (1, "broken")
+    assert "its content is lost" in found["store"]["message"]
+    assert "Restore a backup" in found["store"]["mend"]
+    for command in (["ingest", str(note)], ["build"], ["backup", str(tmp_path / "copy")]):
+        assert leanrag(data, *command).exit_code == 1, command
+    assert not (tmp_path / "copy").exists()
+    assert (data / "graph.sqlite3").read_bytes() == b""
 
 
 def test_a_chroma_server_that_is_down_is_named(tmp_path: Path) -> None:
@@ -107,6 +166,29 @@ def test_a_job_whose_process_was_killed_is_noted_until_the_command_that_is_named
     assert leanrag(tmp_path, *found["mend"].split()[1:], **fitted).exit_code == 0
     found = examine(tmp_path, **fitted)[1]["collection default"]
     assert (found["state"], found["message"]) == ("ok", "1 document, 1 chunk")
+
+
+@pytest.mark.parametrize(("stale", "noted"), [(False, False), (True, True)])
+def test_an_interrupted_build_is_noted_unless_a_later_one_has_made_all_of_it(
+    tmp_path: Path, *, stale: bool, noted: bool
+) -> None:
+    async def fill() -> None:
+        async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="fitted")) as engine:
+            job = await engine.submit_ingest([DocumentSource(id="tea", text="Assam tea grows in India.")])
+            done = await engine.job(job.id, wait_seconds=60)
+            earlier = done.created_at - timedelta(minutes=1)
+            gone = replace(done, id="job-gone", kind="build", request=BuildRequest(), created_at=earlier)
+            owner = "999999999@nowhere@0.00"
+            await engine._stores.jobs.put(
+                replace(gone, status=JobStatus.RUNNING, owner=owner, updated_at=earlier)
+            )
+            if stale:
+                more = [DocumentSource(id="oolong", text="Oolong tea grows in Fujian.")]
+                await engine.job((await engine.submit_ingest(more, build=False)).id, wait_seconds=60)
+
+    anyio.run(fill)
+    found = examine(tmp_path, LEANRAG_EMBEDDER="fitted")[1]["collection default"]
+    assert ("job-gone" in found["message"]) is noted
 
 
 def test_a_data_folder_that_is_a_file_or_may_not_be_written_is_broken(

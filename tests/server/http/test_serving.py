@@ -652,7 +652,7 @@ async def read_to_end(stream: anyio.abc.SocketStream) -> bytes:
     return received
 
 
-async def test_a_connection_that_never_completes_its_headers_is_closed(tmp_path: Path) -> None:
+async def test_a_connection_that_never_completes_its_headers_or_body_is_closed(tmp_path: Path) -> None:
     with serve(tmp_path, LEANRAG_HTTP_HEAD_SECONDS="1") as served:
         address = httpx2.URL(served.url)
         for begun in (b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: "):
@@ -660,6 +660,11 @@ async def test_a_connection_that_never_completes_its_headers_is_closed(tmp_path:
                 if begun:
                     await stream.send(begun)
                 assert await read_to_end(stream) == b""
+        head = f"POST {address.path} HTTP/1.1\r\nHost: {address.host}:{address.port}\r\n"
+        head += "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 99\r\n\r\n{"
+        async with await anyio.connect_tcp(address.host, address.port or 0) as stream:
+            await stream.send(head.encode())
+            assert await read_to_end(stream) == b""
         async with httpx2.AsyncClient(timeout=60) as http:
             for _ in range(2):
                 assert (await http.get(f"{served.root}/health")).status_code == 200

@@ -26,7 +26,8 @@ def copy_file(folder: Path, target: Path, report: Callable[[int, int], None]) ->
             # One transaction from beginning to end: without it a writer would make the copying begin again.
             source.execute("BEGIN")
             (size,) = source.execute("PRAGMA page_size").fetchone()
-            source.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if source.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+                raise StoreUnusable(f"{path} is empty.", "`leanrag doctor` says what is wrong.")
             # 4,096 pages, 16 MB, are copied between two reports.
             source.backup(
                 copy, pages=4096, progress=lambda _, left, all_: report((all_ - left) * size, all_ * size)

@@ -68,6 +68,7 @@ def open_engine(folder: Path, *, read_only: bool) -> Engine:
             raise NotReady(f"The data folder {folder} contains no store yet.", "Ingest documents first.")
     else:
         _make_writable_folder(folder, path)
+    _check_size(path)
     with failures.map_errors(path):
         engine = _engine(path, read_only=read_only)
         try:
@@ -76,6 +77,17 @@ def open_engine(folder: Path, *, read_only: bool) -> Engine:
             engine.dispose()
             raise
     return engine
+
+
+def _check_size(path: Path) -> None:
+    """Raise ``StoreUnusable`` if the file has lost its content: a new store has no vectors and arrays beside it."""
+    log = path.with_name(f"{path.name}-wal")
+    is_empty = path.exists() and not any(each.exists() and each.stat().st_size for each in (path, log))
+    if is_empty and any((path.parent / name).exists() for name in ("vectors", "arrays")):
+        raise StoreUnusable(
+            f"The database {path} is empty, though there was a store in it: its content is lost.",
+            "Restore a backup into a new folder, or remove the file to begin an empty store here.",
+        )
 
 
 def _make_writable_folder(folder: Path, path: Path) -> None:
