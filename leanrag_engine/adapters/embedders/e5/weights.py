@@ -8,6 +8,7 @@ they add two products in 16 bits.
 
 from __future__ import annotations
 
+import mmap
 import struct
 from dataclasses import dataclass
 from itertools import pairwise
@@ -43,8 +44,8 @@ class E5Weights:
 class _Reader:
     """Reads one value after the other."""
 
-    def __init__(self, data: NDArray[np.uint8]) -> None:
-        self.data = memoryview(data)
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
         self.place = 0
 
     def take(self, form: str) -> tuple[Any, ...]:
@@ -58,7 +59,7 @@ class _Reader:
 
 def read_weights(path: Path) -> E5Weights:
     """Read the file, whose vocabulary's vectors stay on the disk."""
-    reader = _Reader(np.memmap(path, dtype=np.uint8, mode="r"))
+    reader = _Reader(_map(path))
     _, _, dimension, *_ = reader.take("4sI7ifi")
     count, *_, length = reader.take("5iQ")
     ends = reader.take(f"{count + 1}I")
@@ -82,8 +83,13 @@ def read_weights(path: Path) -> E5Weights:
 
 def checksum_of(path: Path) -> int:
     """Return the CRC-32 of the file without the vectors of the vocabulary, which are three quarters of it."""
-    data = np.memmap(path, dtype=np.uint8, mode="r")
+    data = _map(path)
     return crc32(data[-13_000_000:], crc32(data[:4_600_000], len(data)))
+
+
+def _map(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def _constants(tensors: dict[str, NDArray[Any]], dimension: int) -> dict[str, NDArray[Any]]:

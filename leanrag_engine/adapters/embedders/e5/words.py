@@ -13,7 +13,10 @@ from leanrag_engine.adapters.embedders.pretrained import Span
 
 from .weights import E5Weights
 
-BEGIN, END, PADDING, UNKNOWN = 0, 2, 1, 3
+BEGIN, END, PADDING = 0, 2, 1
+WORDLESS = {3, 6}
+"""Tokens that say nothing: what is not known, and a space before it."""
+UNKNOWN = 3
 SPACE = "▁"
 """Stands for the space before a word."""
 
