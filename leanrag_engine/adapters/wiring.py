@@ -151,11 +151,17 @@ def embedder_source(settings: Settings) -> EmbedderSource:
     name = settings.embedder
     if name == "fitted":
         return make_fitted_source()
-    if name in {"auto", "minilm"}:
+    if name in {"auto", "minilm", "e5"}:
         from .embedders.automatic import AutomaticSource  # noqa: PLC0415
+        from .embedders.e5.embedder import E5Source, find_weights  # noqa: PLC0415
         from .embedders.minilm.embedder import MiniLMSource  # noqa: PLC0415
 
-        return MiniLMSource() if name == "minilm" else AutomaticSource(MiniLMSource(), make_fitted_source)
+        minilm, e5 = MiniLMSource(), E5Source()
+        automatic = AutomaticSource(
+            minilm, e5, make_fitted_source, has_multilingual=find_weights() is not None
+        )
+        named: dict[str, EmbedderSource] = {"minilm": minilm, "e5": e5, "auto": automatic}
+        return named[name]
     if name.startswith("litellm/"):
         from .embedders.service import LitellmModel, LitellmSource  # noqa: PLC0415
 

@@ -101,10 +101,12 @@ def note_embedder(generation: Generation | None, setting: str) -> str:
         case "minilm", False, _:
             return (
                 "Most of the text is in a script that minilm does not know, so search by meaning finds little: "
-                "set LEANRAG_EMBEDDER to fitted, or to a model for this language, and build."
+                "set LEANRAG_EMBEDDER to e5 (the extra [e5]) or fitted, and build."
             )
         case "fitted", False, "auto":
-            return "Chosen because most of the text is in a script that the default, minilm, does not know."
+            return "Chosen because most of the text is in a script that the default, minilm, does not know; e5 (the extra [e5]) finds more."
+        case "e5", _, "auto":
+            return "Chosen because most of the text is not English and the extra [e5] is installed."
         case "fitted", True, "auto":
             return (
                 "Kept from an earlier build; most of the text is in Latin letters: "

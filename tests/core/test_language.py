@@ -17,7 +17,14 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.segmentation import japanese_morphemes
 from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences, whole_sentences
 from leanrag_engine.core.text.language.words import index_terms, search_terms, search_text, word_count, words
-from leanrag_engine.core.text.scripts import has_cjk, has_hangul, has_kana, is_japanese, is_mostly_latin
+from leanrag_engine.core.text.scripts import (
+    has_cjk,
+    has_hangul,
+    has_kana,
+    is_japanese,
+    is_mostly_english,
+    is_mostly_latin,
+)
 
 anything = st.text(max_size=300) | st.text(
     alphabet="aB .!?\n\t\"'“”()[]{}*_`#-=1。！？「」知識グラフのé:;,", max_size=300
@@ -446,6 +453,21 @@ def test_the_case_of_a_name_does_not_count(name: str) -> None:
 )  # fmt: skip
 def test_the_script_of_most_words_is_recognized(text: str, latin: bool) -> None:
     assert is_mostly_latin([text]) is latin
+
+
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        ("", True), ("Skerryvore 1844", True), ("The lighthouse of El Dorado was lit by the keeper.", True),
+        ("def walk(tree): return tree", True), ("Der Leuchtturm steht auf dem Felsen und die Lampe ist alt.", False),
+        ("Le phare est sur la falaise et les bateaux le voient.", False),
+        ("El faro está en la costa y los barcos lo ven.", False), ("Il faro di pietra è sulla costa.", False),
+        ("De vuurtoren is van steen en het licht was niet aan.", False), ("Latarnia stoi na skale i nie świeci się.", False),
+        ("Маяк на скале", False), ("知识图谱的层次结构", False),
+    ],
+)  # fmt: skip
+def test_english_is_told_from_other_languages(text: str, english: bool) -> None:
+    assert is_mostly_english([text]) is english
 
 
 def test_the_script_of_most_of_many_texts_counts() -> None:

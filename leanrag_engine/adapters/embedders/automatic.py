@@ -1,8 +1,8 @@
-"""The default embedder: MiniLM, or the fitted one for texts in scripts that MiniLM does not know.
+"""The default embedder: MiniLM for English, e5 for other languages where it is installed, else the fitted one for other scripts.
 
-The script decides at a collection's first build; later builds keep what it chose. It is a clear sign: of a sentence in
-each of thirteen languages, MiniLM's tokenizer makes single characters or nothing for 6 to 40 % of its pieces in six
-languages with Latin letters, and for 98 to 100 % in seven others.
+The texts decide at a collection's first build; later builds keep what was chosen. The script is a clear sign of what MiniLM
+cannot read: of a sentence in each of thirteen languages, its tokenizer makes single characters or nothing for 6 to 40 % of
+its pieces in six languages with Latin letters, and for 98 to 100 % in seven others.
 """
 
 from __future__ import annotations
@@ -12,33 +12,41 @@ from collections.abc import Callable, Sequence
 import anyio.to_thread
 
 from leanrag_engine.core.ports import Embedder, EmbedderSource
-from leanrag_engine.core.text.scripts import is_mostly_latin
+from leanrag_engine.core.text.scripts import is_mostly_english, is_mostly_latin
 
 
 class AutomaticSource:
-    """Two sources as one: ``latin`` for texts in Latin letters, ``other`` for those in other scripts.
+    """Three sources as one: ``english``, ``multilingual`` (if there is one), and ``other`` for scripts other than Latin.
 
     ``other`` is called only where it is needed.
     """
 
-    def __init__(self, latin: EmbedderSource, other: Callable[[], EmbedderSource]) -> None:
-        self._latin = latin
+    def __init__(
+        self,
+        english: EmbedderSource,
+        multilingual: EmbedderSource,
+        other: Callable[[], EmbedderSource],
+        *,
+        has_multilingual: bool,
+    ) -> None:
+        self._english = english
+        self._multilingual = multilingual
         self._other = other
+        self._has_multilingual = has_multilingual
 
     @property
     def name(self) -> str:
         return "auto"
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
-        """Fit the source that gave ``before``; if neither did, the one for the script of most of ``texts``."""
+        """Fit the source that gave ``before``; if none did, the one for the language of most of ``texts``."""
         if before and await self.gave(before):
             return await (await self._source_of(before)).fit(texts, before)
-        latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
-        return await (self._latin if latin else self._other()).fit(texts)
+        return await (await self._choose(texts)).fit(texts)
 
     async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is that of either source."""
-        return await self._latin.gave(identity) or await self._other().gave(identity)
+        """Return whether ``identity`` is that of one of the sources."""
+        return await (await self._source_of(identity)).gave(identity)
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
         """Return the embedder from the source that gave it."""
@@ -52,5 +60,15 @@ class AutomaticSource:
         """Let the source that gave ``identity`` do it."""
         return await (await self._source_of(identity)).restrict(identity, state, texts)
 
+    async def _choose(self, texts: Sequence[str]) -> EmbedderSource:
+        if self._has_multilingual:
+            english = await anyio.to_thread.run_sync(is_mostly_english, texts)
+            return self._english if english else self._multilingual
+        latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
+        return self._english if latin else self._other()
+
     async def _source_of(self, identity: str) -> EmbedderSource:
-        return self._latin if await self._latin.gave(identity) else self._other()
+        for source in (self._english, self._multilingual):
+            if await source.gave(identity):
+                return source
+        return self._other()

@@ -221,7 +221,7 @@ def _folder_of(name: str) -> Path | None:
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"Embedder {name!r} is neither an existing folder nor the name of a model.",
-            "Give 'minilm', 'fitted', 'litellm/<model>', the name of a sentence-transformers model, or its folder.",
+            "Give 'minilm', 'e5', 'fitted', 'litellm/<model>', the name of a sentence-transformers model, or its folder.",
         )
     return None
 

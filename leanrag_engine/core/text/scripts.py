@@ -17,6 +17,7 @@ __all__ = [
     "has_hangul",
     "has_kana",
     "is_japanese",
+    "is_mostly_english",
     "is_mostly_latin",
 ]
 
@@ -31,6 +32,75 @@ CJK_CHARACTER = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 
 _LATIN = "A-Za-zªºÀ-ÖØ-öø-\u02af\u1e00-\u1eff"
 _LATIN_RUN = re.compile(f"[{_LATIN}]+")
+_ENGLISH = frozenset(["the", "and", "to", "that", "with", "this", "you", "by", "from", "are"])
+_FOREIGN = frozenset(
+    [
+        "der",
+        "die",
+        "und",
+        "das",
+        "den",
+        "ist",
+        "von",
+        "mit",
+        "nicht",
+        "le",
+        "la",
+        "les",
+        "de",
+        "des",
+        "et",
+        "est",
+        "une",
+        "du",
+        "el",
+        "los",
+        "las",
+        "que",
+        "y",
+        "una",
+        "un",
+        "il",
+        "di",
+        "che",
+        "per",
+        "non",
+        "het",
+        "een",
+        "van",
+        "en",
+        "niet",
+        "och",
+        "att",
+        "det",
+        "som",
+        "på",
+        "og",
+        "til",
+        "nie",
+        "się",
+        "jest",
+        "na",
+        "os",
+        "uma",
+        "não",
+        "em",
+        "ve",
+        "bir",
+        "bu",
+        "yang",
+        "và",
+        "của",
+        "a",
+        "se",
+        "je",
+        "az",
+        "és",
+        "ja",
+    ]
+) - {"a"}
+_SAMPLE = 2000
+"""Texts that are read of a large collection."""
 _OTHER_RUN = re.compile(rf"(?:(?![{_LATIN}{HAN}{KANA}])[^\W\d_])+")
 
 
@@ -63,8 +133,16 @@ def is_mostly_latin(texts: Sequence[str]) -> bool:
 
     A sample is read if there are many texts. Chinese and Japanese have no spaces: two characters count as one word.
     """
-    sample = 2000
-    return sum(map(count_latin_excess, texts[:: max(len(texts) // sample, 1)])) >= 0
+    return sum(map(count_latin_excess, texts[:: max(len(texts) // _SAMPLE, 1)])) >= 0
+
+
+def is_mostly_english(texts: Sequence[str]) -> bool:
+    """Return whether most words of ``texts`` are in Latin letters, and frequent words of other languages are at most 5 % more of
+    all than English ones are: English texts name the Le Verriers and El Dorado."""
+    sample = texts[:: max(len(texts) // _SAMPLE, 1)]
+    words = [word for text in sample for word in _LATIN_RUN.findall(text.lower())]
+    excess = sum((word in _FOREIGN) - (word in _ENGLISH) for word in words)
+    return is_mostly_latin(sample) and 20 * excess <= len(words)
 
 
 def count_latin_excess(text: str) -> float:

