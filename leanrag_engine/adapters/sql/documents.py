@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -235,20 +236,20 @@ def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
     return stored
 
 
-def index_words_anew(connection: Connection) -> None:
-    """Make the keyword index of the windows of all collections from their chunks, in place of the one there is."""
-    for collection, name in connection.execute(select(collections.c.number, collections.c.name)).all():
-        fulltext.drop_windows(connection, collection)
+def find_unindexed(connection: Connection) -> list[int]:
+    """Return the numbers of the collections whose windows have no keyword index, which a migration has dropped."""
+    known = connection.execute(select(collections.c.number)).scalars().all()
+    return [number for number in known if not fulltext.has_windows(connection, number)]
+
+
+def index_windows(connection: Connection) -> None:
+    """Make the keyword index of the windows where it is missing."""
+    for collection in find_unindexed(connection):
         fulltext.create_windows(connection, collection)
-        for document in find_all(connection, name):
-            here = _chunks(connection, name).where(chunks.c.document == document.number)
-            rows = connection.execute(here).all()
-            words = [
-                (row.label, window)
-                for row, part in zip(rows, _chunks_of(rows), strict=True)
-                for window in fulltext.make_indexed_windows(part, document.title)
-            ]
-            fulltext.add_windows(connection, collection, document.number, words)
+        rows = connection.execute(_CHUNKS, {"collection": collection}).all()
+        for row, chunk in zip(rows, _chunks_of(rows), strict=True):
+            words = ((row.label, window) for window in fulltext.make_indexed_windows(chunk, chunk.title))
+            fulltext.add_windows(connection, collection, row.document, words)
 
 
 def _remove_missing_chunks(
@@ -756,36 +757,49 @@ def find_rare_words(
 ) -> tuple[RareWord, ...]:
     """Find words as :meth:`leanrag_engine.core.ports.DocumentStore.find_rare_words` specifies."""
     collection = collection_rows.number_of(connection, name)
-    found = []
-    for word in words:
-        holds = match_whole_word(word)
-        held = _find_places(connection, collection, word, holds, most_documents)
-        count = len({place.document for place in held})
-        windows: list[str] = []
-        if count <= most_documents:
-            windows = _sort_windows(connection, name, held[:_READ], holds, recent)[:most_windows]
-        found.append(RareWord(word, min(count, most_documents + 1), tuple(windows)))
-    return tuple(found)
+    places = {word: fulltext.find_windows(connection, collection, whole_forms(word), _READ) for word in words}
+    few = {word: found for word, found in places.items() if len(found) < _READ}
+    together = {place: None for found in few.values() for place in found}
+    texts = {
+        chunk: plain_letters(text)
+        for some in _read_texts(connection, collection, list(together))
+        for chunk, text in some.items()
+    }
+    held = {
+        word: _keep_exact(found, [chunk for chunk in {each.chunk for each in found} if holds(texts[chunk])])
+        for word, found in few.items()
+        for holds in (match_whole_word(word),)
+    }
+    held |= {
+        word: _find_exact(connection, collection, word, most_documents) for word in places if word not in few
+    }
+    counts = {word: len({place.document for place in found}) for word, found in held.items()}
+    rare = {word: held[word][:_READ] for word in words if counts[word] <= most_documents}
+    windows = _sort_windows(connection, name, rare, recent)
+    return tuple(
+        RareWord(word, min(counts[word], most_documents + 1), tuple(windows.get(word, ())[:most_windows]))
+        for word in words
+    )
 
 
-def _find_places(
-    connection: Connection, collection: int, word: str, holds: Callable[[str], bool], most_documents: int
-) -> list[WindowPlace]:
-    """Return the windows of chunks that hold a word as it is written, or in another form if none does.
+def _keep_exact(places: Sequence[WindowPlace], exact: Collection[tuple[int, int]]) -> Sequence[WindowPlace]:
+    """Return the windows of chunks that hold a word as it is written, or all, with other forms of it, if none does."""
+    return [place for place in places if place.chunk in exact] or places
 
-    Of a word in more than ``most_documents`` documents, windows of one more are returned at least.
-    """
-    forms = whole_forms(word)
-    for bound in (2 * _READ, _FOUND):
-        places = fulltext.find_windows(connection, collection, forms, bound)
-        exact = set[tuple[int, int]]()
+
+def _find_exact(
+    connection: Connection, collection: int, word: str, most_documents: int
+) -> Sequence[WindowPlace]:
+    """Return the windows with a word that many have in some form; at least those of one more than ``most_documents``
+    documents if there are so many."""
+    holds, exact = match_whole_word(word), set[tuple[int, int]]()
+    for bound in (4 * _READ, _FOUND):  # of a common word the first windows are enough
+        places = fulltext.find_windows(connection, collection, whole_forms(word), bound)
         for texts in _read_texts(connection, collection, places):
             exact.update(place for place, text in texts.items() if holds(plain_letters(text)))
             if len({document for document, _ in exact}) > most_documents:
-                return [place for place in places if place.chunk in exact]
-        if len(places) < bound:
-            break
-    return [place for place in places if place.chunk in exact] or places
+                return _keep_exact(places, exact)
+    return _keep_exact(places, exact)
 
 
 def _read_texts(
@@ -807,25 +821,30 @@ def _read_texts(
 def _sort_windows(
     connection: Connection,
     name: str,
-    places: Sequence[WindowPlace],
-    holds: Callable[[str], bool],
+    places: Mapping[str, Sequence[WindowPlace]],
     recent: RecentChunks | None,
-) -> list[str]:
-    """Return the ids of windows, those whose text holds a word first, then those with it in their heading or title."""
+) -> dict[str, list[str]]:
+    """Return the ids of each word's windows, those whose text holds it first, then those with it in their heading or title."""
     collection = collection_rows.number_of(connection, name)
-    wanted = list_value({place.chunk for place in places})
+    wanted = list_value({place.chunk for found in places.values() for place in found})
     rows = fetch(connection, _IDS, collection=collection, places=wanted)
     ids = {(document, label): id_ for document, label, id_ in rows}
     read = {chunk.id: chunk for chunk in chunks_with(connection, name, list(ids.values()), recent)}
 
-    def rank(place: WindowPlace) -> int:
+    def rank(place: WindowPlace, holds: Callable[[str], bool]) -> int:
         chunk = read[ids[place.chunk]]
         window = chunk.windows[place.window]
         if holds(plain_letters(chunk.quote(window))):
             return 0
         return 1 if holds(plain_letters(f"{window.heading}\n{chunk.title}")) else 2
 
-    return [window_id(ids[place.chunk], place.window) for place in sorted(places, key=rank)]
+    return {
+        word: [
+            window_id(ids[place.chunk], place.window)
+            for place in sorted(found, key=partial(rank, holds=match_whole_word(word)))
+        ]
+        for word, found in places.items()
+    }
 
 
 def nearest_words(connection: Connection, name: str, word: str, limit: int) -> tuple[str, ...]:

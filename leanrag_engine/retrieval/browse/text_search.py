@@ -104,7 +104,7 @@ class TextMatches:
 
 
 @dataclass(slots=True)
-class _Entry:
+class MatchedPassage:
     """A passage with matches while a search goes on; ``start`` is where the first one begins in its document."""
 
     document: int
@@ -368,9 +368,11 @@ class _TextSearch:
     def __init__(self, expression: regex.Pattern[str], page: range, options: TextSearchOptions) -> None:
         self.total = 0
         self.complete = True
-        self.entries: list[_Entry] = []
-        self._open: _Entry | None = None
-        self._texts: dict[int, _Entry] = {}  # by what they show, as a hash: a common word is in all passages
+        self.entries: list[MatchedPassage] = []
+        self._open: MatchedPassage | None = None
+        self._texts: dict[
+            int, MatchedPassage
+        ] = {}  # by what they show, as a hash: a common word is in all passages
         self._expression = expression
         self._page = page
         self._options = options
@@ -401,7 +403,7 @@ class _TextSearch:
         entry = self._open
         if entry is None or (entry.document, entry.first) != (stretch.document, first.label):
             self.close()
-            entry = self._open = _Entry(stretch.document, first.label, last.label, base + start - first.start)
+            entry = self._open = MatchedPassage(stretch.document, first.label, last.label, base + start)
         entry.last = last.label if last.number > first.number else entry.last
         entry.count += 1
         if base + start >= entry.shown and len(entry.excerpts) < self._options.excerpts:
@@ -467,7 +469,7 @@ async def _load_matches(index: IndexSnapshot, search: _TextSearch) -> TextMatche
     return TextMatches(matches, search.total, search.count, search.complete)
 
 
-def _make_match(entry: _Entry, chunk: Chunk | None) -> TextMatch:
+def _make_match(entry: MatchedPassage, chunk: Chunk | None) -> TextMatch:
     """Return what is said of a passage; ``chunk`` is missing if it was deleted meanwhile."""
     citation = format_range(entry.document, entry.first, entry.last)
     excerpt = " ".join(entry.excerpts)

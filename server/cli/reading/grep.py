@@ -23,7 +23,9 @@ NOT_FOUND = 1
 
 
 def grep(
-    pattern: Annotated[str, typer.Argument(help="The text, or with -E a regular expression.")],
+    pattern: Annotated[
+        str, typer.Argument(help="The text, or with -E a regular expression.", metavar="PATTERN")
+    ],
     regex: Annotated[bool, typer.Option("--regex", "-E", help="PATTERN is a regular expression.")] = False,
     document: Annotated[
         list[str] | None,
@@ -40,7 +42,7 @@ def grep(
 
     Case does not count. Exit code 1: it stands nowhere.
 
-    Examples: `leanrag grep "--ws-max-size"`, `leanrag grep -E "v0\.3\d" --document changelog.md`
+    Examples: `leanrag grep -- --ws-max-size`, `leanrag grep -E "v0\.3\d" --document changelog.md`
     """
 
     async def work(engine: LeanRAG) -> None:

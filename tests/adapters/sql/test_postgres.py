@@ -25,7 +25,7 @@ from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, LockLos
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import JobStatus
-from leanrag_engine.core.model import BuildRecord, DocumentSource, Entity, Generation
+from leanrag_engine.core.model import BuildRecord, DocumentSource, Entity, Generation, window_id
 from leanrag_engine.core.ports import LockHolder
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.building import generation
@@ -457,3 +457,19 @@ async def _count_traces(store: SqlDatabase, letters: str) -> int:
         )
 
     return await store._transactions.read(count)
+
+
+async def test_the_words_of_an_older_database_are_indexed_anew(
+    postgres_database: str, parcel: MakeParcel
+) -> None:
+    store = await SqlDatabase.connect(postgres_database, read_only=False)
+    await store.documents.create_collection("default")
+    one = parcel("x", "Set max_size first.")
+    await store.documents.put("default", one.document, one.chunks, one.extracts)
+    await store.close()
+    execute(postgres_database, "DELETE FROM fts_windows_1")
+    execute(postgres_database, "UPDATE alembic_version SET version_num = '0002'")
+    store = await SqlDatabase.connect(postgres_database, read_only=False)
+    hits = await store.documents.search_windows("default", "maxsize", 5)
+    await store.close()
+    assert [hit.id for hit in hits] == [window_id(one.chunks[0].id, 0)]

@@ -243,6 +243,8 @@ def test_grep_prints_each_passage_with_its_place_and_ends_with_1_where_nothing_m
     nothing = CliRunner().invoke(app, ["grep", "Skerryvore", "--data-dir", str(data)])
     assert (nothing.exit_code, nothing.stdout) == (1, "")
     assert "No match." in nothing.stderr
+    option = CliRunner().invoke(app, ["grep", "--data-dir", str(data), "--", "--ws-max-size"])
+    assert "No match." in option.stderr
     monkeypatch.setattr("leanrag_mcp.cli.reading.grep.find_width", lambda: 80)
     coloured = CliRunner().invoke(app, ["grep", "brahmaputra", "--data-dir", str(data)], color=True)
     assert "\x1b[31m\x1b[1mBrahmaputra\x1b[0m" in coloured.stdout

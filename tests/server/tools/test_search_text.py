@@ -320,3 +320,15 @@ async def test_a_search_for_text_has_the_filters_of_a_query(
     reply = await notices("search_text", text="spam", filters=filters)
     assert [each["document"] for each in reply.data["matches"]] == found
     assert ("Left out for lack of a date: 1 document." in reply.text) is bool(undated)
+
+
+async def test_a_match_is_under_the_heading_that_it_stands_under_wherever_its_passage_begins(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    sections = [f"## Version {number}\n\nIt has the flag spam{number}." for number in range(200)]
+    async with serve_in_process(tmp_path) as call:
+        documents = [{"id": "log", "text": "# Log\n\n" + "\n\n".join(sections)}]
+        await call("ingest_documents", documents=documents, build=False, wait_seconds=40)
+        for number in (3, 77, 190):
+            (match,) = (await call("search_text", text=f"spam{number}.")).data["matches"]
+            assert match["heading"].endswith(f"Version {number}")

@@ -132,6 +132,10 @@ def create_windows(connection: Connection, collection: int) -> None:
     _index_of(connection).create(connection, _windows(collection))
 
 
+def has_windows(connection: Connection, collection: int) -> bool:
+    return _index_of(connection).exists(connection, _windows(collection))
+
+
 def copy_windows(connection: Connection, source: int, target: int) -> None:
     """Fill the new table of collection number ``target`` with the windows of number ``source``."""
     _index_of(connection).copy(connection, _windows(source), _windows(target))

@@ -1,7 +1,7 @@
 """Create the schema from the tables, and change that of an older store with alembic: a file in ``versions`` for each change.
 
-A step with ``indexes_words_anew`` says that the keyword index is made in another way from then on: after all steps, when
-the tables are those that the code reads, the windows of all collections are indexed again.
+A step after which the keyword index is made in another way drops the tables of the windows: who opens the store for
+writing makes those that are missing.
 """
 
 from __future__ import annotations
@@ -42,10 +42,6 @@ def upgrade(connection: Connection, stored: str | None, folder: Path = FOLDER) -
         for step in reversed(steps):
             step.module.upgrade()
             context.stamp(script, step.revision)
-    if any(getattr(step.module, "indexes_words_anew", False) for step in steps):
-        from leanrag_engine.adapters.sql.documents import index_words_anew  # noqa: PLC0415 - as above
-
-        index_words_anew(connection)
 
 
 def _create(connection: Connection) -> None:
