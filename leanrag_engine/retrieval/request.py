@@ -292,7 +292,7 @@ DEFAULT_EVIDENCE = EvidenceOptions()
 class ContextOptions:
     """What enters a context and what counts as a repetition. Where a field says no more, it was chosen by reading."""
 
-    cutoff: float = 0.4
+    cutoff: float = 0.3
     """Share of the best value below which evidence is left out although there is room."""
     strong: float = 0.75
     """Share of the best value from which on evidence that did not fit is counted as left out."""

@@ -14,6 +14,7 @@ PROGRAMS = Path(__file__).parents[1] / "programs"
 NEEDED = {
     "fastmcp_client": "fastmcp",
     "langchain_adapters": "langchain_mcp_adapters",
+    "e5": "onnx",
     "minilm": "onnx",
     "openai_agents": "agents",
     "pydantic_ai_toolset": "pydantic_ai",
