@@ -130,8 +130,7 @@ async def test_a_tiny_set_is_answered_and_the_evidence_found(tiny_path: Path, tm
     )
     assert {"ask lca", "ask naive"} <= set(stages)
     assert found.figures["lca"].coverage[4000] == 100.0
-    # Plain search finds both passages of the question with two hops, but shows only the one that is near its words.
-    assert found.figures["naive"].coverage[4000] == pytest.approx(500 / 6)
+    assert found.figures["naive"].coverage[4000] == 100.0, "there is room for all that is near"
     for each in found.figures.values():
         assert each.questions == 3
         assert each.recall[10] == 100.0
