@@ -745,7 +745,7 @@ class LayerCount:
 
 @dataclass(frozen=True, slots=True)
 class VectorSpaces:
-    """The names of a generation's vector spaces: one each for windows, layer-0 entities, aggregates and facts."""
+    """The names of a generation's vector spaces: one each for windows, layer-0 entities, aggregates, facts and sentences."""
 
     windows: str = ""
     """Windows of all chunks."""
@@ -755,6 +755,8 @@ class VectorSpaces:
     """Entities of all layers above 0."""
     facts: str = ""
     """Distinct descriptions of base relations; "" if the build wrote none."""
+    sentences: str = ""
+    """Sentences that a model or agent wrote about entities, clusters and relations between clusters."""
 
     @classmethod
     def of_build(cls, collection: Collection, embedder: str, contents: Mapping[str, str]) -> VectorSpaces:

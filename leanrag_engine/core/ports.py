@@ -563,6 +563,9 @@ class GenerationStore(Protocol):
     async def relations_among(self, generation: int, ids: Sequence[str]) -> list[Relation]:
         """Return relations with both ends in ``ids``, strongest first."""
 
+    async def relations_by_id(self, generation: int, ids: Sequence[str]) -> list[Relation]:
+        """Return those of these relations that exist, in no order."""
+
     async def relations_page(
         self,
         generation: int,

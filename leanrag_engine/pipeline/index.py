@@ -24,6 +24,7 @@ from leanrag_engine.core.errors import (
 )
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
+from leanrag_engine.core.graphs.written import list_sentences
 from leanrag_engine.core.history import READ_GENERATIONS
 from leanrag_engine.core.jobs import ReindexResult
 from leanrag_engine.core.model import METHODS, Chunk, Collection, Generation, Vectors
@@ -156,6 +157,7 @@ def texts_by_kind(windows: EmbeddedTexts, layers: Sequence[Graph]) -> dict[str, 
         ),
         # Heuristic facts are sentences of the windows, which search finds there.
         "facts": EmbeddedTexts.of_pairs(base.facts() if written else []),
+        "sentences": EmbeddedTexts.of_pairs(list_sentences(layers)),
     }
 
 

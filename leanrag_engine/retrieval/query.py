@@ -29,6 +29,7 @@ from .evidence.restriction import restrict_subgraph
 from .evidence.run import QueryRun
 from .evidence.seeds import find_allowed_beneath, select_seeds
 from .evidence.summaries import select_summaries
+from .evidence.written import has_sentences, widen_by_sentences
 from .filters import EVERYTHING, ChunkScope, count_undated, select_documents
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
@@ -170,6 +171,12 @@ async def _answer_from(
     seeds: Sequence[Seed] = (),
 ) -> QueryResult:
     """Value the windows of passages and what is written about the subgraph, and compose the answer of both."""
+    wider = graph
+    if run.query.ranking != Ranking.PAPER and has_sentences(run):
+        wider = await widen_by_sentences(run, found, graph)
+        added = wider.path[len(graph.path) :]
+        wider = await restrict_subgraph(run, wider, {**beneath, **await sample_clusters(run, added)})
+        beneath = {**beneath, **await sample_clusters(run, added)}
     graph = await restrict_subgraph(run, graph, beneath)
     if run.query.ranking == Ranking.PAPER:
         windows = [await rank_chunk_windows(run, rankings[0])]
@@ -186,9 +193,9 @@ async def _answer_from(
     sources = rank_sources(run, windows)
     statements: list[list[Statement]] = []
     everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources
-    if everything or is_written([*graph.path, *graph.base_relations]):
-        citations = await load_citations(run, graph, beneath, sources)
-        statements = [await value_statements(run, each, graph, citations) for each in found]
+    if everything or is_written([*wider.path, *wider.base_relations]):
+        citations = await load_citations(run, wider, beneath, sources)
+        statements = [await value_statements(run, each, wider, citations) for each in found]
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements)
 

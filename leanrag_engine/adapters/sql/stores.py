@@ -306,6 +306,7 @@ class SqlGenerationStore(_Store):
     relations = _reading(relation_rows.in_layer)
     relations_of = _reading(relation_rows.find_touching)
     relations_among = _reading(relation_rows.find_joining)
+    relations_by_id = _reading(relation_rows.find_by_id)
     relations_page = _reading(relation_rows.page)
     vector_version = _reading(collection_rows.vector_version)
     bump_vector_version = _writing(collection_rows.bump_vector_version)

@@ -33,6 +33,7 @@ from .rendering import (
     format_omissions,
     render_document,
     render_excerpt,
+    render_statement,
     render_statements,
     sanitise,
 )
@@ -226,7 +227,7 @@ class _Pool:
     def _cost(self, item: Evidence) -> int:
         """Return the tokens that an item adds: its text, its label, and the headings that are not there yet."""
         if isinstance(item, Statement):
-            return self._counter.count(f"- {item.subject}: {item.text} [{'] ['.join(item.citations)}]\n")
+            return self._counter.count(f"- {render_statement(item)}\n")
         document = item.chunk.document_id
         heading = item.heading if (document, item.heading) not in self._sections else ""
         cost = self._counter.count(f"{render_excerpt([item], heading=heading)}\n")

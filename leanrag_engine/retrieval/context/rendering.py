@@ -16,6 +16,7 @@ from leanrag_engine.core.model import EXCERPT, FILE_TIME, Chunk, ContextLine, Sc
 from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import wrap_in_fence
+from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.shortening import one_line, shorten
 from leanrag_engine.retrieval.search.relevance import RankedWindow
 
@@ -37,7 +38,8 @@ _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
 class Statement:
     """A sentence that the graph holds about ``subject`` (a relation, a cluster, an entity), and what it rests on.
 
-    ``kept``: it is shown where there is room, however low its value. ``parts`` are what the value is made of.
+    ``kept``: it is shown where there is room, however low its value. ``parts`` are what the value is made of, ``id``
+    that of the sentence in the index.
     """
 
     subject: str
@@ -47,6 +49,7 @@ class Statement:
     kind: str = "relation"
     kept: bool = False
     parts: ScoreParts = field(default=ScoreParts(), compare=False)
+    id: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -163,14 +166,23 @@ def render_excerpt(
     return f"{label}{place}{section}{chr(10) if section or _BLOCK.match(text) else ' '}{text}"
 
 
+def render_statement(statement: Statement, named: bool = True) -> str:
+    """Render a statement with its citations; if ``named``, after its subject, unless the sentence names that itself."""
+    text = one_line(sanitise(statement.text))
+    told = fold_case(text)
+    if named and not all(fold_case(name) in told for name in statement.subject.split(" — ")):
+        text = f"{one_line(sanitise(statement.subject))}: {text}"
+    return f"{text}{''.join(f' [{citation}]' for citation in statement.citations)}"
+
+
 def render_statements(statements: Sequence[Statement], fence: str) -> str:
     """Render statements as lines, those about one subject together, each sentence with its citations."""
-    subjects: dict[str, list[str]] = {}
+    subjects: dict[str, list[Statement]] = {}
     for each in statements:
-        cited = "".join(f" [{citation}]" for citation in each.citations)
-        subjects.setdefault(each.subject, []).append(f"{one_line(sanitise(each.text))}{cited}")
+        subjects.setdefault(each.subject, []).append(each)
     lines = (
-        f"- {one_line(sanitise(subject))}: {' '.join(sentences)}" for subject, sentences in subjects.items()
+        f"- {' '.join(render_statement(each, place == 0) for place, each in enumerate(said))}"
+        for said in subjects.values()
     )
     return f"### {STATEMENTS}\n{wrap_in_fence(chr(10).join(lines), fence)}"
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from leanrag_engine.core.graphs.written import cut_sentences
 from leanrag_engine.core.model import Attribute, Entity, Finding, Relation
-from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
 from .rendering import Statement
@@ -43,13 +43,7 @@ def entity_statements(entity: Entity, citations: LineCitations) -> list[Statemen
     """Return the sentences of an entity's or cluster's description, its findings and its attributes."""
     kind = "summary" if entity.layer else "entity description"
     subject = shorten_name(entity.name)
-    said = _cut(entity.id, subject, entity.description, kind, citations)
-    for finding in entity.findings:
-        # Of a finding whose chunks are not known, what supports the whole cluster counts as the support.
-        cited = citations.findings.get(finding, ()) if finding.chunk_ids else citations.of(entity.id)
-        if cited:
-            text = f"{finding.summary} {finding.explanation}".strip()
-            said.append(Statement(subject, text, cited[:2], 0.0, "finding"))
+    said = _cut(entity, subject, kind, citations)
     for attribute in entity.attributes:
         if cited := citations.attributes.get(attribute, ()):
             said.append(Statement(subject, one_line(str(attribute)), cited[:2], 0.0, "attribute"))
@@ -63,7 +57,7 @@ def relation_statements(
     subject = f"{shorten_name(names[relation.source_id])} — {shorten_name(names[relation.target_id])}"
     if relation.types:
         subject += f" ({', '.join(relation.types)})"
-    return _cut(relation.id, subject, relation.description, "relation", citations)
+    return _cut(relation, subject, "relation", citations)
 
 
 def is_written(items: Iterable[Entity | Relation]) -> bool:
@@ -71,15 +65,21 @@ def is_written(items: Iterable[Entity | Relation]) -> bool:
     return any(each.method.written for each in items)
 
 
-def _cut(id_: str, subject: str, text: str, kind: str, citations: LineCitations) -> list[Statement]:
+def _cut(
+    item: Entity | Relation, subject: str, kind: str, citations: LineCitations
+) -> list[Statement]:
     """Return each sentence with the citations of its own passages; what has none went with its document."""
     found = []
-    for start, end in sentences(text):
-        own = tuple(
-            dict.fromkeys(cited for first, last, cited in citations.origins_of(id_) if first <= start < last)
-        )
-        if cited := own or citations.of(id_):
-            found.append(Statement(subject, one_line(text[start:end]), cited, 0.0, kind))
+    for each in cut_sentences(item):
+        origins = () if each.finding else citations.origins_of(item.id)
+        own = tuple(dict.fromkeys(cited for first, last, cited in origins if first <= each.start < last))
+        if each.finding and each.finding.chunk_ids:
+            cited = citations.findings.get(each.finding, ())[:2]
+        else:  # of a finding whose chunks are not known, what supports the whole cluster counts as the support
+            cited = own or citations.of(item.id)
+        if cited:
+            what = "finding" if each.finding else kind
+            found.append(Statement(subject, each.text, cited, 0.0, what, id=each.id))
     return found
 
 

@@ -107,7 +107,7 @@ async def value_statements(
     said += [(each.id, line) for each in relations for line in relation_statements(each, names, citations)]
     if not said:
         return []
-    dense = await _dense_shares(run, found, nodes, relations)
+    dense = await _dense_shares(run, found, nodes, relations, [each for _, each in said])
     words = QueryWords([found.text])
     shared = words.score([f"{each.subject} {each.text}" for _, each in said])
     most = max(shared, default=0.0) or 1.0
@@ -118,9 +118,7 @@ async def value_statements(
     first = {node.id for node in nodes if summaries and node.layer > 0}
 
     def closeness(id_: str, statement: Statement, share: float) -> float:
-        known = dense.get(id_, share / most)
-        # The vector of a cluster is made of its name and description: a finding counts for its own words too.
-        return max(known, words.share([statement.text])) if statement.kind == "finding" else known
+        return options.written * dense.get(statement.id, dense.get(id_, share / most))
 
     def score(id_: str, statement: Statement, share: float) -> Statement:
         scale = high if id_ in first else 1.0
@@ -137,9 +135,13 @@ async def value_statements(
 
 
 async def _dense_shares(
-    run: QueryRun, found: SearchHits, nodes: Sequence[Entity], relations: Sequence[Relation]
+    run: QueryRun,
+    found: SearchHits,
+    nodes: Sequence[Entity],
+    relations: Sequence[Relation],
+    said: Sequence[Statement],
 ) -> dict[str, float]:
-    """Return the similarity of nodes and relations to the text as a share of that of the best window."""
+    """Return the similarity of nodes, relations and sentences to the text as a share of that of the best window."""
     most = max((hit.score for hit in found.dense_windows), default=0.0)
     if found.vector is None or most <= 0:
         return {}
@@ -148,6 +150,7 @@ async def _dense_shares(
         spaces.entities: [each.id for each in nodes if each.layer == 0],
         spaces.aggregates: [each.id for each in nodes if each.layer > 0],
         spaces.facts: [each.id for each in relations if each.layer == 0],
+        spaces.sentences: [each.id for each in said if each.id],
     }
     hits = [
         hit

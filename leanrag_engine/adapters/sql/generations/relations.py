@@ -26,6 +26,7 @@ _IN_LAYER = _RELATIONS.where(relations.c.layer == bindparam("number")).order_by(
 _JOINING = _RELATIONS.where(
     among(relations.c.source_id, bindparam("ids")), among(relations.c.target_id, bindparam("ids"))
 ).order_by(*_STRONGEST)
+_NAMED = _RELATIONS.where(among(relations.c.id, bindparam("ids")))
 _AT = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).order_by(relations.c.position)
 _IDS = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).with_only_columns(
     relations.c.position, relations.c.id
@@ -39,6 +40,10 @@ def find_touching(connection: Connection, generation: int, ids: Sequence[str], l
 
 def find_joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
     return _relations(fetch(connection, _JOINING, generation=generation, ids=list_value(ids)))
+
+
+def find_by_id(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
+    return _relations(fetch(connection, _NAMED, generation=generation, ids=list_value(ids)))
 
 
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Relation]:

@@ -1,0 +1,61 @@
+"""The sentences that a model or agent wrote about entities, clusters and relations between clusters, as units of search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leanrag_engine.core.model import Entity, Finding, Relation, window_id
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.shortening import one_line
+
+from .graph import Graph
+from .rows import select_rows
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSentence:
+    """A sentence of a description, which begins at ``start`` in it, or of a ``finding``."""
+
+    id: str
+    text: str
+    start: int = 0
+    finding: Finding | None = None
+
+
+def cut_sentences(item: Entity | Relation) -> list[WrittenSentence]:
+    """Return the sentences of a description, then those of the findings; a finding's summary stands before its first one."""
+    said: list[tuple[str, int, Finding | None]] = [
+        (item.description[start:end], start, None) for start, end in sentences(item.description)
+    ]
+    for finding in item.findings if isinstance(item, Entity) else ():
+        first, *others = [
+            finding.explanation[start:end] for start, end in sentences(finding.explanation)
+        ] or [""]
+        said += [(text, 0, finding) for text in (f"{finding.summary} {first}", *others)]
+    return [
+        WrittenSentence(window_id(item.id, number), one_line(text), start, finding)
+        for number, (text, start, finding) in enumerate(said)
+        if text.strip()
+    ]
+
+
+def list_sentences(layers: Sequence[Graph]) -> list[tuple[str, str]]:
+    """Return the id and the text for search of each written sentence, under the name of what it is about.
+
+    Descriptions of base relations are left out: they are searched as facts.
+    """
+    found = []
+    for number, layer in enumerate(layers):
+        for entity in select_rows(layer.entities, np.flatnonzero(layer.nodes.written).tolist()):
+            found += [(each.id, f"{entity.name}: {each.text}") for each in cut_sentences(entity)]
+        chosen = np.flatnonzero(layer.edges.written) if number else np.empty(0, dtype=np.intp)
+        ends = layer.ends[chosen]
+        for relation, (source, target) in zip(
+            select_rows(layer.relations, chosen.tolist()), ends.tolist(), strict=True
+        ):
+            names = " — ".join(each.name for each in select_rows(layer.entities, [source, target]))
+            found += [(each.id, f"{names}: {each.text}") for each in cut_sentences(relation)]
+    return found

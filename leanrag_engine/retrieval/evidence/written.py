@@ -1,0 +1,60 @@
+"""Search what a model or agent wrote: sentences on entities and clusters, and the relations between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from leanrag_engine.core.model import Hit, Subgraph, parse_window_id
+from leanrag_engine.retrieval.search.hits import SearchHits, adjacency_of, spaces_of
+
+from .run import QueryRun
+
+
+def has_sentences(run: QueryRun) -> bool:
+    """Return whether the build wrote sentences that can be searched."""
+    generation = run.index.collection.generation
+    return generation is not None and generation.record.vectors.get("sentences", 0) > 0
+
+
+async def widen_by_sentences(run: QueryRun, found: Sequence[SearchHits], graph: Subgraph) -> Subgraph:
+    """Return the subgraph with the entities, clusters and relations of which a sentence is near to a text of the query."""
+    options, number = run.query.evidence_options, run.index.generation.number
+    generations, adjacency = run.index.generations, adjacency_of(run.index)
+    items: dict[str, None] = {}
+    facts: dict[str, None] = {}
+    for each in found:
+        near, stated = await _search(run, each, options.sentences)
+        items |= dict.fromkeys(parse_window_id(hit.id)[0] for hit in near)
+        named = await generations.search_entities(number, each.text, options.keyword_items)
+        items |= dict.fromkeys(hit.id for hit in named)
+        keyword = await generations.search_facts(number, each.text, options.keyword_items)
+        facts |= dict.fromkeys(hit.id for hit in [*adjacency.existing_facts(stated), *keyword])
+    relations = {each.id: each for each in (*graph.base_relations, *graph.inter_cluster_relations)}
+    wanted = [id_ for id_ in (*items, *facts) if id_ not in relations]
+    relations |= {each.id: each for each in await generations.relations_by_id(number, wanted)}
+    ends = [end for each in relations.values() for end in (each.source_id, each.target_id)]
+    nodes = {each.id: each for each in graph.path}
+    missing = [id_ for id_ in dict.fromkeys([*items, *ends]) if id_ not in nodes and id_ not in relations]
+    nodes |= {
+        each.id: each
+        for each in await generations.entities(number, missing)
+        if each.layer > 0 or run.scope.supports(each)
+    }
+    joined = [each for each in relations.values() if {each.source_id, each.target_id} <= nodes.keys()]
+    return replace(
+        graph,
+        path=tuple(nodes.values()),
+        base_relations=tuple(each for each in joined if each.layer == 0 and run.scope.supports(each)),
+        inter_cluster_relations=tuple(each for each in joined if each.layer > 0),
+    )
+
+
+async def _search(run: QueryRun, found: SearchHits, most: int) -> tuple[list[Hit], list[Hit]]:
+    if found.vector is None:
+        return [], []
+    spaces, vectors = spaces_of(run.index), run.index.vectors
+    near = await vectors.search(spaces.sentences, found.vector, most)
+    return near, await vectors.search(spaces.facts, found.vector, most) if spaces.facts else []
+
+
