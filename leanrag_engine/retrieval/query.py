@@ -18,6 +18,7 @@ from .evidence.beneath import Beneath, find_bearers, sample_clusters
 from .evidence.citations import load_citations
 from .evidence.passages import order_plain, put_anchors_first, rank_passages, rank_sources
 from .evidence.pool import (
+    find_bridges,
     leave_out_seen,
     rank_chunk_windows,
     unite_evidence,
@@ -195,7 +196,8 @@ async def _answer_from(
     everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources
     if everything or is_written([*wider.path, *wider.base_relations]):
         citations = await load_citations(run, wider, beneath, sources)
-        statements = [await value_statements(run, each, wider, citations) for each in found]
+        bridges = find_bridges(graph)
+        statements = [await value_statements(run, each, wider, citations, bridges) for each in found]
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 
@@ -80,9 +81,9 @@ async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[Rank
 
 
 async def value_statements(
-    run: QueryRun, found: SearchHits, graph: Subgraph, citations: LineCitations
+    run: QueryRun, found: SearchHits, graph: Subgraph, citations: LineCitations, bridges: AbstractSet[str]
 ) -> list[Statement]:
-    """Return what a model or agent wrote about the subgraph, valued like windows that stand alone; unsorted.
+    """Return what a model or agent wrote about the subgraph, valued like windows; unsorted. Those of ``bridges`` gain.
 
     In mode ``global`` summaries count whether or not a model wrote them, and come first. Without sources everything counts.
     """
@@ -114,7 +115,6 @@ async def value_statements(
     # Summaries that come first are measured with windows, which gain from their neighbours and section. Other statements
     # are not: a short text of names is close to many questions (see ``RelevanceOptions``).
     high = 1.0 + options.neighbour + options.section
-    bridges = _bridging(graph)
     first = {node.id for node in nodes if summaries and node.layer > 0}
 
     def closeness(id_: str, statement: Statement, share: float) -> float:
@@ -161,7 +161,7 @@ async def _dense_shares(
     return {hit.id: max(hit.score, 0.0) / most for hit in hits}
 
 
-def _bridging(graph: Subgraph) -> set[str]:
+def find_bridges(graph: Subgraph) -> set[str]:
     """Return the ids of what joins seeds: relations between two of them, and the LCAs of several."""
     lcas = {group.lca.id for group in graph.groups if len(group.seeds) > 1}
     return {each.id for each in graph.base_relations} | lcas
