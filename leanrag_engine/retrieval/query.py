@@ -175,9 +175,8 @@ async def _answer_from(
     wider = graph
     if run.query.ranking != Ranking.PAPER and has_sentences(run):
         wider = await widen_by_sentences(run, found, graph)
-        added = wider.path[len(graph.path) :]
-        wider = await restrict_subgraph(run, wider, {**beneath, **await sample_clusters(run, added)})
-        beneath = {**beneath, **await sample_clusters(run, added)}
+        beneath = {**beneath, **await sample_clusters(run, wider.path[len(graph.path) :])}
+    wider = await restrict_subgraph(run, wider, beneath)
     graph = await restrict_subgraph(run, graph, beneath)
     if run.query.ranking == Ranking.PAPER:
         windows = [await rank_chunk_windows(run, rankings[0])]

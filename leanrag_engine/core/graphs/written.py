@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leanrag_engine.core.model import Entity, Finding, Relation, window_id
+from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.shortening import one_line
 
@@ -50,12 +51,18 @@ def list_sentences(layers: Sequence[Graph]) -> list[tuple[str, str]]:
     found = []
     for number, layer in enumerate(layers):
         for entity in select_rows(layer.entities, np.flatnonzero(layer.nodes.written).tolist()):
-            found += [(each.id, f"{entity.name}: {each.text}") for each in cut_sentences(entity)]
+            found += [(each.id, name_subject([entity.name], each.text)) for each in cut_sentences(entity)]
         chosen = np.flatnonzero(layer.edges.written) if number else np.empty(0, dtype=np.intp)
         ends = layer.ends[chosen]
         for relation, (source, target) in zip(
             select_rows(layer.relations, chosen.tolist()), ends.tolist(), strict=True
         ):
-            names = " — ".join(each.name for each in select_rows(layer.entities, [source, target]))
-            found += [(each.id, f"{names}: {each.text}") for each in cut_sentences(relation)]
+            names = [each.name for each in select_rows(layer.entities, [source, target])]
+            found += [(each.id, name_subject(names, each.text)) for each in cut_sentences(relation)]
     return found
+
+
+def name_subject(names: Sequence[str], sentence: str) -> str:
+    """Return the sentence after the names of its subject, unless it names them itself: twice, a name would outweigh the rest."""
+    told = fold_case(sentence)
+    return sentence if all(fold_case(each) in told for each in names) else f"{' — '.join(names)}: {sentence}"

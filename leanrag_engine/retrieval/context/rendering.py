@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import PurePath
 
+from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import EXCERPT, FILE_TIME, Chunk, ContextLine, ScoreParts, is_code
 from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import wrap_in_fence
-from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.shortening import one_line, shorten
 from leanrag_engine.retrieval.search.relevance import RankedWindow
 
@@ -169,9 +169,8 @@ def render_excerpt(
 def render_statement(statement: Statement, named: bool = True) -> str:
     """Render a statement with its citations; if ``named``, after its subject, unless the sentence names that itself."""
     text = one_line(sanitise(statement.text))
-    told = fold_case(text)
-    if named and not all(fold_case(name) in told for name in statement.subject.split(" — ")):
-        text = f"{one_line(sanitise(statement.subject))}: {text}"
+    if named:
+        text = name_subject(one_line(sanitise(statement.subject)).split(" — "), text)
     return f"{text}{''.join(f' [{citation}]' for citation in statement.citations)}"
 
 

@@ -65,9 +65,7 @@ def is_written(items: Iterable[Entity | Relation]) -> bool:
     return any(each.method.written for each in items)
 
 
-def _cut(
-    item: Entity | Relation, subject: str, kind: str, citations: LineCitations
-) -> list[Statement]:
+def _cut(item: Entity | Relation, subject: str, kind: str, citations: LineCitations) -> list[Statement]:
     """Return each sentence with the citations of its own passages; what has none went with its document."""
     found = []
     for each in cut_sentences(item):

@@ -8,7 +8,19 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 
-from leanrag_engine.core.model import Entity, Hit, Relation, ScoreParts, Seed, Subgraph, parse_window_id
+import numpy as np
+
+from leanrag_engine.core.graphs.written import name_subject
+from leanrag_engine.core.model import (
+    Entity,
+    Hit,
+    Relation,
+    ScoreParts,
+    Seed,
+    Subgraph,
+    Vectors,
+    parse_window_id,
+)
 from leanrag_engine.core.text.citation import CitationSet
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.context.rendering import Statement
@@ -17,8 +29,8 @@ from leanrag_engine.retrieval.context.statements import (
     entity_statements,
     relation_statements,
 )
-from leanrag_engine.retrieval.request import Mode
-from leanrag_engine.retrieval.search.hits import SearchHits, rank_by_similarity, spaces_of
+from leanrag_engine.retrieval.request import Mode, RelevanceOptions
+from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows, weigh_dates
 from leanrag_engine.retrieval.search.seeds import rarity
@@ -110,28 +122,30 @@ async def value_statements(
         return []
     dense = await _dense_shares(run, found, nodes, relations, [each for _, each in said])
     words = QueryWords([found.text])
-    shared = words.score([f"{each.subject} {each.text}" for _, each in said])
+    shared = words.score([name_subject(each.subject.split(" — "), each.text) for _, each in said])
     most = max(shared, default=0.0) or 1.0
-    # Summaries that come first are measured with windows, which gain from their neighbours and section. Other statements
-    # are not: a short text of names is close to many questions (see ``RelevanceOptions``).
+    # Summaries that come first are measured with windows, which gain from their neighbours and section.
     high = 1.0 + options.neighbour + options.section
     first = {node.id for node in nodes if summaries and node.layer > 0}
 
     def closeness(id_: str, statement: Statement, share: float) -> float:
-        return options.written * dense.get(statement.id, dense.get(id_, share / most))
+        known = dense.get(statement.id) or dense.get(id_)
+        return options.statement * (known[0] if known else share / most)
 
     def score(id_: str, statement: Statement, share: float) -> Statement:
         scale = high if id_ in first else 1.0
         parts = ScoreParts(
             meaning=scale * closeness(id_, statement, share),
-            keyword=scale * (options.keyword + options.keyword_peak) * share / most,
+            keyword=scale * options.statement_keyword * share / most,
             bridge=options.bridge * (id_ in bridges),
             summary=high * (id_ in first),
         )
         near = parts.meaning + parts.keyword >= options.statement_kept
         return replace(statement, value=parts.total, parts=parts, kept=anyway or id_ in first or near)
 
-    return [score(id_, each, share) for (id_, each), share in zip(said, shared, strict=True)]
+    valued = [score(id_, each, share) for (id_, each), share in zip(said, shared, strict=True)]
+    held = [dense.get(each.id) or dense.get(id_) for id_, each in said]
+    return _lower_repetitions(valued, [each[1] if each else None for each in held], options)
 
 
 async def _dense_shares(
@@ -140,8 +154,9 @@ async def _dense_shares(
     nodes: Sequence[Entity],
     relations: Sequence[Relation],
     said: Sequence[Statement],
-) -> dict[str, float]:
-    """Return the similarity of nodes, relations and sentences to the text as a share of that of the best window."""
+) -> dict[str, tuple[float, Vectors]]:
+    """Return the similarity of nodes, relations and sentences to the text as a share of that of the best window, with their
+    vectors."""
     most = max((hit.score for hit in found.dense_windows), default=0.0)
     if found.vector is None or most <= 0:
         return {}
@@ -152,13 +167,35 @@ async def _dense_shares(
         spaces.facts: [each.id for each in relations if each.layer == 0],
         spaces.sentences: [each.id for each in said if each.id],
     }
-    hits = [
-        hit
-        for space, ids in wanted.items()
-        if space and ids
-        for hit in await rank_by_similarity(run.index, space, ids, found.vector)
-    ]
-    return {hit.id: max(hit.score, 0.0) / most for hit in hits}
+    rows: dict[str, Vectors] = {}
+    for space, ids in wanted.items():
+        if space and ids:
+            rows |= await run.index.vectors.fetch(space, ids)
+    return {id_: (max(float(row @ found.vector), 0.0) / most, row) for id_, row in rows.items()}
+
+
+def _lower_repetitions(
+    said: Sequence[Statement], rows: Sequence[Vectors | None], options: RelevanceOptions
+) -> list[Statement]:
+    """Return the statements, each worth less the more similar it is to one of more worth (maximal marginal relevance)."""
+    blank = next((np.zeros_like(row) for row in rows if row is not None), None)
+    if blank is None:
+        return list(said)
+    vectors = np.array([blank if row is None else row for row in rows])
+    value = np.array([each.value for each in said])
+    nearest, taken = np.zeros(len(said)), np.zeros(len(said), dtype=bool)
+    lowered = list(said)
+    for _ in range(min(len(said), options.pool)):
+        worth = np.where(taken, -np.inf, value - options.repeated * np.maximum(nearest - options.alike, 0.0))
+        best = int(np.argmax(worth))
+        taken[best] = True
+        loss = float(worth[best] - value[best])
+        if loss:
+            parts = replace(said[best].parts, meaning=said[best].parts.meaning + loss)
+            kept = said[best].kept and parts.meaning + parts.keyword >= options.statement_kept
+            lowered[best] = replace(said[best], value=parts.total, parts=parts, kept=kept)
+        nearest = np.maximum(nearest, vectors @ vectors[best])
+    return [each for each, kept in zip(lowered, taken.tolist(), strict=True) if kept]
 
 
 def find_bridges(graph: Subgraph) -> set[str]:

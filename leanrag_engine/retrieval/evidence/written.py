@@ -56,5 +56,3 @@ async def _search(run: QueryRun, found: SearchHits, most: int) -> tuple[list[Hit
     spaces, vectors = spaces_of(run.index), run.index.vectors
     near = await vectors.search(spaces.sentences, found.vector, most)
     return near, await vectors.search(spaces.facts, found.vector, most) if spaces.facts else []
-
-
