@@ -269,6 +269,11 @@ class Chunk:
         return replace(self, text=text, start=start, end=start + len(text), line=self.line_at(start))
 
     @property
+    def own_date(self) -> str:
+        """The document's date, "" if that is only the time of its file."""
+        return "" if self.date_origin == FILE_TIME else self.date
+
+    @property
     def place(self) -> tuple[int, int]:
         """Return the document's number (0 before it is stored) and the place in it: by them chunks are in reading order."""
         document = self.citation.partition(":")[0].removeprefix("d")

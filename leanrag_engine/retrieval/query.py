@@ -36,7 +36,7 @@ from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import Filters, Mode, Query, Ranking
 from .search.hits import SearchHits, embed_with_parts, search_windows
-from .search.relevance import RankedWindow
+from .search.relevance import RankedWindow, asks_for_order
 from .search.seeds import sure_score
 
 
@@ -238,6 +238,7 @@ def _make_result(
         groups=_name_groups(graph, sure_score(query.search_options)),
         notes=tuple(dict.fromkeys(run.warnings)),
         explanation=explain_subgraph(graph) if query.detailed else (),
+        by_date=any(map(asks_for_order, query.texts)),
     )
     context = compose_context(material, budget, index.tokenizer, query.context_options)
     if not query.include_relations:

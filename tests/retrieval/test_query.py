@@ -302,9 +302,8 @@ async def test_a_description_cites_the_passage_of_each_of_its_sentences(
     result = await ask(cited, "x", entities=("comet",), seeds=1, include_sources=False)
     cites = ("d1:c1", "d2:c1", "d7:c1")
     said = " ".join(f"{sentence} [{cite}]" for (sentence, _), cite in zip(parts, cites, strict=True))
-    assert f"- comet: {said}\n" in result.context.text
+    assert f"- {said}\n" in result.context.text
     everything = await ask(cited, "Whose orbit was computed?", entities=("comet",))
-    assert "- comet: " in everything.context.text
     assert "Its orbit was computed. [d7:c1]" in everything.context.text
 
 
@@ -455,7 +454,7 @@ async def test_a_heuristic_description_is_no_statement_beside_the_passages_that_
         for layer in corpus.hierarchy.layers
     ]
     written = await ask(make_corpus(corpus.texts, Hierarchy(tuple(layers))), "Fermentation", **query)
-    assert "- Fermentation: Fermentation brings together" in written.context.text
+    assert "- Fermentation brings together" in written.context.text
     without = Query("Fermentation", **query, include_summaries=False)
     index = await make_corpus(corpus.texts, Hierarchy(tuple(layers))).index()
     assert "brings together" not in (await answer_query(index, without)).context.text
@@ -515,7 +514,7 @@ async def test_global_tells_of_the_lowest_layer_whose_summaries_about_the_questi
     general = await ask(corpus, "What is this about?", mode="global", seeds=4, token_budget=110)
     assert {node.name for node in general.subgraph.path} == {"Astronomy", "Food"}
     assert [each.layer for each in general.subgraph.inter_cluster_relations] == [2]
-    assert "- Astronomy: Astronomy brings together" in general.context.text
+    assert "- Astronomy brings together" in general.context.text
     assert {ranked.chunk.citation for ranked in general.sources} <= {f"d{n}:c1" for n in range(1, 8)}
     # With more room all four clusters below fit.
     roomy = await ask(corpus, "What is this about?", mode="global", seeds=4, token_budget=2000)

@@ -57,13 +57,15 @@ class ContextMaterial:
     """Everything that a context may say.
 
     ``rankings`` hold the evidence for each text of the query, best first. ``notes`` stand first, a line each;
-    ``explanation`` are lines on how the evidence is connected, for a detailed context.
+    ``explanation`` are lines on how the evidence is connected, for a detailed context. ``by_date``: dated evidence stands in
+    order of date.
     """
 
     rankings: tuple[tuple[Evidence, ...], ...] = ()
     groups: tuple[EvidenceGroup, ...] = ()
     notes: tuple[str, ...] = ()
     explanation: tuple[str, ...] = ()
+    by_date: bool = False
 
 
 def compose_context(
@@ -74,7 +76,7 @@ def compose_context(
 ) -> Context:
     """Return the context, notes included, of at most ``budget`` tokens as ``tokenizer`` counts them."""
     notes = _fit_notes(material.notes, round(budget * options.notes), tokenizer)
-    layout = _Layout(material.groups, notes, _choose_fence(material))
+    layout = _Layout(material.groups, notes, _choose_fence(material), material.by_date)
     counter = _TokenCounter(tokenizer, layout.fence)
     explained = round(budget * options.explanation) if material.explanation else 0
     room = budget - counter.count(layout.render((), ())) - options.omission_tokens - explained
@@ -290,6 +292,7 @@ class _Layout:
     groups: Sequence[EvidenceGroup]
     notes: Sequence[str]
     fence: str
+    by_date: bool = False
 
     def render(self, chosen: Sequence[Evidence], left: Sequence[Evidence]) -> str:
         windows = [each for each in chosen if isinstance(each, RankedWindow)]
@@ -298,17 +301,21 @@ class _Layout:
         for window in windows:
             by_document.setdefault(window.chunk.document_id, []).append(window)
         by_group: dict[str, list[str]] = {}
-        for each in by_document.values():
+        documents = [*by_document.values()]
+        if self.by_date:
+            documents.sort(key=lambda each: each[0].chunk.own_date or "9")
+        for each in documents:
             ordered = sorted(each, key=_reading_place)
-            by_group.setdefault(self._heading_of(each), []).append(render_document(ordered, self.fence))
+            heading = "" if self.by_date else self._heading_of(each)
+            by_group.setdefault(heading, []).append(render_document(ordered, self.fence))
         blocks = [*self.notes, HEAD]
         if statements:
-            blocks.append(render_statements(statements, self.fence))
+            blocks.append(render_statements(statements, self.fence, by_date=self.by_date))
         several = len(by_group.keys() - {""}) > 1
-        for place, (heading, documents) in enumerate(by_group.items()):
+        for place, (heading, rendered) in enumerate(by_group.items()):
             if several and (heading or place):
                 blocks.append(f"## {format_label(heading) or OTHERS}")
-            blocks += documents
+            blocks += rendered
         omissions = format_omissions(left)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
 

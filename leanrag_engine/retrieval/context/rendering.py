@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import PurePath
 
 from leanrag_engine.core.graphs.written import name_subject
-from leanrag_engine.core.model import EXCERPT, FILE_TIME, Chunk, ContextLine, ScoreParts, is_code
+from leanrag_engine.core.model import EXCERPT, Chunk, ContextLine, ScoreParts, is_code
 from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import wrap_in_fence
@@ -39,7 +39,7 @@ class Statement:
     """A sentence that the graph holds about ``subject`` (a relation, a cluster, an entity), and what it rests on.
 
     ``kept``: it is shown where there is room, however low its value. ``parts`` are what the value is made of, ``id``
-    that of the sentence in the index.
+    that of the sentence in the index, ``date`` that of the first document it rests on.
     """
 
     subject: str
@@ -50,6 +50,7 @@ class Statement:
     kept: bool = False
     parts: ScoreParts = field(default=ScoreParts(), compare=False)
     id: str = ""
+    date: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -83,10 +84,8 @@ def format_document(chunk: Chunk, start: int | None = None) -> str:
     parts = PurePath(chunk.source.replace("\\", "/")).parts[-2:]
     path = format_label("/".join(part for part in parts if part != "/"))
     # The time of a file says little of when its text was written; a date in the name need not be repeated.
-    told = chunk.date_origin == FILE_TIME or any(
-        _letters(chunk.date) in _letters(each) for each in (title, path)
-    )
-    dated = f", {chunk.date}" if chunk.date and not told else ""
+    told = any(_letters(chunk.own_date) in _letters(each) for each in (title, path))
+    dated = f", {chunk.own_date}" if chunk.own_date and not told else ""
     if not path:
         return f"### {title}{dated}"
     start = chunk.start if start is None else start
@@ -174,14 +173,17 @@ def render_statement(statement: Statement, named: bool = True) -> str:
     return f"{text}{''.join(f' [{citation}]' for citation in statement.citations)}"
 
 
-def render_statements(statements: Sequence[Statement], fence: str) -> str:
-    """Render statements as lines, those about one subject together, each sentence with its citations."""
+def render_statements(statements: Sequence[Statement], fence: str, *, by_date: bool = False) -> str:
+    """Render statements as lines, those about one subject together, each sentence with its citations; ``by_date`` dated ones
+    come in order of date, those of one date together."""
     subjects: dict[str, list[Statement]] = {}
-    for each in statements:
-        subjects.setdefault(each.subject, []).append(each)
+    for each in sorted(statements, key=lambda each: each.date or "9") if by_date else statements:
+        subjects.setdefault((by_date and each.date) or each.subject, []).append(each)
     lines = (
-        f"- {' '.join(render_statement(each, place == 0) for place, each in enumerate(said))}"
-        for said in subjects.values()
+        f"- {key}: {' '.join(map(render_statement, said))}"
+        if by_date and said[0].date
+        else f"- {' '.join(render_statement(each, place == 0) for place, each in enumerate(said))}"
+        for key, said in subjects.items()
     )
     return f"### {STATEMENTS}\n{wrap_in_fence(chr(10).join(lines), fence)}"
 

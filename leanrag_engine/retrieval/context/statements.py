@@ -30,6 +30,8 @@ class LineCitations:
     """The citations of the passages that a finding rests on."""
     attributes: Mapping[Attribute, tuple[str, ...]] = field(default_factory=dict)
     """The citations of the passages that give the value."""
+    dates: Mapping[str, str] = field(default_factory=dict)
+    """The dates of passages, by citation, of documents that have one."""
 
     def of(self, id_: str) -> tuple[str, ...]:
         """Return the two best citations of the node or relation."""
@@ -77,7 +79,8 @@ def _cut(item: Entity | Relation, subject: str, kind: str, citations: LineCitati
             cited = own or citations.of(item.id)
         if cited:
             what = "finding" if each.finding else kind
-            found.append(Statement(subject, each.text, cited, 0.0, what, id=each.id))
+            date = citations.dates.get(cited[0], "")
+            found.append(Statement(subject, each.text, cited, 0.0, what, id=each.id, date=date))
     return found
 
 

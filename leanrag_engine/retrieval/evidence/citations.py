@@ -55,6 +55,7 @@ async def load_citations(
             attribute: tuple(citation[each] for each in attribute.chunk_ids[:most] if each in citation)
             for attribute in attributes
         },
+        {each.citation: each.own_date for each in run.chunks.values() if each.own_date},
     )
 
 

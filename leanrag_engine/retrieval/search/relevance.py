@@ -25,6 +25,12 @@ _NOW = re.compile(
     r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|at the moment|as of)\b", re.IGNORECASE
 )
 
+_ORDER = re.compile(
+    r"\b(?:timeline|chronolog\w+|in (?:what|which) order|over time|history of|histories|trace|step by step|sequence of|"
+    r"how (?:did|has|have|does) .{0,80}\b(?:chang|develop|evolv|progress|grow|unfold)\w*|what happened)\b",
+    re.IGNORECASE,
+)
+
 NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 
 
@@ -197,6 +203,11 @@ def rank_windows(
         ranked.append(RankedWindow(chunk, number, value, plain[place], explain=explain))
     ranked.sort(key=lambda each: -each.value)
     return _keep_first(ranked, graph_ranks, options.graph_kept) if graph_weight else ranked
+
+
+def asks_for_order(text: str) -> bool:
+    """Return whether an English text asks how things came one after another."""
+    return _ORDER.search(text) is not None
 
 
 def weigh_dates(text: str, chunks: Sequence[Chunk], gain: float) -> Mapping[str, float]:

@@ -96,8 +96,11 @@ def compose(
     notes: Sequence[str] = (),
     explanation: Sequence[str] = (),
     options: ContextOptions = ContextOptions(),  # noqa: B008 - frozen
+    by_date: bool = False,
 ) -> Context:
-    material = ContextMaterial(tuple(map(tuple, rankings)), tuple(groups), tuple(notes), tuple(explanation))
+    material = ContextMaterial(
+        tuple(map(tuple, rankings)), tuple(groups), tuple(notes), tuple(explanation), by_date
+    )
     return compose_context(material, budget, TIKTOKEN, options)
 
 
@@ -440,14 +443,15 @@ def test_the_explanation_of_a_detailed_context_is_within_the_budget_and_leaves_e
 
 
 def test_each_sentence_of_a_statement_has_its_own_citations_and_one_subject_one_line() -> None:
+    """The subject stands before a sentence that doesn't name it."""
     statements = [
         Statement("Ada", saying("Ada", 1), ("d1:c1",), 1.0),
-        Statement("Bell", saying("Bell", 1), ("d2:c1", "d3:c1"), 1.0),
+        Statement("Bell", saying("her", 1), ("d2:c1", "d3:c1"), 1.0),
         Statement("Ada", saying("Ada", 2), ("d4:c2",), 1.0),
     ]
     text = compose(statements).text
-    assert f"- Ada: {saying('Ada', 1)} [d1:c1] {saying('Ada', 2)} [d4:c2]\n" in text
-    assert f"- Bell: {saying('Bell', 1)} [d2:c1] [d3:c1]\n" in text
+    assert f"- {saying('Ada', 1)} [d1:c1] {saying('Ada', 2)} [d4:c2]\n" in text
+    assert f"- Bell: {saying('her', 1)} [d2:c1] [d3:c1]\n" in text
 
 
 def test_nothing_found_gives_the_head_alone() -> None:
@@ -474,3 +478,29 @@ def test_counts_are_words() -> None:
         format_counts({"passage": 2, "summary": 1, "entity": 3, "line": 0})
         == "2 passages, 1 summary, 3 entities"
     )
+
+
+def test_a_question_for_the_order_of_things_gets_dated_statements_in_order_of_date() -> None:
+    """One line a date; what has none comes last."""
+    statements = [
+        Statement("Ada", "Ada moved to Slough.", ("d3:c1",), 3.0, date="2026-03-01"),
+        Statement("Ada", "Ada likes comets.", ("d4:c1",), 2.0),
+        Statement("Ada", "Ada was hired.", ("d1:c1",), 1.0, date="2026-01-05"),
+        Statement("Bell", "Bell left that day.", ("d1:c2",), 1.0, date="2026-01-05"),
+    ]
+    text = compose(statements, by_date=True).text
+    assert [line for line in text.splitlines() if line.startswith("- ")] == [
+        "- 2026-01-05: Ada was hired. [d1:c1] Bell left that day. [d1:c2]",
+        "- 2026-03-01: Ada moved to Slough. [d3:c1]",
+        "- Ada likes comets. [d4:c1]",
+    ]
+
+
+def test_a_question_for_the_order_of_things_gets_documents_in_order_of_date() -> None:
+    chunks = [
+        replace(make_chunk(1, [saying(f"day {day}", 1)], day), date=f"2026-01-0{day}") for day in (3, 1, 2)
+    ]
+    text = compose(rank(*chunks), by_date=True).text
+    assert sorted(range(1, 4), key=lambda day: text.index(f"of day {day}")) == [1, 2, 3]
+    undated = compose(rank(*chunks)).text
+    assert undated.index("of day 3") < undated.index("of day 1")
