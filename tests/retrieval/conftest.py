@@ -18,6 +18,7 @@ from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.written import list_sentences
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -96,7 +97,7 @@ class StoreFactory:
                 embedder="words",
                 dimension=embedder.dimension,
                 embedder_state=b"",
-                record=BuildRecord(),
+                record=BuildRecord(vectors={"sentences": len(list_sentences(corpus.hierarchy.layers))}),
                 publication=Publication(),
             )
             spaces = await self._embed(embedder, folder.name, chunks, corpus.hierarchy)
@@ -139,7 +140,7 @@ class StoreFactory:
         self, embedder: Any, prefix: str, chunks: Sequence[Chunk], hierarchy: Hierarchy
     ) -> VectorSpaces:
         spaces = VectorSpaces(
-            *(f"{prefix}-{kind}" for kind in ("windows", "entities", "aggregates", "facts"))
+            *(f"{prefix}-{kind}" for kind in ("windows", "entities", "aggregates", "facts", "sentences"))
         )
         base, *above = hierarchy.layers
         texts = {
@@ -147,6 +148,7 @@ class StoreFactory:
             spaces.entities: [(each.id, each.indexed_text) for each in base.entities],
             spaces.aggregates: [(each.id, each.indexed_text) for layer in above for each in layer.entities],
             spaces.facts: base.facts(),
+            spaces.sentences: list_sentences(hierarchy.layers),
         }
         for space, pairs in texts.items():
             rows = await embedder.embed([text for _, text in pairs])

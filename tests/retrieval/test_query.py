@@ -307,6 +307,25 @@ async def test_a_description_cites_the_passage_of_each_of_its_sentences(
     assert "Its orbit was computed. [d7:c1]" in everything.context.text
 
 
+async def test_a_written_sentence_is_found_by_its_own_words_in_whatever_branch_it_stands(
+    corpus: Corpus, make_corpus: partial[Corpus]
+) -> None:
+    """What a model wrote of yeast answers a question whose one anchor is far from it, sentence by sentence."""
+    assert corpus.hierarchy is not None
+    base, *above = corpus.hierarchy.layers
+    told = "Yeast lives in barrels. Smoke drove the accountants of Mercia away."
+    entities = tuple(
+        replace(each, description=told, method=Method.MODEL) if each.name == "yeast" else each
+        for each in base.entities
+    )
+    made = make_corpus(corpus.texts, Hierarchy((Graph(entities, base.relations), *above)))
+    result = await ask(made, "Which accountants did smoke drive away?", entities=("comet",), seeds=1)
+    assert "yeast" not in {node.name for node in result.subgraph.path}
+    assert "yeast: Smoke drove the accountants of Mercia away. [d6:c1]" in result.context.text
+    naive = await ask(made, "Which accountants did smoke drive away?", mode="naive")
+    assert "accountants of Mercia" not in naive.context.text
+
+
 # --- the paper's ranking -------------------------------------------------------------------
 
 
