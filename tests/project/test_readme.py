@@ -16,6 +16,7 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from leanrag_engine import DocumentSource, LeanRAG, Query
 from leanrag_engine.core.config import Settings
 from leanrag_mcp.app import create_server
 from leanrag_mcp.cli.main import app
@@ -146,6 +147,29 @@ def test_a_table_of_tools_names_every_tool_and_no_other(page: str, heading: str)
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", section))
     offered = {tool.name for tool in create_server(Settings())._tool_manager.list_tools()}
     assert named == offered
+
+
+@pytest.mark.anyio
+async def test_the_reply_in_the_readme_is_the_one_that_its_two_notes_give(tmp_path: Path) -> None:
+    section = README.read_text(encoding="utf-8").split("## What the model gets\n")[1]
+    question = re.search(r'"(.+?)"', section)
+    shown = re.search(r"````text\n(.*?)\n````", section, re.DOTALL)
+    assert question
+    assert shown
+    bells, people = re.findall(r"^```\n\[.+?\] (.*?)\n```", shown[1], re.MULTILINE | re.DOTALL)
+    notes = {
+        "notes/budget.md": f"# Bell tower\n\n{bells}\n",
+        "notes/team/people.md": f"# People\n\n{people}\n",
+    }
+    for name, text in notes.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    async with await LeanRAG.open(Settings(data_dir=tmp_path / "data", embedder="minilm")) as engine:
+        job = await engine.submit_ingest(
+            [DocumentSource(path=str(tmp_path / name)) for name in notes], allowed=None
+        )
+        await engine.job(job.id, wait_seconds=60)
+        assert (await engine.query(Query(question[1]))).context.text == shown[1]
 
 
 def test_the_python_example_runs_and_finds_the_answer(tmp_path: Path) -> None:
