@@ -60,7 +60,7 @@ def serve(
 
     One server for several clients: `leanrag serve --http 127.0.0.1:8000` is open to all programs on this machine.
     To be reachable from elsewhere it needs a token, `LEANRAG_HTTP_TOKEN=... leanrag serve --http 0.0.0.0:8000
-    --http-allowed-host rag.example`, or an OAuth issuer (the `LEANRAG_HTTP_OAUTH_...` variables in the README);
+    --http-allowed-host rag.example`, or an OAuth issuer (the `LEANRAG_HTTP_OAUTH_...` variables in .docs/settings.md);
     it uses plain HTTP, so put a proxy with TLS in front of it. `/health` answers without a token.
     """
     from ..http.settings import load_http_settings  # noqa: PLC0415 - the other commands serve nothing

@@ -1,6 +1,6 @@
-"""Plot the figures of the README's measurements: ``python tests/programs/plots.py .docs/figures.svg`` (needs matplotlib).
+"""Plot the figures of the page of measurements: ``python tests/programs/plots.py .docs/figures.svg`` (needs matplotlib).
 
-The figures are read from the tables of the README and kept in the picture's description, by which a test sees whether it is
+The figures are read from the tables of ``.docs/measurements.md`` and kept in the picture's description, by which a test sees whether it is
 up to date.
 """
 
@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / ".docs" / "measurements.md"
 
 Figures = dict[str, dict[str, list[float]]]
 """The numbers of each cell, by the names of its column and its row."""
@@ -77,4 +77,4 @@ def draw(path: Path, recall: Figures, coverage: Figures) -> None:
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1]), *read_figures(README.read_text(encoding="utf-8")))
+    draw(Path(sys.argv[1]), *read_figures(PAGE.read_text(encoding="utf-8")))

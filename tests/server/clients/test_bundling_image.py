@@ -1,4 +1,4 @@
-"""The Dockerfile, which no engine has built here: it copies what is there, and installs as the README says."""
+"""The Dockerfile, which no engine has built here: it copies what is there, and installs as the page says."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def test_what_is_copied_is_all_that_an_install_needs_and_reaches_the_builder() -
     assert {line[1:] for line in IGNORED.splitlines() if line.startswith("!")} == copy_arguments()
 
 
-def test_it_installs_as_the_readme_does() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_it_installs_as_the_page_on_servers_says() -> None:
+    page = (ROOT / ".docs" / "server-for-a-team.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^RUN (pip install .*)$", DOCKERFILE, re.MULTILINE)
-    assert f"`{command.replace(' --no-cache-dir', '')}`" in readme
+    assert f"`{command.replace(' --no-cache-dir', '')}`" in page
 
 
 def test_it_serves_as_its_own_user_with_a_folder_for_data() -> None:
