@@ -89,8 +89,7 @@ _CHUNK_COLUMNS = (
 _CHUNKS = (
     select_unparsed(*_CHUNK_COLUMNS)
     .join(
-        documents,
-        (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document),
+        documents, (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document)
     )
     .where(chunks.c.collection == bindparam("collection"))
 )
@@ -128,8 +127,7 @@ _CITED = (chunks.c.document, chunks.c.label)
 _TEXTS = (
     select(*_CITED, documents.c.title, chunks.c.heading, chunks.c.text)
     .join(
-        documents,
-        (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document),
+        documents, (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document)
     )
     .where(chunks.c.collection == bindparam("collection"), among_pairs(_CITED, bindparam("places")))
 )
@@ -338,9 +336,7 @@ def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revi
         here = (extracts.c.document == document) & (extracts.c.chunk == label)
         connection.execute(delete(extracts).where(extracts.c.collection == collection, here))
     _insert_extracts(
-        connection,
-        collection,
-        [(*places[each.chunk_id], each) for each in new if each.chunk_id in places],
+        connection, collection, [(*places[each.chunk_id], each) for each in new if each.chunk_id in places]
     )
     _set_reading(connection, collection, list(places), ReadingState.DONE)
     if revise:

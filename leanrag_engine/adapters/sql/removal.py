@@ -26,11 +26,7 @@ from .schema.tables import documents as documents_table
 
 
 def delete_documents(
-    connection: Connection,
-    name: str,
-    ids: Sequence[str],
-    remaining: Build | None,
-    publication: Publication,
+    connection: Connection, name: str, ids: Sequence[str], remaining: Build | None, publication: Publication
 ) -> Generation | None:
     """Delete the documents ``ids`` as :meth:`leanrag_engine.core.ports.DocumentStore.delete` specifies, and
     all old generations; ``remaining`` is published in their place."""
