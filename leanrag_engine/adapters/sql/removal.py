@@ -49,7 +49,6 @@ def delete_documents(
 
 
 def delete_collection(connection: Connection, name: str, job: str) -> None:
-    """Delete the collection as :meth:`leanrag_engine.core.ports.DocumentStore.delete_collection` specifies."""
     number = collection_rows.number_of(connection, name)
     publishing.delete_generations(connection, collection_rows.find_generations(connection, number))
     fulltext.drop_windows(connection, number)
