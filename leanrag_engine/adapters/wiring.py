@@ -78,11 +78,7 @@ async def _open_database(settings: Settings) -> tuple[SqlDatabase, WriterLock, P
     if not settings.database_url:
         from .files.writer_lock import FileWriterLock  # noqa: PLC0415
 
-        return (
-            await SqlDatabase.open(folder, read_only=settings.read_only),
-            FileWriterLock(folder),
-            folder,
-        )
+        return (await SqlDatabase.open(folder, read_only=settings.read_only), FileWriterLock(folder), folder)
     database = await SqlDatabase.connect(settings.database_url, read_only=settings.read_only)
     from .sql.dialect.postgres.writer_lock import PostgresWriterLock  # noqa: PLC0415 - only those pay who use it
 

@@ -515,10 +515,7 @@ class _Packer:
         length = piece.end - piece.start
         count = max(2, int(1.5 * piece.tokens / self._limit))
         middles = (piece.start + length * part // count for part in range(1, count))
-        bounds = [
-            piece.start,
-            *dict.fromkeys(self._skip_accents(middle, piece.end) for middle in middles),
-        ]
+        bounds = [piece.start, *dict.fromkeys(self._skip_accents(middle, piece.end) for middle in middles)]
         return self._parts(piece, bounds, _Border.NONE)
 
     def _skip_accents(self, position: int, end: int) -> int:

@@ -87,9 +87,7 @@ def merge(
         for row, (each, id_) in enumerate(zip(extracts, ids, strict=True))
     ]
     source = ExtractSource(
-        states,
-        lambda rows: [extracts[row] for row in rows],
-        len(set(documents.values())) if documents else 0,
+        states, lambda rows: [extracts[row] for row in rows], len(set(documents.values())) if documents else 0
     )
     return merge_source(
         source,
@@ -352,11 +350,7 @@ class _EntityDraft:
         return tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:8]
 
     def build(
-        self,
-        id_: str,
-        overlong: Callable[[LongDescription], None],
-        known: _MergedTexts,
-        title: str = "",
+        self, id_: str, overlong: Callable[[LongDescription], None], known: _MergedTexts, title: str = ""
     ) -> Entity:
         """Return the entity. It is called ``title``, which a correction gives, or by its most frequent form."""
         self.texts.report_if_overlong(id_, overlong)

@@ -176,13 +176,7 @@ class CachedModel(ModelWrapper):
         for attempt in range(attempts):
             try:
                 await ledger.replies.put(
-                    ledger.collection,
-                    ledger.job_id,
-                    digest,
-                    request,
-                    reply,
-                    model=self.name,
-                    counted=counted,
+                    ledger.collection, ledger.job_id, digest, request, reply, model=self.name, counted=counted
                 )
             except Busy:
                 if attempt == attempts - 1:

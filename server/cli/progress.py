@@ -49,10 +49,7 @@ class JobStep:
     share: float
 
 
-READING = (
-    JobStep("looking for files", ("list",), 1),
-    JobStep("reading documents", ("ingest",), 15),
-)
+READING = (JobStep("looking for files", ("list",), 1), JobStep("reading documents", ("ingest",), 15))
 REMOVING = JobStep("deleting documents", ("read", "delete"), 2)
 READING_BY_MODEL = JobStep("reading passages with the model", ("extract",), 100)
 EMBEDDING_PASSAGES = JobStep("embedding passages", ("fit", "embed"), 40)

@@ -105,10 +105,7 @@ CLIENTS: dict[ClientName, Client] = {
         comments=True,
         project_file=".zed/settings.json",
     ),
-    "cline": Client(
-        title="Cline",
-        then="Cline starts it at once; its MCP Servers page lists the tools.",
-    ),
+    "cline": Client(title="Cline", then="Cline starts it at once; its MCP Servers page lists the tools."),
     "opencode": Client(
         title="opencode",
         then="Start a new session; `opencode mcp list` shows the server.",

@@ -28,11 +28,7 @@ class AgentTools(ToolGroup):
 chunks to extract from, then texts to write. Submit; go on with next_cursor; build_hierarchy."""
         engine = await self._engine.get()
         work = await engine.pending_work(
-            kind,
-            limit,
-            cursor,
-            instructions=instructions,
-            collection=await self._engine.choose(collection),
+            kind, limit, cursor, instructions=instructions, collection=await self._engine.choose(collection)
         )
         return PendingReply.from_engine(work).to_result()
 

@@ -52,11 +52,7 @@ class ReadTools(ToolGroup):
         self,
         query: str,
         queries: Annotated[
-            Strings,
-            Field(
-                description="Parts of it, or things to compare",
-                max_length=16,
-            ),
+            Strings, Field(description="Parts of it, or things to compare", max_length=16)
         ] = [],
         entities: Annotated[Strings, Field(description="Names or refs to start from", max_length=50)] = [],
         seen: Annotated[Strings, Field(description="Citations already read", max_length=1000)] = [],

@@ -99,13 +99,7 @@ TOOLS = (
     ToolEntry("manage", MANAGE, "ingest_documents", "Ingest documents", writes=True),
     ToolEntry("manage", MANAGE, "build_hierarchy", "Build the hierarchy", writes=True),
     ToolEntry(
-        "manage",
-        MANAGE,
-        "delete_documents",
-        "Delete documents",
-        writes=True,
-        destructive=True,
-        meta=ASK_USER,
+        "manage", MANAGE, "delete_documents", "Delete documents", writes=True, destructive=True, meta=ASK_USER
     ),
     ToolEntry("manage", MANAGE, "get_job", "Watch a job"),
     ToolEntry("manage", MANAGE, "cancel_job", "Cancel a job", writes=True),

@@ -188,10 +188,7 @@ class LiteLLMChatModel:
                 return silent or time_used.seconds >= RETRIES.deadline
 
             attempts = retry_policy(
-                self._attempts,
-                self._sleep,
-                limited=RETRIES.rate_limited * self._attempts,
-                is_late=is_late,
+                self._attempts, self._sleep, limited=RETRIES.rate_limited * self._attempts, is_late=is_late
             )
             with watch("chat", self._name) as call:
                 try:

@@ -75,9 +75,6 @@ class Places:
         await self._limiter.acquire()
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._limiter.release()

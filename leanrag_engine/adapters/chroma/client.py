@@ -47,12 +47,7 @@ class ChromaFolder:
 
     def __init__(self, folder: Path) -> None:
         # Imported here because keyword search and browsing need no vector index.
-        from chromadb_rust_bindings import (  # noqa: PLC0415
-            Bindings,
-            MigrationHash,
-            MigrationMode,
-            SqliteDBConfig,
-        )
+        from chromadb_rust_bindings import Bindings, MigrationHash, MigrationMode, SqliteDBConfig  # noqa: PLC0415
 
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder

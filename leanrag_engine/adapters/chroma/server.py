@@ -61,9 +61,7 @@ class ChromaServer:
         self._name = name
         headers = {"Authorization": f"Bearer {token}", "X-Chroma-Token": token} if token else {}
         self._session = httpx2.Client(
-            base_url=address,
-            headers=headers,
-            timeout=httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+            base_url=address, headers=headers, timeout=httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
         )
         self._spaces: dict[str, Space] = {}
         self._spaces_lock = threading.Lock()

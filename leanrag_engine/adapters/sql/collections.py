@@ -235,9 +235,7 @@ def _count_documents(connection: Connection, collection: int, built: int) -> Doc
     count = func.count()
     row = connection.execute(
         select(
-            count,
-            func.coalesce(func.sum(documents.c.chunks), 0),
-            count.filter(documents.c.revision > built),
+            count, func.coalesce(func.sum(documents.c.chunks), 0), count.filter(documents.c.revision > built)
         ).where(documents.c.collection == collection)
     ).one()
     return DocumentCounts(*row)

@@ -1,4 +1,7 @@
-"""Write and read documents, their chunks and their extracts."""
+"""Write and read documents, their chunks and their extracts.
+
+What :class:`leanrag_engine.core.ports.DocumentStore` says of a method holds for the function that does its work.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
     RowMapping,
@@ -65,77 +69,48 @@ from .dialect.fulltext_index import RowCounts
 from .dialect.statements import among, among_pairs, contains_letters, fetch, list_value
 from .schema.tables import chunks, collections, documents, extracts, parse_rows, select_unparsed
 
+_COLLECTION: BindParameter[int] = bindparam("collection")
+_IN_DOCUMENT = (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document)
+_OF_CHUNK = (
+    (chunks.c.collection == extracts.c.collection)
+    & (chunks.c.document == extracts.c.document)
+    & (chunks.c.label == extracts.c.chunk)
+)
 _READING = (chunks.c.document, chunks.c.number)
+_CITED = (chunks.c.document, chunks.c.label)
 _CHUNK_COLUMNS = (
-    chunks.c.id,
-    chunks.c.document,
-    chunks.c.number,
-    chunks.c.label,
-    chunks.c.start,
-    chunks.c.end,
-    chunks.c.tokens,
-    chunks.c.pages,
-    chunks.c.heading,
-    chunks.c.text,
-    chunks.c.windows,
-    chunks.c.line,
+    *chunks.c["id", "document", "number", "label", "start", "end", "tokens", "pages", "heading", "text"],
+    *chunks.c["windows", "line"],
     documents.c.id.label("document_id"),
-    documents.c.title,
-    documents.c.source,
-    documents.c.media_type,
-    documents.c.date,
-    documents.c.date_origin,
+    *documents.c["title", "source", "media_type", "date", "date_origin"],
 )
 _CHUNKS = (
-    select_unparsed(*_CHUNK_COLUMNS)
-    .join(
-        documents,
-        (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document),
-    )
-    .where(chunks.c.collection == bindparam("collection"))
+    select_unparsed(*_CHUNK_COLUMNS).join(documents, _IN_DOCUMENT).where(chunks.c.collection == _COLLECTION)
 )
 _STATES = (
     select(
-        extracts.c.document,
-        extracts.c.chunk,
-        extracts.c.position,
+        *extracts.c["document", "chunk", "position"],
         documents.c.revision,
         chunks.c.id,
         documents.c.id.label("document_id"),
     )
-    .join(
-        chunks,
-        (chunks.c.collection == extracts.c.collection)
-        & (chunks.c.document == extracts.c.document)
-        & (chunks.c.label == extracts.c.chunk),
-    )
+    .join(chunks, _OF_CHUNK)
     .join(
         documents,
         (documents.c.collection == extracts.c.collection) & (documents.c.number == extracts.c.document),
     )
-    .where(extracts.c.collection == bindparam("collection"))
+    .where(extracts.c.collection == _COLLECTION)
     .order_by(*_READING, extracts.c.position)
 )
-_EXTRACT_COLUMNS = (
-    chunks.c.id,
-    extracts.c.method,
-    extracts.c.entities,
-    extracts.c.relations,
-    extracts.c.schema,
-)
+_EXTRACT_COLUMNS = (chunks.c.id, *extracts.c["method", "entities", "relations", "schema"])
 _WITH_IDS = _CHUNKS.where(among(chunks.c.id, bindparam("ids")))
-_CITED = (chunks.c.document, chunks.c.label)
+_AT_PLACES = (chunks.c.collection == _COLLECTION) & among_pairs(_CITED, bindparam("places"))
 _TEXTS = (
     select(*_CITED, documents.c.title, chunks.c.heading, chunks.c.text)
-    .join(
-        documents,
-        (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document),
-    )
-    .where(chunks.c.collection == bindparam("collection"), among_pairs(_CITED, bindparam("places")))
+    .join(documents, _IN_DOCUMENT)
+    .where(_AT_PLACES)
 )
-_IDS = select(*_CITED, chunks.c.id).where(
-    chunks.c.collection == bindparam("collection"), among_pairs(_CITED, bindparam("places"))
-)
+_IDS = select(*_CITED, chunks.c.id).where(_AT_PLACES)
 
 # --- write ---------------------------------------------------------------------------------
 
@@ -309,7 +284,6 @@ def _write_document(
 
 
 def put_file_stamps(connection: Connection, name: str, stamps: Mapping[str, tuple[str, str]]) -> None:
-    """Record stamp and digest of the files of unchanged documents, by the documents' ids."""
     collection = collection_rows.number_of(connection, name)
     this = (documents.c.collection == collection) & (documents.c.id == bindparam("this"))
     changed = update(documents).where(this)
@@ -321,10 +295,6 @@ def put_file_stamps(connection: Connection, name: str, stamps: Mapping[str, tupl
 
 
 def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revise: bool) -> list[str]:
-    """Replace all extracts of the chunks of ``new``.
-
-    Returns the ids of those chunks that exist, in reading order. ``revise`` raises the collection's revision.
-    """
     collection = collection_rows.number_of(connection, name)
     statement = (
         select(chunks.c.id, chunks.c.document, chunks.c.label)
@@ -338,9 +308,7 @@ def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revi
         here = (extracts.c.document == document) & (extracts.c.chunk == label)
         connection.execute(delete(extracts).where(extracts.c.collection == collection, here))
     _insert_extracts(
-        connection,
-        collection,
-        [(*places[each.chunk_id], each) for each in new if each.chunk_id in places],
+        connection, collection, [(*places[each.chunk_id], each) for each in new if each.chunk_id in places]
     )
     _set_reading(connection, collection, list(places), ReadingState.DONE)
     if revise:
@@ -360,12 +328,10 @@ class ReadingState(StrEnum):
 
 
 def ask_for(connection: Connection, name: str, ids: Sequence[str]) -> None:
-    """Record that a model is asked to read these chunks: until it has, each build asks again."""
     _set_reading(connection, collection_rows.number_of(connection, name), ids, ReadingState.ASKED)
 
 
 def accept_heuristic(connection: Connection, name: str) -> None:
-    """Record that a build without a model has had the new chunks: only an upgrade reads them."""
     here = (chunks.c.collection == collection_rows.number_of(connection, name)) & (
         chunks.c.reading == ReadingState.NEW.value
     )
@@ -373,7 +339,6 @@ def accept_heuristic(connection: Connection, name: str) -> None:
 
 
 def count_asked(connection: Connection, name: str) -> int:
-    """Return the number of chunks that a model failed to read."""
     here = chunks.c.collection == collection_rows.number_of(connection, name)
     wanted = select(func.count()).where(here, chunks.c.reading == ReadingState.ASKED.value)
     return int(connection.execute(wanted).scalar_one())
@@ -513,7 +478,6 @@ def find(connection: Connection, name: str, id_: str) -> Document | None:
 
 
 def find_all(connection: Connection, name: str) -> list[Document]:
-    """Return all documents by number."""
     rows = connection.execute(_documents(connection, name).order_by(documents.c.number)).mappings()
     return [_document_of(row) for row in rows]
 
@@ -577,7 +541,6 @@ def chunks_with(
 
 
 def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) -> list[Chunk]:
-    """Return the cited chunks in the order of ``citations`` (``d3:c12``); invalid and unknown ones are left out."""
     places = [place for each in citations if (place := parse_citation(each))]
     statement = _chunks(connection, name).where(among_pairs(_CITED, places))
     cited = {chunk.citation: chunk for chunk in _chunks_of(connection.execute(statement).all())}
@@ -585,12 +548,10 @@ def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) ->
 
 
 def all_chunks(connection: Connection, name: str) -> list[Chunk]:
-    """Return all chunks in reading order."""
     return _chunks_of(connection.execute(_chunks(connection, name).order_by(*_READING)).all())
 
 
 def chunk_heads(connection: Connection, name: str) -> list[ChunkHead]:
-    """Return all chunks without their texts, in reading order."""
     collection = collection_rows.number_of(connection, name)
     titles = select(documents.c.number, documents.c.id, documents.c.title)
     held = {
@@ -603,7 +564,6 @@ def chunk_heads(connection: Connection, name: str) -> list[ChunkHead]:
 
 
 def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) -> list[str]:
-    """Return the ids of the chunks of these documents in reading order."""
     collection = collection_rows.number_of(connection, name)
     # A join would go through all chunks of the collection, for they are wanted in their order.
     given = select(documents.c.number).where(
@@ -614,7 +574,6 @@ def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) ->
 
 
 def documents_containing(connection: Connection, name: str, letters: str) -> list[int]:
-    """Return the numbers of the documents with a chunk that contains ``letters``, in either case (SQLite: of ASCII only)."""
     holds = (
         select(chunks.c.number)
         .where(
@@ -632,15 +591,7 @@ def passage_texts(
     connection: Connection, name: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
 ) -> list[PassageText]:
     """Return the texts of ``limit`` chunks after this document number and chunk number, in reading order."""
-    columns = (
-        chunks.c.document,
-        chunks.c.number,
-        chunks.c.label,
-        chunks.c.start,
-        chunks.c.tokens,
-        chunks.c.text,
-    )
-    statement = select(*columns).where(
+    statement = select(*chunks.c["document", "number", "label", "start", "tokens", "text"]).where(
         chunks.c.collection == collection_rows.number_of(connection, name), tuple_(*_READING) > after
     )
     if numbers is not None:
@@ -668,11 +619,6 @@ def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
 
 
 def heuristic_chunks(connection: Connection, name: str, *, due: bool) -> list[Chunk]:
-    """Return chunks without an extract by a model or an agent, and those that a model read with another schema of the
-    collection than it has now, in reading order.
-
-    ``due``: only those that the next build should have a model read.
-    """
     collection = collection_rows.number_of(connection, name)
     unread = ~_is_written(collection)
     if due:
@@ -683,7 +629,6 @@ def heuristic_chunks(connection: Connection, name: str, *, due: bool) -> list[Ch
 
 
 def count_outdated(connection: Connection, name: str) -> dict[str, int]:
-    """Return the number of chunks that a model or an agent read with another schema than the collection has now, by method."""
     collection = collection_rows.number_of(connection, name)
     statement = (
         select(extracts.c.method, func.count().label("extracts"))
@@ -703,30 +648,21 @@ _WRITTEN = (Method.MODEL.value, Method.AGENT.value)
 def _is_outdated(
     connection: Connection, collection: int, condition: ColumnElement[bool]
 ) -> ColumnElement[bool]:
-    """Return the condition that a chunk has an extract of ``condition`` made with another schema than there is now.
-
-    A list that is made once: what no model has read costs nothing.
-    """
+    """Return the condition that a chunk has an extract of ``condition`` made with another schema than there is now."""
+    # A list that is made once: what no model has read costs nothing.
     statement = select(extracts.c.document, extracts.c.chunk).where(
         extracts.c.collection == collection,
         condition,
         extracts.c.schema != collection_rows.schema_digest(connection, collection),
     )
-    return tuple_(chunks.c.document, chunks.c.label).in_(statement)
+    return tuple_(*_CITED).in_(statement)
 
 
 def _is_written(collection: int) -> ColumnElement[bool]:
     """Return the condition that a model or an agent has read a chunk."""
-    return (
-        select(extracts.c.chunk)
-        .where(
-            extracts.c.collection == collection,
-            extracts.c.document == chunks.c.document,
-            extracts.c.chunk == chunks.c.label,
-            extracts.c.method != Method.HEURISTIC.value,
-        )
-        .exists()
-    )
+    here = (extracts.c.document == chunks.c.document) & (extracts.c.chunk == chunks.c.label)
+    written = extracts.c.method != Method.HEURISTIC.value
+    return select(extracts.c.chunk).where(extracts.c.collection == collection, here, written).exists()
 
 
 def search_windows(
@@ -755,7 +691,6 @@ def find_rare_words(
     most_windows: int,
     recent: RecentChunks | None = None,
 ) -> tuple[RareWord, ...]:
-    """Find words as :meth:`leanrag_engine.core.ports.DocumentStore.find_rare_words` specifies."""
     collection = collection_rows.number_of(connection, name)
     places = {word: fulltext.find_windows(connection, collection, whole_forms(word), _READ) for word in words}
     few = {word: found for word, found in places.items() if len(found) < _READ}
@@ -848,7 +783,6 @@ def _sort_windows(
 
 
 def nearest_words(connection: Connection, name: str, word: str, limit: int) -> tuple[str, ...]:
-    """Find words as :meth:`leanrag_engine.core.ports.DocumentStore.nearest_words` specifies."""
     asked = spell_as_one(word)
     if not _SHORTEST_NAME <= len(asked) <= _LONGEST_NAME or has_cjk(asked):
         return ()
@@ -912,12 +846,10 @@ def _chunks_of(rows: Sequence[Sequence[Any]]) -> list[Chunk]:
 
 
 def all_extracts(connection: Connection, name: str) -> list[Extract]:
-    """Return all extracts in the reading order of their chunks."""
     return _extracts_of(connection.execute(_extracts(connection, name)).all())
 
 
 def extract_states(connection: Connection, name: str) -> list[ExtractState]:
-    """Return which extracts there are, in the reading order of their chunks."""
     collection = collection_rows.number_of(connection, name)
     # Named one by one: for an inequality no index serves.
     methods = [method.value for method in Method if method is not Method.HEURISTIC]
@@ -937,7 +869,6 @@ def extract_states(connection: Connection, name: str) -> list[ExtractState]:
 def extracts_at(
     connection: Connection, name: str, places: Sequence[tuple[int, int]]
 ) -> list[tuple[ExtractState, Extract]]:
-    """Return the extracts of the chunks with these numbers of document and chunk, in reading order."""
     here = among_pairs((extracts.c.document, extracts.c.chunk), places)
     rows = connection.execute(
         _STATES.add_columns(*_CONTENT).where(here),
@@ -967,7 +898,6 @@ def _stamp(row: Sequence[Any]) -> int:
 def extracts_near(
     connection: Connection, name: str, chunk_ids: Sequence[str], distance: int
 ) -> list[Extract]:
-    """Return the extracts by models and agents of chunks at most ``distance`` from these, in reading order."""
     centre = chunks.alias()
     near = (
         select(centre.c.id)
@@ -986,7 +916,6 @@ def extracts_near(
 def submit_extracts(
     connection: Connection, name: str, new: Sequence[Extract], replace: bool
 ) -> list[SubmittedExtract]:
-    """Store the extracts of an agent as :meth:`leanrag_engine.core.ports.DocumentStore.submit_extracts` specifies."""
     ids = [each.chunk_id for each in new]
     written = _extracts(connection, name).where(
         extracts.c.method != Method.HEURISTIC.value, among(chunks.c.id, ids)
@@ -1011,7 +940,6 @@ def submit_extracts(
 
 
 def chunk_readings(connection: Connection, name: str) -> list[ChunkReading]:
-    """Return all chunks without their texts in reading order."""
     collection = collection_rows.number_of(connection, name)
     columns = (chunks.c.id, chunks.c.tokens)
     outdated = _is_outdated(connection, collection, extracts.c.method.in_(_WRITTEN))
@@ -1021,14 +949,9 @@ def chunk_readings(connection: Connection, name: str) -> list[ChunkReading]:
 
 
 def _extracts(connection: Connection, name: str) -> Select[Any]:
-    here = (
-        (chunks.c.collection == extracts.c.collection)
-        & (chunks.c.document == extracts.c.document)
-        & (chunks.c.label == extracts.c.chunk)
-    )
     return (
         select_unparsed(*_EXTRACT_COLUMNS)
-        .join(chunks, here)
+        .join(chunks, _OF_CHUNK)
         .where(extracts.c.collection == collection_rows.number_of(connection, name))
         .order_by(*_READING, extracts.c.position)
     )
@@ -1059,7 +982,6 @@ def _read_schema_values(
 
 
 def count_extracts(connection: Connection, name: str) -> dict[str, int]:
-    """Return the number of extracts of each method, by its name."""
     statement = (
         select(extracts.c.method, func.count().label("extracts"))
         .where(extracts.c.collection == collection_rows.number_of(connection, name))

@@ -26,11 +26,7 @@ from .schema.tables import documents as documents_table
 
 
 def delete_documents(
-    connection: Connection,
-    name: str,
-    ids: Sequence[str],
-    remaining: Build | None,
-    publication: Publication,
+    connection: Connection, name: str, ids: Sequence[str], remaining: Build | None, publication: Publication
 ) -> Generation | None:
     """Delete the documents ``ids`` as :meth:`leanrag_engine.core.ports.DocumentStore.delete` specifies, and
     all old generations; ``remaining`` is published in their place."""
@@ -53,7 +49,6 @@ def delete_documents(
 
 
 def delete_collection(connection: Connection, name: str, job: str) -> None:
-    """Delete the collection as :meth:`leanrag_engine.core.ports.DocumentStore.delete_collection` specifies."""
     number = collection_rows.number_of(connection, name)
     publishing.delete_generations(connection, collection_rows.find_generations(connection, number))
     fulltext.drop_windows(connection, number)

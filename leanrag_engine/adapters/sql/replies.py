@@ -133,13 +133,7 @@ def put_texts(
     collection = collection_rows.raise_revision(connection, name)
     drop_texts(connection, name, kind, [*written])
     rows = [
-        {
-            "collection": collection,
-            "kind": kind,
-            "task": task,
-            "chunk_ids": each.chunk_ids,
-            "text": each.text,
-        }
+        {"collection": collection, "kind": kind, "task": task, "chunk_ids": each.chunk_ids, "text": each.text}
         for task, each in written.items()
     ]
     connection.execute(insert(agent_texts), rows)

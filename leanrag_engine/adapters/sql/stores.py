@@ -109,11 +109,7 @@ class SqlDocumentStore(_Store):
     put_schema = _writing(collection_rows.put_schema)
 
     async def put(
-        self,
-        collection: str,
-        document: LoadedDocument,
-        chunks: Sequence[Chunk],
-        extracts: Sequence[Extract],
+        self, collection: str, document: LoadedDocument, chunks: Sequence[Chunk], extracts: Sequence[Extract]
     ) -> Document:
         """Do as the port says. Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
         (stored,) = await self.put_all(collection, [ReadDocument(document, chunks, extracts)])

@@ -51,10 +51,7 @@ def assemble(graph: ForeignGraph, origin: str, tokenizer: Tokenizer, max_tokens:
     )
     found = ImportCounts(len(graph.documents), len(graph.passages), len(graph.entities), len(graph.relations))
     taken = ImportCounts(
-        len(read),
-        sum(len(each.chunks) for each in read),
-        len(merged.entities),
-        len(merged.relations),
+        len(read), sum(len(each.chunks) for each in read), len(merged.entities), len(merged.relations)
     )
     return Assembled(read, found, taken)
 

@@ -150,11 +150,7 @@ def _format_count(noun: str, total: int, shown: int) -> str:
 
 
 def _read(
-    members: Mapping[str, str],
-    least: int,
-    finder: ChunkFinder,
-    options: TaskOptions,
-    item: JsonObject,
+    members: Mapping[str, str], least: int, finder: ChunkFinder, options: TaskOptions, item: JsonObject
 ) -> ClusterSummary:
     name = _name(item, members)
     description = _description(item, options.description_words)

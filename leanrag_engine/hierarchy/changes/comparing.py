@@ -114,11 +114,7 @@ def add_up(steps: Sequence[GraphChanges]) -> GraphChanges:
     )
 
 
-_TOGETHER = {
-    ("added", "changed"): "added",
-    ("added", "removed"): "",
-    ("removed", "added"): "changed",
-}
+_TOGETHER = {("added", "changed"): "added", ("added", "removed"): "", ("removed", "added"): "changed"}
 """What two changes of an entity make together, "" for none; others make what the second one is."""
 
 

@@ -12,10 +12,7 @@ from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
 
 
 def cite_again(
-    sentence: Relation,
-    members: Sequence[Entity],
-    relations: Sequence[Relation],
-    chunk_ids: Collection[str],
+    sentence: Relation, members: Sequence[Entity], relations: Sequence[Relation], chunk_ids: Collection[str]
 ) -> Relation | None:
     """Return a relation of two clusters with evidence from their ``members`` and the ``relations`` between these, of the
     chunks that exist; None if there is none."""

@@ -116,11 +116,7 @@ def measure_some(
         found = _posteriors(points, labels[chosen], means)
     part = slice(len(rows))
     return Clusters(
-        count,
-        labels[rows],
-        found.responsibility[part],
-        found.second[part],
-        found.second_responsibility[part],
+        count, labels[rows], found.responsibility[part], found.second[part], found.second_responsibility[part]
     )
 
 

@@ -59,11 +59,7 @@ def stands_alone(sentence: str) -> bool:
 
 
 def score_sentence(
-    text: str,
-    subject: str,
-    weights: Mapping[str, float],
-    centrality: float,
-    options: TextOptions = DEFAULT,
+    text: str, subject: str, weights: Mapping[str, float], centrality: float, options: TextOptions = DEFAULT
 ) -> float:
     """Return the weight of distinguishing phrases relative to length, times the centrality of the subject."""
     turn = find_turn(text)

@@ -59,8 +59,7 @@ def ingest(
         str, typer.Option(help="Title of the text from standard input.", show_default=False)
     ] = "",
     id_: Annotated[
-        str,
-        typer.Option("--id", help="Its id: the same id later replaces it.", show_default=False),
+        str, typer.Option("--id", help="Its id: the same id later replaces it.", show_default=False)
     ] = "",
     build: Build = True,
     details: Details = False,

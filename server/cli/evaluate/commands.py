@@ -161,11 +161,7 @@ app.command()(questions)
 
 
 @app.command()
-def health(
-    collection: CollectionOption = None,
-    data_dir: DataDir = None,
-    json: option.Json = False,
-) -> None:
+def health(collection: CollectionOption = None, data_dir: DataDir = None, json: option.Json = False) -> None:
     """Measure a built collection without a judge. Nothing is written.
 
     Reports the share of entity pairs whose lowest common ancestor lies below the root (by where the pair comes from),

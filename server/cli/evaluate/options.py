@@ -111,12 +111,10 @@ JudgeModel = Annotated[
     typer.Option(metavar="MODEL", help="Who judges; default: the setting judge_model, else the answerer."),
 ]
 AnswererModel = Annotated[
-    str | None,
-    typer.Option(metavar="MODEL", help="Who writes the answers; default: the setting llm_model."),
+    str | None, typer.Option(metavar="MODEL", help="Who writes the answers; default: the setting llm_model.")
 ]
 ApiBase = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Where the answerer is, and a judge of the same provider."),
+    str | None, typer.Option(metavar="URL", help="Where the answerer is, and a judge of the same provider.")
 ]
 JudgeApiBase = Annotated[str | None, typer.Option(metavar="URL", help="Where the judge is, if elsewhere.")]
 CompareWithLca = Annotated[
@@ -146,8 +144,7 @@ WithPairs = Annotated[bool, typer.Option(help="Compare each way's answer with th
 JudgeTemperature = Annotated[float, typer.Option(min=0, max=2, help="Of the judge; 0 makes all votes alike.")]
 Concurrency = Annotated[int | None, typer.Option(min=1, help="Calls under way at once.")]
 ExistingCollection = Annotated[
-    str | None,
-    typer.Option(help="Ask this collection as it is, instead of one made of the set's passages."),
+    str | None, typer.Option(help="Ask this collection as it is, instead of one made of the set's passages.")
 ]
 AnswersDataDir = Annotated[
     Path | None,

@@ -241,12 +241,7 @@ def check_name(name: str) -> str:
 
 
 def print_entry(
-    client: ClientName,
-    file: Path,
-    name: str,
-    scope: Scope,
-    entry: JsonObject,
-    command: Sequence[str],
+    client: ClientName, file: Path, name: str, scope: Scope, entry: JsonObject, command: Sequence[str]
 ) -> None:
     """Print the entry on standard output, ready to paste, and its file on standard error."""
     typer.echo(f"Goes into {file}:", err=True)

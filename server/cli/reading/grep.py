@@ -28,8 +28,7 @@ def grep(
     ],
     regex: Annotated[bool, typer.Option("--regex", "-E", help="PATTERN is a regular expression.")] = False,
     document: Annotated[
-        list[str] | None,
-        typer.Option(help="Only in this document: id, title, file name or d3; repeatable."),
+        list[str] | None, typer.Option(help="Only in this document: id, title, file name or d3; repeatable.")
     ] = None,
     since: Annotated[str, typer.Option(help="Only in documents dated from this day on.")] = "",
     until: Annotated[str, typer.Option(help="Only in documents dated up to this day.")] = "",

@@ -93,10 +93,7 @@ def draw_answer(
 
 def draw_both_widths(result: QueryResult, count: Count) -> dict[str, str]:
     """Return the drawing in the width of a desktop's page and in that of a phone."""
-    return {
-        "wide": draw_answer(result, count),
-        "narrow": draw_answer(result, count, narrow=True),
-    }
+    return {"wide": draw_answer(result, count), "narrow": draw_answer(result, count, narrow=True)}
 
 
 def describe_graph(result: QueryResult, graph: DrawnGraph) -> str:

@@ -129,11 +129,7 @@ class FullTextIndex(Protocol):
         ...
 
     def find(
-        self,
-        connection: Connection,
-        table: FullTextTable,
-        forms: Sequence[Sequence[str]],
-        limit: int,
+        self, connection: Connection, table: FullTextTable, forms: Sequence[Sequence[str]], limit: int
     ) -> list[int]:
         """Return the numbers of at most ``limit`` rows that contain all terms of any of ``forms``."""
         ...

@@ -36,7 +36,7 @@ from sqlalchemy import (
     text,
     type_coerce,
 )
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 REVISION = "0003"
 """The schema that this code reads and writes: the newest file in ``migrations/versions``."""
@@ -124,6 +124,11 @@ ENDED = text(f"until < {OPEN}")
 """The condition that a row is not of the published generation, as a constant: only so does an index on it serve."""
 
 
+def _required(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+    """Return columns of one type that are never NULL."""
+    return [Column(name, kind, nullable=False) for name in names]
+
+
 def _index_ended(table: str) -> Index:
     """Return the index by which the rows are found that only deleted generations had."""
     return Index(f"{table}_ended", "edition", "until", sqlite_where=ENDED)
@@ -146,8 +151,7 @@ collections = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     Column("name", _TEXT, nullable=False, unique=True),
-    Column("revision", Integer, nullable=False),
-    Column("last_document", Integer, nullable=False),
+    *_required(Integer, "revision", "last_document"),
     Column("created_at", UtcDateTime, nullable=False),
     # A number is part of citations' and full-text tables' names: AUTOINCREMENT never gives it out again.
     sqlite_autoincrement=True,
@@ -158,22 +162,11 @@ documents = Table(
     metadata,
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
-    Column("id", _TEXT, nullable=False),
-    Column("title", _TEXT, nullable=False),
-    Column("source", _TEXT, nullable=False),
-    Column("media_type", _TEXT, nullable=False),
-    Column("digest", _TEXT, nullable=False),
-    Column("characters", Integer, nullable=False),
-    Column("chunks", Integer, nullable=False),
-    Column("last_chunk", Integer, nullable=False),
-    Column("added", Integer, nullable=False),
-    Column("revision", Integer, nullable=False),
+    *_required(_TEXT, "id", "title", "source", "media_type", "digest"),
+    *_required(Integer, "characters", "chunks", "last_chunk", "added", "revision"),
     Column("ingested_at", UtcDateTime, nullable=False),
     Column("metadata", Json, nullable=False),
-    Column("date", _TEXT, nullable=False),
-    Column("date_origin", _TEXT, nullable=False),
-    Column("file_stamp", _TEXT, nullable=False),
-    Column("file_digest", _TEXT, nullable=False),
+    *_required(_TEXT, "date", "date_origin", "file_stamp", "file_digest"),
     UniqueConstraint("collection", "id"),
     # Every query asks how much there is and how much is pending: the index alone answers.
     Index("documents_revision", "collection", "revision", "chunks"),
@@ -187,18 +180,12 @@ chunks = Table(
     Column("collection", Integer, primary_key=True),
     Column("document", Integer, primary_key=True),
     Column("label", Integer, primary_key=True),
-    Column("number", Integer, nullable=False),
-    Column("revision", Integer, nullable=False),
-    Column("reading", _TEXT, nullable=False),
-    Column("id", _TEXT, nullable=False),
-    Column("start", Integer, nullable=False),
-    Column("end", Integer, nullable=False),
-    Column("tokens", Integer, nullable=False),
+    *_required(Integer, "number", "revision"),
+    *_required(_TEXT, "reading", "id"),
+    *_required(Integer, "start", "end", "tokens"),
     Column("line", Integer),
-    Column("heading", _TEXT, nullable=False),
-    Column("text", _TEXT, nullable=False),
-    Column("windows", Json, nullable=False),
-    Column("pages", Json, nullable=False),
+    *_required(_TEXT, "heading", "text"),
+    *_required(Json, "windows", "pages"),
     UniqueConstraint("collection", "id"),
     Index("chunks_reading_order", "collection", "document", "number"),
     ForeignKeyConstraint(
@@ -214,8 +201,7 @@ extracts = Table(
     Column("chunk", Integer, primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("method", _TEXT, nullable=False),
-    Column("entities", Json, nullable=False),
-    Column("relations", Json, nullable=False),
+    *_required(Json, "entities", "relations"),
     Column("schema", _TEXT, nullable=False),
     ForeignKeyConstraint(
         ["collection", "document", "chunk"],
@@ -254,8 +240,7 @@ generations = Table(
     Column("embedder", _TEXT, ForeignKey("embedders.identity"), nullable=False),
     Column("dimension", Integer, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
-    Column("layers", Json, nullable=False),
-    Column("settings", Json, nullable=False),
+    *_required(Json, "layers", "settings"),
     Index("generations_collection", "collection", "number"),
     Index("generations_edition", "edition", "number"),
     Index("generations_embedder", "embedder"),
@@ -272,12 +257,9 @@ history = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("job", _TEXT, nullable=False),
     Column("seconds", Float, nullable=False),
-    Column("layers", Json, nullable=False),
-    Column("build", Json, nullable=False),
-    Column("embedded", Json, nullable=False),
+    *_required(Json, "layers", "build", "embedded"),
     Column("stale", Integer, nullable=False),
-    Column("documents", Json, nullable=False),
-    Column("changes", Json, nullable=False),
+    *_required(Json, "documents", "changes"),
     Index("history_collection", "collection", "generation"),
 )
 
@@ -291,20 +273,13 @@ entities = Table(
     Column("id", _TEXT, nullable=False),
     Column("layer", Integer, nullable=False),
     Column("parent_id", _TEXT),
-    Column("name", _TEXT, nullable=False),
-    Column("type", _TEXT, nullable=False),
-    Column("method", _TEXT, nullable=False),
-    Column("mentions", Integer, nullable=False),
-    Column("members", Integer, nullable=False),
+    *_required(_TEXT, "name", "type", "method"),
+    *_required(Integer, "mentions", "members"),
     Column("description", _TEXT, nullable=False),
-    Column("aliases", Json, nullable=False),
-    Column("findings", Json, nullable=False),
-    Column("chunk_ids", Json, nullable=False),
+    *_required(Json, "aliases", "findings", "chunk_ids"),
     Column("second_parent_id", _TEXT),
-    Column("responsibility", Float, nullable=False),
-    Column("second_responsibility", Float, nullable=False),
-    Column("evidence", Json, nullable=False),
-    Column("stale", Json, nullable=False),
+    *_required(Float, "responsibility", "second_responsibility"),
+    *_required(Json, "evidence", "stale"),
     Column("statements", _TEXT, nullable=False),
     Column("attributes", Json, nullable=False),
     Index("entities_id", "edition", "id", "since", unique=True),
@@ -334,16 +309,10 @@ relations = Table(
     Column("until", Integer, nullable=False),
     Column("id", _TEXT, nullable=False),
     Column("layer", Integer, nullable=False),
-    Column("source_id", _TEXT, nullable=False),
-    Column("target_id", _TEXT, nullable=False),
-    Column("method", _TEXT, nullable=False),
-    Column("strength", Integer, nullable=False),
-    Column("weight", Integer, nullable=False),
-    Column("support", Integer, nullable=False),
+    *_required(_TEXT, "source_id", "target_id", "method"),
+    *_required(Integer, "strength", "weight", "support"),
     Column("description", _TEXT, nullable=False),
-    Column("chunk_ids", Json, nullable=False),
-    Column("evidence", Json, nullable=False),
-    Column("stale", Json, nullable=False),
+    *_required(Json, "chunk_ids", "evidence", "stale"),
     Column("statements", _TEXT, nullable=False),
     Column("types", Json, nullable=False),
     # Without the target: SQLite would look up every pair of two lists of ids.
@@ -371,16 +340,12 @@ replies = Table(
     Column("number", Integer, primary_key=True),
     Column("digest", _TEXT, nullable=False),
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
-    Column("job", _TEXT, nullable=False),
-    Column("step", _TEXT, nullable=False),
-    Column("model", _TEXT, nullable=False),
+    *_required(_TEXT, "job", "step", "model"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("finish_reason", _TEXT, nullable=False),
-    Column("prompt_tokens", Integer, nullable=False),
-    Column("completion_tokens", Integer, nullable=False),
+    *_required(Integer, "prompt_tokens", "completion_tokens"),
     Column("cost", Float),
-    Column("counted", Integer, nullable=False),
-    Column("room", Integer, nullable=False),
+    *_required(Integer, "counted", "room"),
     Column("chunk_ids", Json, nullable=False),
     Column("text", _TEXT),
     Index(
@@ -405,8 +370,7 @@ agent_texts = Table(
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), primary_key=True),
     Column("kind", _TEXT, primary_key=True),
     Column("task", _TEXT, primary_key=True),
-    Column("chunk_ids", Json, nullable=False),
-    Column("text", Json, nullable=False),
+    *_required(Json, "chunk_ids", "text"),
 )
 
 corrections = Table(
@@ -414,11 +378,8 @@ corrections = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
-    Column("kind", _TEXT, nullable=False),
-    Column("name", _TEXT, nullable=False),
-    Column("names", Json, nullable=False),
-    Column("documents", Json, nullable=False),
-    Column("chunks", Json, nullable=False),
+    *_required(_TEXT, "kind", "name"),
+    *_required(Json, "names", "documents", "chunks"),
     Column("created_at", UtcDateTime, nullable=False),
     Index("corrections_collection", "collection", "number"),
     # A number is the name of a correction: it is never given to another one.
@@ -436,10 +397,8 @@ type_schemas = Table(
         primary_key=True,
         autoincrement=False,
     ),
-    Column("digest", _TEXT, nullable=False),
-    Column("name", _TEXT, nullable=False),
-    Column("types", Json, nullable=False),
-    Column("decisions", Json, nullable=False),
+    *_required(_TEXT, "digest", "name"),
+    *_required(Json, "types", "decisions"),
 )
 
 jobs = Table(
@@ -447,20 +406,13 @@ jobs = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     Column("id", _TEXT, nullable=False, unique=True),
-    Column("kind", _TEXT, nullable=False),
-    Column("collection", _TEXT, nullable=False),
-    Column("status", _TEXT, nullable=False),
-    Column("owner", _TEXT, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("updated_at", UtcDateTime, nullable=False),
+    *_required(_TEXT, "kind", "collection", "status", "owner"),
+    *_required(UtcDateTime, "created_at", "updated_at"),
     Column("stage", _TEXT, nullable=False),
-    Column("done", Integer, nullable=False),
-    Column("total", Integer, nullable=False),
+    *_required(Integer, "done", "total"),
     Column("rate", Float, nullable=False),
     Column("message", _TEXT, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
-    Column("request", Json, nullable=False),
-    Column("failures", Json, nullable=False),
-    Column("result", Json, nullable=False),
+    *_required(Json, "request", "failures", "result"),
     Index("jobs_created", "created_at", "number"),
 )

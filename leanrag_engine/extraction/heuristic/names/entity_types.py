@@ -29,10 +29,7 @@ def coarse_type(mention: Mention, text: str) -> str:
     if mention.kind not in {Kind.NAME, Kind.WORK, Kind.CONCEPT} or not mention.name[:1].isupper():
         return ""
     words = [word.strip(".,'’") for word in mention.name.lower().split()]
-    before, after = (
-        text[max(0, mention.start - 24) : mention.start],
-        text[mention.end : mention.end + 60],
-    )
+    before, after = (text[max(0, mention.start - 24) : mention.start], text[mention.end : mention.end + 60])
     if (
         words[0] in known.PERSON_TITLES
         or before.lower().rstrip(". ").rsplit(" ", 1)[-1] in known.PERSON_TITLES

@@ -127,11 +127,7 @@ class TsvectorIndex:
         }
 
     def find(
-        self,
-        connection: Connection,
-        table: FullTextTable,
-        forms: Sequence[Sequence[str]],
-        limit: int,
+        self, connection: Connection, table: FullTextTable, forms: Sequence[Sequence[str]], limit: int
     ) -> list[int]:
         cut = iter(_cut_terms(table, [term for form in forms for term in form]))
         phrases = [[next(cut) for _ in form] for form in forms]

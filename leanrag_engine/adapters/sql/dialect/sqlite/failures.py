@@ -48,9 +48,7 @@ _BUSY = _MappedError(
     Busy, "Another process has been writing to {path} for too long ({reason}).", "Try again in a minute."
 )
 _UNKNOWN = _MappedError(
-    StoreUnusable,
-    "The graph store {path} failed ({reason}).",
-    "Check the file, or replace it by a backup.",
+    StoreUnusable, "The graph store {path} failed ({reason}).", "Check the file, or replace it by a backup."
 )
 _FAILURES = {
     sqlite3.SQLITE_NOTADB: _DAMAGED,

@@ -59,10 +59,7 @@ class Fts5Index:
     def count(self, rows: SearchedRows) -> int:
         # FTS5's shadow table of the rows' lengths is an ordinary table and fast to count.
         statement = f"SELECT count(*) FROM {rows.table.name}_docsize"
-        return rows.counts.get(
-            (rows.table.name, rows.state),
-            lambda: _fetch_count(rows, statement),
-        )
+        return rows.counts.get((rows.table.name, rows.state), lambda: _fetch_count(rows, statement))
 
     def count_terms(self, rows: SearchedRows, terms: Sequence[str]) -> dict[str, int]:
         bound = rows.options.scored_rows + 1
@@ -73,11 +70,7 @@ class Fts5Index:
         return counts
 
     def find(
-        self,
-        connection: Connection,
-        table: FullTextTable,
-        forms: Sequence[Sequence[str]],
-        limit: int,
+        self, connection: Connection, table: FullTextTable, forms: Sequence[Sequence[str]], limit: int
     ) -> list[int]:
         wanted = " OR ".join(f"({each})" for form in forms if (each := _join_terms(form, " AND ")))
         if not wanted:
