@@ -120,7 +120,7 @@ async def value_statements(
     said += [(each.id, line) for each in relations for line in relation_statements(each, names, citations)]
     if not said:
         return []
-    dense = await _dense_shares(run, found, nodes, relations, [each for _, each in said])
+    dense = await _dense_shares(run, found, nodes, relations, said)
     words = QueryWords([found.text])
     shared = words.score([name_subject(each.subject.split(" — "), each.text) for _, each in said])
     most = max(shared, default=0.0) or 1.0
@@ -153,24 +153,25 @@ async def _dense_shares(
     found: SearchHits,
     nodes: Sequence[Entity],
     relations: Sequence[Relation],
-    said: Sequence[Statement],
+    said: Sequence[tuple[str, Statement]],
 ) -> dict[str, tuple[float, Vectors]]:
-    """Return the similarity of nodes, relations and sentences to the text as a share of that of the best window, with their
-    vectors."""
+    """Return the similarity of sentences to the text as a share of that of the best window, with their vectors; where one has
+    none, those of its node or relation."""
     most = max((hit.score for hit in found.dense_windows), default=0.0)
     if found.vector is None or most <= 0:
         return {}
-    spaces = spaces_of(run.index)
+    spaces, vectors = spaces_of(run.index), run.index.vectors
+    ids = [each.id for _, each in said if each.id]
+    rows = await vectors.fetch(spaces.sentences, ids) if spaces.sentences else {}
+    bare = {id_ for id_, each in said if each.id not in rows}
     wanted = {
-        spaces.entities: [each.id for each in nodes if each.layer == 0],
-        spaces.aggregates: [each.id for each in nodes if each.layer > 0],
-        spaces.facts: [each.id for each in relations if each.layer == 0],
-        spaces.sentences: [each.id for each in said if each.id],
+        spaces.entities: [each.id for each in nodes if each.layer == 0 and each.id in bare],
+        spaces.aggregates: [each.id for each in nodes if each.layer > 0 and each.id in bare],
+        spaces.facts: [each.id for each in relations if each.layer == 0 and each.id in bare],
     }
-    rows: dict[str, Vectors] = {}
     for space, ids in wanted.items():
         if space and ids:
-            rows |= await run.index.vectors.fetch(space, ids)
+            rows |= await vectors.fetch(space, ids)
     return {id_: (max(float(row @ found.vector), 0.0) / most, row) for id_, row in rows.items()}
 
 
