@@ -1,7 +1,8 @@
 """Read and check reply sets: a folder of documents, and questions with the facts that their answers need.
 
 A set is a folder with ``docs/`` and ``questions.json``: ``{"questions": [{"id", "question", "facts": [{"any": [regular
-expression, …]}], "queries": [sub-query, …]}]}``. Other keys, such as an answer or the evidence of a fact, are for people.
+expression, …], "loose": [[regular expression, …], …]}], "queries": [sub-query, …]}]}``. ``any`` are the documents' own words;
+``loose`` says the fact in other words too: all expressions of one list, within some sentences. Other keys, such as an answer or the evidence of a fact, are for people.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +22,46 @@ from leanrag_engine.evaluation.datasets import MISSING, SetProblems, read_file_t
 
 QUESTIONS_FILE, DOCUMENTS_FOLDER = "questions.json", "docs"
 
+TOGETHER = 320
+"""Characters within which all expressions of a loose group must match: two or three sentences."""
+_PLAIN = str.maketrans("’‘“”–—‑\u00a0", "''\"\"--- ")
+_CITATION = re.compile(r"\[d\d+:c\d+\]")
+_HEADING = re.compile(r"\n(?=#{2,} )")
+
 EXPECTED = (
     'Expected a folder with docs/ and questions.json: {"questions": [{"id", "question", '
-    '"facts": [{"any": [regular expression, …]}], "queries": [sub-query, …]}]}.'
+    '"facts": [{"any": [regular expression, …], "loose": [[regular expression, …], …]}], "queries": [sub-query, …]}]}; '
+    '"loose" and "queries" may be left out.'
 )
 
 
 @dataclass(frozen=True, slots=True)
 class NeededFact:
-    """A fact that an answer needs, as expressions for where the documents state it; any one of them suffices."""
+    """A fact that an answer needs: expressions for where the documents state it, any one of which suffices, and ``loose`` ones
+    for any wording, of which all of one group must stand close together."""
 
     patterns: tuple[re.Pattern[str], ...]
+    loose: tuple[tuple[re.Pattern[str], ...], ...] = ()
 
     def is_in(self, text: str) -> bool:
         """Return whether ``text`` states the fact, whatever its case and white space."""
         line = " ".join(text.split())
-        return any(pattern.search(line) for pattern in self.patterns)
+        if any(pattern.search(line) for pattern in self.patterns):
+            return True
+        excerpts = _plain_excerpts(text) if self.loose else ()
+        return any(_stand_together(group, each) for each in excerpts for group in self.loose)
+
+
+@lru_cache(maxsize=1 << 6)  # one reply is asked for many facts
+def _plain_excerpts(text: str) -> tuple[str, ...]:
+    """Return the parts of a reply, each from one heading to the next and on one line, with plain quotes and dashes and without citations."""
+    parts = _HEADING.split(_CITATION.sub(" ", text.translate(_PLAIN)))
+    return tuple(" ".join(part.split()) for part in parts if part.strip())
+
+
+def _stand_together(group: Sequence[re.Pattern[str]], text: str) -> bool:
+    starts = {found.start() for pattern in group for found in pattern.finditer(text)}
+    return any(all(each.search(text[start : start + TOGETHER]) for each in group) for start in starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +160,19 @@ def _read_fact(problems: SetProblems, row: object, place: str) -> NeededFact:
     if not isinstance(row, dict) or not row.get("any"):
         problems.report(place, row, 'an object with "any": [regular expression, …]')
         return NeededFact(())
+    loose = row.get("loose", [])
+    if not isinstance(loose, list) or not all(isinstance(each, list) and each for each in loose):
+        problems.report(f"loose of {place}", loose, "a list of lists of regular expressions")
+        loose = []
+    groups = [_read_strings(problems, {"loose": each}, "loose", place) for each in loose]
     return NeededFact(
-        tuple(
-            pattern
-            for text in _read_strings(problems, row, "any", place)
-            if (pattern := _compile(problems, text, place))
-        )
+        tuple(_compile_all(problems, _read_strings(problems, row, "any", place), place)),
+        tuple(tuple(_compile_all(problems, each, place)) for each in groups),
     )
+
+
+def _compile_all(problems: SetProblems, texts: Sequence[str], place: str) -> Iterator[re.Pattern[str]]:
+    return filter(None, (_compile(problems, text, place) for text in texts))
 
 
 def _compile(problems: SetProblems, text: str, place: str) -> re.Pattern[str] | None:

@@ -130,8 +130,9 @@ def coverage(
     `flat` is the plain way to beat: windows of sentences by BM25 and the same embedder, fused by rank, no graph.
 
     A set is a folder with `docs/` and `questions.json`: `{"questions": [{"id", "question", "facts": [{"any": [regular
-    expression, …]}], "queries": [sub-query, …]}]}`. A fact counts where one of its expressions matches, in any case and
-    across line ends. Questions with an empty list of facts are left out.
+    expression, …], "loose": [[regular expression, …], …]}], "queries": [sub-query, …]}]}`. A fact counts where one of its
+    expressions matches, in any case and across line ends, or, in other words than the documents', all expressions of one list
+    of `loose` within 320 characters. Questions with an empty list of facts are left out.
 
     Example: `leanrag eval coverage my_manuals --compare lca,flat --budgets 1000,2000`
     """

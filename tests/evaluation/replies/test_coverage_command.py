@@ -130,6 +130,7 @@ def test_a_book_gets_the_figure_of_the_independent_program(
         pytest.skip(f"needs reply_coverage.py in {tools}")
     monkeypatch.setattr(sys, "path", [str(tools), *sys.path])
     program: Any = import_module("reply_coverage")
+    stated: Any = import_module("loose").stated
     folder = shared_data / "reply_sets" / "christmas_carol"
     options = ["--compare", "naive", "--budgets", "1000", "--json", "--data-dir", str(tmp_path)]
     ran = CliRunner().invoke(app, ["coverage", str(folder), *options])
@@ -147,7 +148,7 @@ def test_a_book_gets_the_figure_of_the_independent_program(
                 query = Query(each["question"], mode="naive", token_budget=1000)
                 text = (await engine.query(query, collection=collection.name)).context.text
                 read = program.COUNT.decode(program.encoded(text)[:1000])
-                shares.append(program.share({"hits": [program.found(read, fact) for fact in each["facts"]]}))
+                shares.append(program.share({"hits": [stated(read, fact) for fact in each["facts"]]}))
         return shares
 
     shares = anyio.run(share_of_each)

@@ -39,6 +39,16 @@ def test_a_fact_is_found_in_any_case_and_across_line_ends(tmp_path: Path) -> Non
     assert not fact.is_in("It is picked in autumn.")
 
 
+def test_a_fact_is_found_in_other_words_that_stand_close_together_in_one_excerpt(tmp_path: Path) -> None:
+    rows = [{"question": "Pay?", "facts": [{"any": ["x{9}"], "loose": [["15|fifteen", "week|wage"]]}]}]
+    (question,) = read_reply_set(write_set(tmp_path, {"questions": rows})).questions
+    (fact,) = question.facts
+    assert fact.is_in("His weekly pay [d1:c4] is\nfifteen shillings.")
+    assert not fact.is_in("Fifteen shillings.")
+    assert not fact.is_in(f"Fifteen {'and so on ' * 40} a week.")
+    assert not fact.is_in("It is fifteen.\n### Wages\nThe week has seven days.")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -53,6 +63,10 @@ def test_a_fact_is_found_in_any_case_and_across_line_ends(tmp_path: Path) -> Non
         ({"questions": [{"question": "?", "facts": [{"any": ["("]}]}]}, 'it is "("; expected a regular'),
         ({"questions": [{"question": "?", "facts": [{"any": ["[["]}]}]}, 'it is "[["; expected a regular'),
         ({"questions": [{"question": "?", "facts": [{"any": ["a*"]}]}]}, "an empty text does not match"),
+        (
+            {"questions": [{"question": "?", "facts": [FACT | {"loose": ["a"]}]}]},
+            "loose of fact 0 of question 0",
+        ),
         ({"questions": [{"question": "?", "facts": [FACT], "queries": [7]}]}, "queries of question 0"),
         ({"questions": [{"id": 1, "question": "?", "facts": [FACT]}] * 2}, "differs from question 0"),
     ],
