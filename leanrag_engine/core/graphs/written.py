@@ -17,7 +17,7 @@ from .rows import select_rows
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenSentence:
+class IndexedSentence:
     """A sentence of a description, which begins at ``start`` in it, or of a ``finding``."""
 
     id: str
@@ -26,7 +26,7 @@ class WrittenSentence:
     finding: Finding | None = None
 
 
-def cut_sentences(item: Entity | Relation) -> list[WrittenSentence]:
+def cut_sentences(item: Entity | Relation) -> list[IndexedSentence]:
     """Return the sentences of a description, then those of the findings; a finding's summary stands before its first one."""
     said: list[tuple[str, int, Finding | None]] = [
         (item.description[start:end], start, None) for start, end in sentences(item.description)
@@ -37,7 +37,7 @@ def cut_sentences(item: Entity | Relation) -> list[WrittenSentence]:
         ] or [""]
         said += [(text, 0, finding) for text in (f"{finding.summary} {first}", *others)]
     return [
-        WrittenSentence(window_id(item.id, number), one_line(text), start, finding)
+        IndexedSentence(window_id(item.id, number), one_line(text), start, finding)
         for number, (text, start, finding) in enumerate(said)
         if text.strip()
     ]

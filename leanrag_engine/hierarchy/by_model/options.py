@@ -18,7 +18,7 @@ class TaskOptions:
     least_findings: int = 3
     """Fewest findings of a usable summary. Fewer than ``findings`` are no reason to pay for a second call."""
     small_cluster: int = 3
-    """A cluster of so many members may have a single finding."""
+    """A cluster of so many members may have a single finding, and so may one with a relation for three members at most."""
     cluster_tokens: int = 2600
     """Tokens, about, that a task shows of one cluster."""
     member_share: float = 0.7
@@ -27,6 +27,8 @@ class TaskOptions:
     """Least and most words of one member's description: few where there are many members."""
     relation_words: int = 45
     """Words of one relation in the task of a cluster."""
+    named_members: int = 3
+    """Members of proper names that a sentence on two clusters may name: it stands for the clusters, and is found by names."""
     sentence_words: int = 40
     """Words of a sentence on two clusters that the prompt asks for."""
     longest_sentence: int = 60

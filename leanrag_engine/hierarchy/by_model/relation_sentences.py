@@ -48,14 +48,12 @@ def relation_task(
     """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (paper,
     appendix D.2).
 
-    Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names a member.
+    Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names more than a few members.
     """
     text = _format_task(near, far, relations, members, options.pair_tokens)
-    forbidden = tuple(_forbidden_names(near, far, members.values()))
+    names = tuple(_member_names(near, far, members.values()))
     id_ = content_id("t", near.id, far.id, text)
-    return Task(
-        id_, text, partial(_read, forbidden, options), (near.id, far.id, *_chunk_ids(relations, members))
-    )
+    return Task(id_, text, partial(_read, names, options), (near.id, far.id, *_chunk_ids(relations, members)))
 
 
 def relation_task_in_order(
@@ -95,9 +93,8 @@ def _format_task(
     return f"{lead}\n\n{fence(sheet.text)}"
 
 
-def _forbidden_names(near: Entity, far: Entity, members: Iterable[Entity]) -> Iterable[str]:
-    """Yield the member names that a sentence on the groups must not hold: proper names that are no part of a group's
-    name. Terms in small letters are ordinary words."""
+def _member_names(near: Entity, far: Entity, members: Iterable[Entity]) -> Iterable[str]:
+    """Yield the proper names of members that are no part of a group's name. Terms in small letters are ordinary words."""
     allowed = f"{name_key(near.name)} \n {name_key(far.name)}"
     for member in members:
         key = name_key(member.name)
@@ -111,7 +108,7 @@ def _is_proper(name: str, *, shortest_cjk: int = 3) -> bool:
     return any(character.isupper() for character in name)
 
 
-def _read(forbidden: Sequence[str], options: TaskOptions, item: JsonObject, *, least_words: int = 4) -> str:
+def _read(names: Sequence[str], options: TaskOptions, item: JsonObject, *, least_words: int = 4) -> str:
     text = read_text(item, "sentence")
     if word_count(text) < least_words:
         raise ReplyUnusable("The sentence is empty or says too little.")
@@ -123,10 +120,10 @@ def _read(forbidden: Sequence[str], options: TaskOptions, item: JsonObject, *, l
         raise ReplyUnusable(
             f"The sentence has {word_count(text)} words: give one of {options.sentence_words} at most."
         )
-    named = [name for name in forbidden if names_exactly(name, text)]
-    if named:
+    named = [name for name in names if names_exactly(name, text)]
+    if len(named) > options.named_members:
         raise ReplyUnusable(
-            f"The sentence names the member “{named[0]}”: speak of the groups as wholes, by their names or what they"
-            " are."
+            f"The sentence names {len(named)} members: name {options.named_members} at most, and speak of the groups"
+            " as wholes."
         )
     return text

@@ -70,7 +70,8 @@ def aggregation_task(
     ordered = _central_first(members, relations)
     best = best_first(relations)
     text = _format_task(ordered, best, options)
-    least = 1 if len(members) <= options.small_cluster else options.least_findings
+    loose = len(members) <= options.small_cluster or 3 * len(relations) < len(members)
+    least = 1 if loose else options.least_findings
     keys = {name_key(name): each.name for each in ordered for name in (each.name, *each.aliases)}
     id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), text)
     read = partial(_read, keys, least, ChunkFinder(ordered, best), options)
