@@ -17,8 +17,7 @@ from leanrag_engine.core.model import Entity, EntityHead, Hit
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
-from .fields import list_columns, read_items
-from .visibility import visible
+from .fields import list_columns, read_items, visible
 
 
 @dataclass(frozen=True, slots=True)
