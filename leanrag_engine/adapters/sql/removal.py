@@ -69,9 +69,6 @@ def _find_untouched(connection: Connection, generation: int, remaining: Build) -
     }
 
 
-# --- jobs ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _DocumentNames:
     """The ids, paths and titles by which a job may mention the deleted documents."""

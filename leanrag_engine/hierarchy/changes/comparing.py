@@ -105,9 +105,6 @@ def _name_foremost(entities: Sequence[Entity]) -> NamedChanges:
     return NamedChanges(len(entities), {each.id: each.name for each in foremost})
 
 
-# --- several generations --------------------------------------------------------------------
-
-
 def add_up(steps: Sequence[GraphChanges]) -> GraphChanges:
     """Return what all ``steps``, the oldest first, changed together. Where a step does not list all of its
     names, totals are sums, which may count an entity several times."""

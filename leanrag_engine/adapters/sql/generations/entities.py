@@ -110,9 +110,6 @@ def search(
     return [Hit(ids[position], score) for position, score in hits if position in ids]
 
 
-# --- by name -------------------------------------------------------------------------------
-
-
 def find_by_name(connection: Connection, generation: int, wanted: Sequence[str]) -> list[Entity]:
     keys = {key for name in wanted if (key := fulltext.make_key(name))}
     return _entities(fetch(connection, _NAMED, generation=generation, keys=list_value(keys)))
