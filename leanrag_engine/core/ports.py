@@ -116,7 +116,6 @@ class Embedder(Protocol):
     def related(self) -> float | None:
         """Return the cosine similarity that the best passage of half the answered questions reaches, and that of hardly any
         question on another corpus; None if it was not measured."""
-        ...
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return one row for each text, ``(len(texts), dimension)``.
@@ -455,7 +454,6 @@ class DocumentStore(Protocol):
 
         None for a word of less than five letters.
         """
-        ...
 
     async def find_rare_words(
         self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
@@ -464,7 +462,6 @@ class DocumentStore(Protocol):
 
         Up to ``most_documents``, at most ``most_windows`` of the windows that hold it are named.
         """
-        ...
 
 
 class GenerationStore(Protocol):

@@ -25,8 +25,6 @@ from .headings import Heading, headings
 from .signatures import find_signatures
 from .windows import WindowOptions, cut_windows
 
-__all__ = ["ChunkingOptions", "chunk", "chunk_at"]
-
 
 @dataclass(frozen=True, slots=True)
 class ChunkingOptions:

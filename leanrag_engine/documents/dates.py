@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from leanrag_engine.core.model import FILE_TIME as _FILE_TIME
 
-__all__ = ["MONTH", "DateOrigin", "DocumentDate", "date_document", "find_date", "month_number", "read_date"]
-
 
 class DateOrigin(StrEnum):
     """Where the date of a document was found, the most reliable first."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
 
-__all__ = ["decode", "has_byte_order_mark"]
-
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\x00\x00", "utf-32-le"),

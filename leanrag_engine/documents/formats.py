@@ -24,8 +24,6 @@ from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
 from .records import write_records
 
-__all__ = ["PLAIN", "START_BYTES", "SUPPORTED_SUFFIXES", "Format", "format_of", "is_prose"]
-
 START_BYTES = 1 << 13
 """How much of a file's beginning tells whether it is prose."""
 _PHRASE = re.compile(r"\b(?:[^\W\d_]{1,40}[,;:]?[ \n]){4}[^\W\d_]{1,40}")

@@ -19,8 +19,6 @@ from leanrag_engine.core.model import DocumentSource, LoadedDocument
 from .formats import format_of
 from .loading import FileContent, parse_file
 
-__all__ = ["ParsingLimits", "limit_memory", "parse_within_limits", "run_within_limits"]
-
 R = TypeVar("R")
 
 

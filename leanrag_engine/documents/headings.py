@@ -14,8 +14,6 @@ from leanrag_engine.core.model import is_code
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 from leanrag_engine.core.text.shortening import shorten
 
-__all__ = ["Heading", "headings"]
-
 
 @dataclass(frozen=True, slots=True)
 class Heading:

@@ -25,20 +25,6 @@ from .readers.chats import read_chat
 from .readers.reading import Reading
 from .records import write_records
 
-__all__ = [
-    "Expansion",
-    "FileContent",
-    "Skipped",
-    "as_storable_path",
-    "expand",
-    "identify",
-    "load",
-    "make_stamp",
-    "parse_file",
-    "printable_path",
-    "read_file",
-]
-
 _LONGEST_TITLE = 200
 _READING = "reading-2"
 """Changed when readers make another text of the same file: a file is then read again though it has not changed."""

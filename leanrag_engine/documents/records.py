@@ -9,17 +9,6 @@ from itertools import zip_longest
 
 from leanrag_engine.core.text.cleaning import clean_line
 
-__all__ = [
-    "Rows",
-    "find_caption",
-    "format_rows",
-    "format_table",
-    "has_header",
-    "number_rows",
-    "split_cells",
-    "write_records",
-]
-
 Rows = Sequence[tuple[int, Sequence[str]]]
 """The number of each row, and its cells."""
 
@@ -110,9 +99,6 @@ def _letter(place: int) -> str:
     return letters
 
 
-# --- columns -------------------------------------------------------------------------------
-
-
 def _describe_columns(names: Sequence[str], rows: Rows) -> Iterator[str]:
     for at, name in enumerate(names):
         values = Counter(cells[at] for _, cells in rows if at < len(cells) and cells[at])
@@ -137,8 +123,6 @@ def _describe(values: Counter[str]) -> str:
         f"{len(values)} different texts, such as {', '.join(value[:longest] for value in list(values)[:3])}"
     )
 
-
-# --- Markdown ------------------------------------------------------------------------------
 
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
 """The line below the names of the columns."""

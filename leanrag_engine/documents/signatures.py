@@ -11,8 +11,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["find_signatures"]
-
 _INDENTED = frozenset({
     "text/x-lua", "text/x-python", "text/x-r", "text/x-ruby", "text/x-shellscript", "text/x-sql",
 })  # fmt: skip

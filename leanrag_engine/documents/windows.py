@@ -19,8 +19,6 @@ from leanrag_engine.core.text.records import TABLE_ROW
 
 from .headings import Heading
 
-__all__ = ["WindowOptions", "cut_windows"]
-
 
 @dataclass(frozen=True, slots=True)
 class WindowOptions:

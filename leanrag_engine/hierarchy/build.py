@@ -32,7 +32,7 @@ from .changes.carrying import (
     carry_summaries,
     find_continued,
 )
-from .changes.unchanged import Flags, find_touched, find_unchanged
+from .changes.comparing import Flags, find_touched, find_unchanged
 from .clustering.balancing import ClusterSizes, cap_for, cluster_sums
 from .clustering.methods import ClusteringMethod, ClusteringOptions, partition, select_links
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions

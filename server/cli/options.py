@@ -9,41 +9,35 @@ from typing import Annotated
 
 import anyio
 import typer
+from typer.models import OptionInfo
 
 from leanrag_engine.core.errors import LeanRAGError
 
+
+def setting(name: str, explanation: str, metavar: str | None = None) -> OptionInfo:
+    """Return the option of a setting, which its environment variable gives too."""
+    found: OptionInfo = typer.Option(
+        help=explanation, envvar=f"LEANRAG_{name}", show_default=False, metavar=metavar
+    )
+    return found
+
+
 DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder that holds everything; default: the platform's own.",
-        envvar="LEANRAG_DATA_DIR",
-        show_default=False,
-    ),
+    Path | None, setting("DATA_DIR", "Folder that holds everything; default: the platform's own.")
 ]
 DatabaseUrl = Annotated[
     str | None,
-    typer.Option(
-        help="PostgreSQL database that replaces the SQLite file: postgresql://user@host/name. A password is safer in the "
+    setting(
+        "DATABASE_URL",
+        "PostgreSQL database that replaces the SQLite file: postgresql://user@host/name. A password is safer in the "
         "environment.",
-        envvar="LEANRAG_DATABASE_URL",
-        show_default=False,
     ),
 ]
 ChromaUrl = Annotated[
-    str | None,
-    typer.Option(
-        help="Chroma server that keeps the vectors: http://host:8000.",
-        envvar="LEANRAG_CHROMA_URL",
-        show_default=False,
-    ),
+    str | None, setting("CHROMA_URL", "Chroma server that keeps the vectors: http://host:8000.")
 ]
 DaskAddress = Annotated[
-    str | None,
-    typer.Option(
-        help="Dask scheduler whose workers read documents: tcp://host:8786.",
-        envvar="LEANRAG_DASK",
-        show_default=False,
-    ),
+    str | None, setting("DASK", "Dask scheduler whose workers read documents: tcp://host:8786.")
 ]
 CollectionOption = Annotated[
     str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
@@ -53,7 +47,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for pr
 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show each stage of the work by itself.")]
 
-# --- of ``leanrag serve`` ------------------------------------------------------------------
 
 AllowDirs = Annotated[
     list[Path] | None,
@@ -71,19 +64,16 @@ Toolsets = Annotated[
 ]
 HttpAddress = Annotated[
     str | None,
-    typer.Option(
-        help="Serve streamable HTTP at this address, path /mcp, instead of standard input and output.",
+    setting(
+        "HTTP",
+        "Serve streamable HTTP at this address, path /mcp, instead of standard input and output.",
         metavar="HOST:PORT",
-        envvar="LEANRAG_HTTP",
-        show_default=False,
     ),
 ]
 HttpTokenFile = Annotated[
     Path | None,
-    typer.Option(
-        help="File with the bearer token that clients must send; or set LEANRAG_HTTP_TOKEN.",
-        envvar="LEANRAG_HTTP_TOKEN_FILE",
-        show_default=False,
+    setting(
+        "HTTP_TOKEN_FILE", "File with the bearer token that clients must send; or set LEANRAG_HTTP_TOKEN."
     ),
 ]
 HttpAllowedHosts = Annotated[

@@ -98,7 +98,7 @@ class JsonDocument:
         """Return the document without the member at ``path``, which must exist."""
         text = self.text
         *way, name = path
-        parent = self.root if not way else find_node(self, way)
+        parent = find_node(self, way)
         members = parent.members or ()
         index = next(place for place, each in enumerate(members) if each.key == name)
         gone = members[index]
@@ -117,8 +117,7 @@ class JsonDocument:
         inside = text[parent.start + 1 : gone.start] + text[gone.node.end : parent.end - 1].replace(",", "")
         if not inside.strip():
             kept = text[: parent.start + 1] + text[parent.end - 1 :]
-        wanted = delete_value(self.value, path)
-        return check_edit(kept, self, wanted)
+        return check_edit(kept, self, delete_value(self.value, path))
 
 
 def parse(text: str, *, comments: bool = False) -> JsonDocument:
@@ -128,7 +127,7 @@ def parse(text: str, *, comments: bool = False) -> JsonDocument:
     root = reader.value(position, 0)
     rest = reader.skip(root.end)
     if rest < len(text):
-        raise Malformed(text, rest, f"expected the end, found {describe_sign(text, rest)}")
+        raise reader.expected("the end", rest)
     return JsonDocument(text, root, comments)
 
 
@@ -180,9 +179,7 @@ class JsonReader:
     def scalar(self, position: int) -> Node:
         match = SCALAR.match(self.text, position)
         if not match:
-            raise Malformed(
-                self.text, position, f"expected a value, found {describe_sign(self.text, position)}"
-            )
+            raise self.expected("a value", position)
         try:
             return Node(position, match.end(), json.loads(match[0]))
         except json.JSONDecodeError as problem:
@@ -202,15 +199,11 @@ class JsonReader:
         at = self.skip(position + 1)
         while not self.closes(at, "}", first=not members):
             if not self.text.startswith('"', at):
-                raise Malformed(
-                    self.text, at, f"expected a name in quotes, found {describe_sign(self.text, at)}"
-                )
+                raise self.expected("a name in quotes", at)
             end, key = self.string(at)
             colon = self.skip(end)
             if not self.text.startswith(":", colon):
-                raise Malformed(
-                    self.text, colon, f"expected a colon, found {describe_sign(self.text, colon)}"
-                )
+                raise self.expected("a colon", colon)
             node = self.value(self.skip(colon + 1), depth + 1)
             start = at
             at, comma = self.after(node.end, "}")
@@ -224,9 +217,7 @@ class JsonReader:
             return self.skip(at + 1), at
         if self.text.startswith(closing, at):
             return at, -1
-        raise Malformed(
-            self.text, at, f"expected a comma or {closing!r}, found {describe_sign(self.text, at)}"
-        )
+        raise self.expected(f"a comma or {closing!r}", at)
 
     def closes(self, at: int, closing: str, *, first: bool) -> bool:
         if not self.text.startswith(closing, at):
@@ -235,9 +226,10 @@ class JsonReader:
             raise Malformed(self.text, at, f"an extra comma before {closing!r}")
         return True
 
-
-def describe_sign(text: str, position: int) -> str:
-    return repr(text[position]) if position < len(text) else "the end of the file"
+    def expected(self, what: str, position: int) -> Malformed:
+        """Return the error that something else than ``what`` stands at ``position``."""
+        found = repr(self.text[position]) if position < len(self.text) else "the end of the file"
+        return Malformed(self.text, position, f"expected {what}, found {found}")
 
 
 # --- writing -------------------------------------------------------------------------------

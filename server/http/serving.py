@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from contextlib import suppress
 from copy import deepcopy
@@ -21,16 +22,60 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.config import LOGGING_CONFIG
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
 
 from ..app import LeanRAGServer, create_server
 from ..protocol.telemetry import flush_telemetry
-from .connections import HEAD_BYTES, limit_connection
 from .rights import TooManyRequests, rights_of_caller
 from .settings import Address, HttpSettings, address_of
 from .tokens import Access, IssuerUnavailable, access_of
+
+HEAD_BYTES = 64 * 1024
+"""Most bytes of a request line with its headers. httptools, which uvicorn prefers, keeps any number of them."""
+
+
+def limit_connection(seconds: float) -> type[asyncio.Protocol]:
+    """Return the class of a connection that is closed if the head of a request is not complete after ``seconds``, or no more
+    of its body comes for as long."""
+
+    class BoundedConnection(H11Protocol):
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            has_head = self.cycle is not None and not self.cycle.response_complete
+            if has_head and not self.cycle.more_body:
+                self._stop_waiting()
+            elif has_head or self._deadline is None:
+                # More of a body, or the first bytes of another request on a connection that is kept alive.
+                self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            self._stop_waiting()
+            self._deadline = self.loop.call_later(seconds, self._end_wait)
+
+        def _end_wait(self) -> None:
+            # What is not read does not come.
+            self._wait() if self.flow.read_paused else self.transport.close()
+
+        def _stop_waiting(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+
+    return BoundedConnection
+
 
 LogLevel = Literal["error", "warning", "info"]
 """No level below: debug lines of the SDK hold the text of messages."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property, wraps
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from mcp.server.apps import Apps
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resources import ResourceSecurity
@@ -16,6 +18,7 @@ from leanrag_engine.core.errors import Ambiguous, InvalidInput, LeanRAGError, No
 
 from ..engine_handle import EngineHandle
 from ..replies.errors import Offered, plain, without_steps
+from ..tools.toolsets import ANSWER_APP
 
 if TYPE_CHECKING:
     from ..tools.read import ReadTools
@@ -138,3 +141,17 @@ def text_of(result: CallToolResult) -> str:
     """Return the text of a tool's reply without its lines about the next call."""
     text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
     return without_steps(text)
+
+
+def create_apps() -> Apps:
+    """Return the extension with the page of an answer."""
+    apps = Apps()
+    apps.add_html_resource(
+        ANSWER_APP,
+        files(__package__).joinpath("answer_app.html").read_text(encoding="utf-8"),
+        name="answer_app",
+        title="Answer drawn",
+        description="The page that shows an answer of query_lca_context inside the chat: its seeds, what joins them, and the evidence.",
+        prefers_border=True,
+    )
+    return apps

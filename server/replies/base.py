@@ -145,8 +145,6 @@ def quote_lines(lines: Sequence[str]) -> str:
     return fence("\n".join(lines))
 
 
-# --- pages and lengths ---------------------------------------------------------------------
-
 PageCard = TypeVar("PageCard", bound=Card)
 
 

@@ -98,7 +98,7 @@ HOMES = {
     "tokenizers": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
     "tomlkit": {"server/clients/toml.py"},
     "typer": {"server"},
-    "uvicorn": {"server/http/serving.py", "server/http/connections.py"},
+    "uvicorn": {"server/http/serving.py"},
     "watchfiles": {"server/cli/corpus/documents.py"},
     "yaml": {"leanrag_engine/extraction/schemas/reading.py"},
 }

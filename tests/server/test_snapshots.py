@@ -23,8 +23,8 @@ from pydantic import BaseModel
 from leanrag_engine.core.config import load_settings
 from leanrag_mcp.app import create_server
 from leanrag_mcp.engine_handle import EngineHandle
-from leanrag_mcp.tools import definitions
-from leanrag_mcp.tools.definitions import Definition, define, load_definitions
+from leanrag_mcp.tools import deferred
+from leanrag_mcp.tools.deferred import Definition, define, load_definitions
 from leanrag_mcp.tools.toolsets import TOOLS
 
 pytestmark = pytest.mark.anyio
@@ -108,7 +108,7 @@ def test_the_definitions_are_those_of_the_functions() -> None:
 
 
 def write_snapshots() -> None:
-    Path(definitions.__file__).with_name("definitions.json").write_text(
+    Path(deferred.__file__).with_name("definitions.json").write_text(
         dump_json(read_definitions()), encoding="utf-8"
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ Measured with chromadb 1.5.9, with the consequences here:
   files, and reads at the same time may miss it: a replaced row, a deleted one, or the error "Nothing found on disk". So
   each write of ours is synchronised at once, single rows too (``Index.upsert``).
 - The distance is ``ip`` on normalised rows, which equals their cosine and is also defined for zero rows.
-- A process that is killed while it writes may leave its space broken (3 of 28 trials): see ``marks``.
+- A process that is killed while it writes may leave its space broken (3 of 28 trials): see ``locks``.
 - A process that reads a space while another one writes it may crash, as the files are changed in place: see ``locks``.
 """
 
@@ -33,7 +33,7 @@ import numpy as np
 from leanrag_engine.core.errors import LeanRAGError, StoreUnusable
 from leanrag_engine.core.model import Vectors
 
-from . import locks, marks
+from . import locks
 from .index import CONFIGURATION, Index, Space
 
 T = TypeVar("T")
@@ -101,14 +101,14 @@ class ChromaFolder:
         self._names.discard(space)
 
     def is_broken(self, space: str) -> bool:
-        return marks.is_broken(self.folder, space)
+        return locks.is_broken(self.folder, space)
 
     def reading(self, space: str) -> AbstractContextManager[None]:
         return locks.hold_shared(self.folder, space)
 
     @contextmanager
     def writing(self, space: str) -> Iterator[None]:
-        with locks.hold_exclusive(self.folder, space), marks.writing(self.folder, space):
+        with locks.hold_exclusive(self.folder, space), locks.writing(self.folder, space):
             yield
 
     def upsert(self, space: Space, ids: Sequence[str], rows: Vectors) -> None:

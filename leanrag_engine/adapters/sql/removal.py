@@ -18,8 +18,8 @@ from .dialect import fulltext
 from .dialect.statements import among
 from .generations import history, unsettled
 from .generations import publish as publishing
+from .generations.fields import visible
 from .generations.publish import Build
-from .generations.visibility import visible
 from .jobs import FINISHED
 from .schema.tables import collections, entities, jobs
 from .schema.tables import documents as documents_table
@@ -67,9 +67,6 @@ def _find_untouched(connection: Connection, generation: int, remaining: Build) -
     return {
         each.id for each in remaining.all_entities if each.layer and before.get(each.id) == each.description
     }
-
-
-# --- jobs ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,9 +101,6 @@ def sum_spending(connection: Connection, name: str | None, job: str = "", model:
     return [Spent(**row) for row in connection.execute(statement).mappings()]
 
 
-# --- deletion ------------------------------------------------------------------------------
-
-
 def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]) -> None:
     """Delete the texts of replies and of agents that rest on anything but chunks of the collection and the
     aggregated entities ``untouched``, or on unknown things."""
@@ -115,9 +112,6 @@ def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]
     mine = agent_texts.c.collection == collection
     gone = rests_on_others(agent_texts.c.chunk_ids, held, untouched)
     connection.execute(delete_from(agent_texts).where(mine, gone))
-
-
-# --- texts of agents -----------------------------------------------------------------------
 
 
 def put_texts(

@@ -8,8 +8,6 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore import GitIgnorePatternError
 
-__all__ = ["NO_RULES", "IgnoreRules"]
-
 _NAMES = (".gitignore", ".leanragignore")
 """In one folder the later file decides: it may take back what the earlier one leaves out."""
 

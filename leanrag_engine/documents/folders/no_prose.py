@@ -10,8 +10,6 @@ from leanrag_engine.core.text.scripts import CJK_CHARACTER
 from leanrag_engine.documents.formats import SUPPORTED_SUFFIXES
 from leanrag_engine.documents.readers.chats import read_chat
 
-__all__ = ["find_reason"]
-
 
 @dataclass(frozen=True, slots=True)
 class _ProseMeasures:

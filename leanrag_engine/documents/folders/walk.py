@@ -14,8 +14,6 @@ from leanrag_engine.documents.formats import START_BYTES, format_of, is_prose
 from .ignore_files import IgnoreRules
 from .no_prose import find_reason
 
-__all__ = ["FolderWalk", "IsKnown", "Skipped", "accept_none", "is_beneath", "real_path"]
-
 IsKnown = Callable[[Path, os.stat_result], bool]
 """Whether a file was read before and has not changed since."""
 

@@ -19,8 +19,6 @@ from leanrag_engine.documents.dates import MONTH, month_number
 
 from .reading import Reading
 
-__all__ = ["CHAT_MEDIA_TYPE", "read_chat"]
-
 CHAT_MEDIA_TYPE = "text/x-chat"
 
 

@@ -15,8 +15,6 @@ from leanrag_engine.core.text.cleaning import clean_line
 from .html import read_html
 from .reading import MALFORMED_ARCHIVE, Reading, damage_error, refuse_bomb, sensible_title
 
-__all__ = ["read_epub"]
-
 _NAMES = {
     "c": "urn:oasis:names:tc:opendocument:xmlns:container",
     "o": "http://www.idpf.org/2007/opf",

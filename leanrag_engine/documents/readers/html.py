@@ -19,8 +19,6 @@ from leanrag_engine.documents.records import find_caption, format_rows
 
 from .reading import Reading, first_heading
 
-__all__ = ["read_html"]
-
 _Element = Any
 """An lxml element: the library carries no types."""
 

@@ -15,8 +15,6 @@ from leanrag_engine.core.text.cleaning import clean, clean_line
 from .html import read_html
 from .reading import MALFORMED, Reading, damage_error
 
-__all__ = ["read_mailbox", "read_message", "read_web_archive"]
-
 _MESSAGE_START = re.compile(rb"^From [^\n]*\n", re.MULTILINE)
 """The line before each message of a mailbox; within a message, such a line is written ">From"."""
 _SHOWN = ("From", "To", "Cc", "Date")

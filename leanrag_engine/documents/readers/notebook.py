@@ -13,8 +13,6 @@ from leanrag_engine.documents.records import write_records
 
 from .reading import MALFORMED, Reading, damage_error, first_heading
 
-__all__ = ["read_notebook"]
-
 
 def read_notebook(data: bytes, name: str) -> Reading:
     """Read a notebook of format 4. Raises :class:`DocumentUnreadable` if it is damaged or of another kind."""

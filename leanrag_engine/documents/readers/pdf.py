@@ -16,8 +16,6 @@ from leanrag_engine.core.text.cleaning import clean
 
 from .reading import MALFORMED, Reading, damage_error, sensible_title
 
-__all__ = ["read_pdf"]
-
 _LIGATURES = {
     0xFB00: "ff",
     0xFB01: "fi",

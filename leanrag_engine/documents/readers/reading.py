@@ -17,18 +17,6 @@ from leanrag_engine.core.model import NO_METADATA, Page
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.documents.headings import headings
 
-__all__ = [
-    "MALFORMED",
-    "MALFORMED_ARCHIVE",
-    "Reading",
-    "damage_error",
-    "first_heading",
-    "office_date",
-    "refuse_bomb",
-    "refuse_encrypted",
-    "sensible_title",
-]
-
 MALFORMED = (
     ArithmeticError,
     AssertionError,

@@ -14,8 +14,6 @@ from leanrag_engine.documents.records import format_table, has_header
 
 from .reading import Reading
 
-__all__ = ["read_table"]
-
 _SEPARATORS = ",;\t|"
 _TRIED_LINES = 50
 _MOST_LINES = 100

@@ -139,9 +139,6 @@ def apply_descriptions(
     return Graph(update(graph.entities), update(graph.relations))
 
 
-# --- answers -------------------------------------------------------------------------------
-
-
 def _read(item: JsonObject, texts: Sequence[tuple[str, str]]) -> Description:
     """Read a description; raise ``ReplyUnusable`` if it is empty or its first sentence is too long."""
     given = item.get("description")

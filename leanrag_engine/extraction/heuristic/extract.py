@@ -17,11 +17,9 @@ from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import Turn
 from leanrag_engine.core.text.records import TABLE_ROW
 
-from .definitions import find_definitions, find_in_code
 from .descriptions import Describer
 from .keyphrases.terms import find_terms
-from .names.bibliography import is_author, is_reference
-from .names.entity_types import coarse_type
+from .names.entity_types import coarse_type, is_author, is_reference
 from .names.lexicon import Lexicon, find_acronyms, find_nickname, link_persons, without_remark
 from .names.mentions import Kind, Mention, find_in_row, find_names, keep_longest
 from .options import DEFAULT_OPTIONS, HeuristicOptions
@@ -30,6 +28,29 @@ from .topics import Topics
 from .words import vocabulary as known
 from .words.tokens import Sentence
 from .words.usage import WordUsage
+
+_DEFINITION = re.compile(
+    r"\b(?:class|def|function|interface|struct|enum|trait|fn|func|module|namespace|type)\s+([A-Za-z_]\w{2,})"
+    r"|\b(?:const|let|var)\s+([A-Za-z_]\w{2,})\s*=\s*(?:async\b|function\b|\([^)]*\)\s*=>)"
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,}")
+
+
+def find_definitions(passages: Sequence[ParsedChunk]) -> frozenset[str]:
+    """Return the names that are defined in a document of which more than half is code; else none."""
+    sentences = [sentence for passage in passages for sentence in passage.sentences]
+    code = [sentence.text for sentence in sentences if sentence.kind is PieceKind.CODE]
+    if 2 * sum(map(len, code)) <= sum(len(sentence.text) for sentence in sentences):
+        return frozenset()
+    return frozenset(name for line in code for found in _DEFINITION.findall(line) for name in found if name)
+
+
+def find_in_code(line: str, names: frozenset[str]) -> Iterator[Mention]:
+    """Yield the mentions of ``names`` in a line of code."""
+    if names:
+        for match in _IDENTIFIER.finditer(line):
+            if match[0] in names:
+                yield Mention(match[0], Kind.CODE, match.start(), match.end())
 
 
 def extract(

@@ -1,4 +1,4 @@
-"""Compare two generations: which entities and summaries are new, gone, changed or have become stale."""
+"""Compare two generations: what is new, gone, changed or stale, and beneath which relations nothing differs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.columns import digest_texts
+from leanrag_engine.core.graphs.columns import digest_text, digest_texts
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.rows import find_same, select_rows
+from leanrag_engine.core.graphs.rows import find_same, match_rows, select_rows
 from leanrag_engine.core.history import EntityChanges, GraphChanges, NamedChanges
 from leanrag_engine.core.model import Entity, Relation
+from leanrag_engine.hierarchy.relations import UnchangedRelations
+
+from .removal import HIDDEN
 
 NAMED = 50
 """Names listed for each way of changing: enough to see what a change was about, and an entry of the history stays small."""
@@ -101,9 +105,6 @@ def _name_foremost(entities: Sequence[Entity]) -> NamedChanges:
     return NamedChanges(len(entities), {each.id: each.name for each in foremost})
 
 
-# --- several generations --------------------------------------------------------------------
-
-
 def add_up(steps: Sequence[GraphChanges]) -> GraphChanges:
     """Return what all ``steps``, the oldest first, changed together. Where a step does not list all of its
     names, totals are sums, which may count an entity several times."""
@@ -154,3 +155,38 @@ def _add_up(steps: Sequence[EntityChanges]) -> EntityChanges:
 def _by_kind(step: EntityChanges) -> Mapping[str, NamedChanges]:
     """Return the changes by kind, in the order in which they count."""
     return {"removed": step.removed, "added": step.added, "changed": step.changed, "stale": step.stale}
+
+
+Flags = NDArray[np.bool_]
+
+
+def find_touched(layer: Graph, before: Graph | None, beneath: Flags) -> Flags:
+    """Return which entities of a layer differ from the layer ``before``, (n,): new or renamed ones, those
+    with something touched ``beneath``, and both ends of relations that are new, gone or different."""
+    if before is None:
+        return np.ones(len(layer.entities), dtype=bool)
+    touched = beneath.copy()
+    entities = match_rows(before.entities, layer.entities)
+    for row, (then, now) in entities.differing.items():
+        touched[row] |= then is None or then.name != now.name
+    relations = match_rows(before.relations, layer.relations)
+    differing = [number for number, (then, now) in relations.differing.items() if then != now]
+    touched[layer.ends[differing]] = True
+    if len(relations.gone):  # of none in the layers of an import, where some ends are missing
+        gone = np.zeros(len(before.entities) + 1, dtype=bool)
+        gone[before.ends[relations.gone]] = True
+        touched |= gone[entities.origins]
+    return touched
+
+
+def find_unchanged(clusters: Graph, touched: Flags, before: Graph | None) -> UnchangedRelations | None:
+    """Return the relations of ``before`` between ``clusters`` that are not ``touched``: equal ids mean equal
+    members."""
+    if before is None:
+        return None
+    numbers = np.full(len(before.entities), -1, dtype=np.intp)
+    places = before.find_places(clusters.nodes.ids)
+    same = np.flatnonzero((places >= 0) & ~touched)
+    numbers[places[same]] = same
+    usable = before.edges.descriptions != digest_text(HIDDEN)
+    return UnchangedRelations(before, numbers[before.ends], usable)

@@ -114,9 +114,6 @@ def hide_credentials(address: str) -> str:
     return CREDENTIALS.sub("...", address)
 
 
-# --- the file ------------------------------------------------------------------------------
-
-
 def read_file() -> dict[str, object]:
     file = config_file()
     return parse(file.read_text(encoding="utf-8")) if file.exists() else {}

@@ -7,7 +7,7 @@ from sqlalchemy import Column, Select, create_engine, select
 
 from leanrag_engine.adapters.sql import documents
 from leanrag_engine.adapters.sql.dialect.statements import among, among_pairs
-from leanrag_engine.adapters.sql.generations.visibility import visible
+from leanrag_engine.adapters.sql.generations.fields import visible
 from leanrag_engine.adapters.sql.schema.tables import entities, metadata, relations
 
 

@@ -15,7 +15,7 @@ import pytest
 from leanrag_tests_jobs import finish
 
 from leanrag_engine import engine as engine_module
-from leanrag_engine.adapters.chroma import marks
+from leanrag_engine.adapters.chroma import locks
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import StoreUnusable
@@ -60,7 +60,7 @@ def cut_indexes(folder: Path, _space: str) -> None:
 
 def leave_a_mark(folder: Path, space: str) -> None:
     """Leave what a process leaves that is killed while it writes a space."""
-    with suppress(RuntimeError), marks.writing(folder, space):
+    with suppress(RuntimeError), locks.writing(folder, space):
         raise RuntimeError
     (mark,) = (folder / "writing").iterdir()
     host, pid, _, name = json.loads(mark.read_text())

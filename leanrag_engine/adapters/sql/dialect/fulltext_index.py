@@ -99,11 +99,9 @@ class FullTextIndex(Protocol):
         self, connection: Connection, table: FullTextTable, rows: Sequence[tuple[int | str, ...]]
     ) -> None:
         """Insert rows: a number, and the text of each column."""
-        ...
 
     def copy(self, connection: Connection, table: FullTextTable, target: FullTextTable) -> None:
         """Insert the rows of a table into another, which is empty."""
-        ...
 
     def remove(self, connection: Connection, table: FullTextTable, numbers: range) -> None: ...
 
@@ -111,28 +109,23 @@ class FullTextIndex(Protocol):
 
     def purge(self, connection: Connection, table: FullTextTable) -> None:
         """Remove what the index still holds of removed rows."""
-        ...
 
     def drop(self, connection: Connection, table: FullTextTable) -> None:
         """Remove the table if it exists."""
-        ...
 
     def exists(self, connection: Connection, table: FullTextTable) -> bool: ...
 
     def count(self, rows: SearchedRows) -> int:
         """Return the number of rows of the whole table."""
-        ...
 
     def count_terms(self, rows: SearchedRows, terms: Sequence[str]) -> dict[str, int]:
         """Return the number of rows that contain each term, at least up to ``options.scored_rows`` and one; if all
         terms are in more, the whole number."""
-        ...
 
     def find(
         self, connection: Connection, table: FullTextTable, forms: Sequence[Sequence[str]], limit: int
     ) -> list[int]:
         """Return the numbers of at most ``limit`` rows that contain all terms of any of ``forms``."""
-        ...
 
     def rank(
         self, rows: SearchedRows, terms: Sequence[str], required: Sequence[str], limit: int
@@ -141,4 +134,3 @@ class FullTextIndex(Protocol):
 
         A row has any of ``terms`` and, unless it is empty, any of ``required``.
         """
-        ...

@@ -17,8 +17,7 @@ from leanrag_engine.core.model import Entity, EntityHead, Hit
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
-from .fields import list_columns, read_items
-from .visibility import visible
+from .fields import list_columns, read_items, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +108,6 @@ def search(
     ids = dict(fetch(connection, _IDS, generation=generation, positions=places))
     # Of an earlier generation a query under way may find what an update has added.
     return [Hit(ids[position], score) for position, score in hits if position in ids]
-
-
-# --- by name -------------------------------------------------------------------------------
 
 
 def find_by_name(connection: Connection, generation: int, wanted: Sequence[str]) -> list[Entity]:

@@ -8,9 +8,9 @@ from itertools import starmap
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Table
+from sqlalchemy import Column, ColumnElement, Integer, Table, and_, bindparam, literal, select
 
-from leanrag_engine.adapters.sql.schema.tables import OPEN, as_json, parse_columns
+from leanrag_engine.adapters.sql.schema.tables import OPEN, as_json, generations, parse_columns
 from leanrag_engine.core.model import METHODS, Attribute, Entity, Evidence, Finding, Relation, Staleness
 
 T = TypeVar("T", bound=Entity | Relation)
@@ -59,3 +59,14 @@ def write_rows(
     for position, item in added:
         values = zip(write, find(item), strict=False)
         yield (edition, position, since, OPEN, *[make(value) if make else value for make, value in values])
+
+
+_GENERATION = bindparam("generation", type_=Integer)
+
+
+def visible(table: Table, generation: int | None = None) -> ColumnElement[bool]:
+    """Return the condition that a row of ``table`` is of the generation, by default of the one that is bound
+    by that name."""
+    number = _GENERATION if generation is None else literal(generation, Integer)
+    edition = select(generations.c.edition).where(generations.c.number == number).scalar_subquery()
+    return and_(table.c.edition == edition, table.c.since <= number, table.c.until > number)

@@ -82,9 +82,6 @@ def _count_documents(
     return DocumentChanges(added, changed, publication.removed)
 
 
-# --- rows ----------------------------------------------------------------------------------
-
-
 def _entry(row: Row[Any], spent: Spent | None) -> HistoryEntry:
     return HistoryEntry(
         number=row.generation,

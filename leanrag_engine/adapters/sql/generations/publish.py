@@ -39,8 +39,7 @@ from leanrag_engine.core.text.language.words import search_text
 
 from . import history
 from .difference import RowChanges, compare_rows, place_rows
-from .fields import write_rows
-from .visibility import visible
+from .fields import visible, write_rows
 
 T = TypeVar("T")
 

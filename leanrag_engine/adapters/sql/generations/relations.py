@@ -15,8 +15,7 @@ from leanrag_engine.adapters.sql.dialect.statements import among, fetch, list_va
 from leanrag_engine.adapters.sql.schema.tables import relations, select_unparsed
 from leanrag_engine.core.model import Hit, Relation
 
-from .fields import list_columns, read_items
-from .visibility import visible
+from .fields import list_columns, read_items, visible
 
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
 _relations = partial(read_items, Relation, relations)

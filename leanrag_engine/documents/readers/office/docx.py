@@ -29,8 +29,6 @@ from leanrag_engine.documents.readers.reading import (
 )
 from leanrag_engine.documents.records import find_caption, format_rows
 
-__all__ = ["read_docx"]
-
 _Element = Any
 """An lxml element: the library carries no types."""
 

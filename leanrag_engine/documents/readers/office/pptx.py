@@ -23,8 +23,6 @@ from leanrag_engine.documents.readers.reading import (
 )
 from leanrag_engine.documents.records import format_rows
 
-__all__ = ["read_pptx"]
-
 _Shape = Any
 """A shape of python-pptx: the library carries no types."""
 

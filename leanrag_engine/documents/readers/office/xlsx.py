@@ -21,8 +21,6 @@ from leanrag_engine.documents.readers.reading import (
 )
 from leanrag_engine.documents.records import Rows, format_table, has_header
 
-__all__ = ["read_xlsx"]
-
 
 def read_xlsx(data: bytes, name: str) -> Reading:
     """Read a workbook; of a formula, the value that was computed last.

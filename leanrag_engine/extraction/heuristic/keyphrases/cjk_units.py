@@ -84,9 +84,6 @@ def _stretches(units: Iterable[Unit], gap: int) -> list[Run]:
     return [run for run in found if run]
 
 
-# --- Chinese -------------------------------------------------------------------------------
-
-
 def _chinese_units(text: str) -> Iterator[Unit]:
     position = 0
     for word, tag in tag_chinese(text):
@@ -110,9 +107,6 @@ def _chinese_role(word: str, tag: str) -> str:
     return "n" if mistaken else role
 
 
-# --- Japanese ------------------------------------------------------------------------------
-
-
 def _japanese_units(text: str) -> Iterator[Unit]:
     for morpheme in japanese_morphemes(text):
         word = morpheme.surface()
@@ -132,8 +126,6 @@ def _japanese_role(word: str, tags: Sequence[str]) -> str:
         return "s" if minor == "名詞的" or word == "的" else ""
     return "m" if major in {"接頭辞", "形状詞"} and minor not in {"助動詞語幹", "タリ"} else ""
 
-
-# --- Korean --------------------------------------------------------------------------------
 
 _KOREAN_WORD = re.compile("[가-힣]+")
 _KOREAN_NOMINAL = re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from math import exp, log2
 
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
@@ -21,7 +22,38 @@ from leanrag_engine.extraction.heuristic.words.usage import WordUsage
 from . import cjk_units
 from .cjk_phrases import Compound, Compounds
 from .phrases import Phrase, count_phrases, find_phrases, is_compound, phrase_key
-from .spread import Spread
+
+
+class Spread:
+    """Counts phrases, and the parts of about ``words`` words of a text that have each of them."""
+
+    def __init__(self, words: int = 250) -> None:
+        self._size = words
+        self._words = 0
+        self._counts: Counter[str] = Counter()
+        self._parts: Counter[str] = Counter()
+        self._last: dict[str, int] = {}
+
+    def add(self, found: Counter[str], words: int) -> None:
+        """Add the next sentence: its phrases and the number of its words."""
+        part = self.parts
+        self._words += words
+        self._counts.update(found)
+        for key in found:
+            if self._last.get(key) != part:
+                self._last[key] = part
+                self._parts[key] += 1
+
+    @property
+    def parts(self) -> int:
+        return 1 + self._words // self._size
+
+    def residual(self, key: str, *, fewest: int = 40) -> float:
+        """Return the residual IDF of a phrase that occurs; 0 in a text of less than ``fewest`` parts, which tell too little."""
+        if self.parts < fewest:
+            return 0.0
+        by_chance = self.parts * (1 - exp(-self._counts[key] / self.parts))
+        return log2(by_chance / self._parts[key])
 
 
 def find_terms(

@@ -120,9 +120,6 @@ def lost_lock() -> LockLost:
     )
 
 
-# --- server and schema ---------------------------------------------------------------------
-
-
 def _check_server(engine: Engine, name: str) -> None:
     with engine.connect() as connection:
         version, encoding = connection.execute(
