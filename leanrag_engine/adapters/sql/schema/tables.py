@@ -124,7 +124,7 @@ ENDED = text(f"until < {OPEN}")
 """The condition that a row is not of the published generation, as a constant: only so does an index on it serve."""
 
 
-def _required(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+def _columns(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
     """Return columns of one type that are never NULL."""
     return [Column(name, kind, nullable=False) for name in names]
 
@@ -151,7 +151,7 @@ collections = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     Column("name", _TEXT, nullable=False, unique=True),
-    *_required(Integer, "revision", "last_document"),
+    *_columns(Integer, "revision", "last_document"),
     Column("created_at", UtcDateTime, nullable=False),
     # A number is part of citations' and full-text tables' names: AUTOINCREMENT never gives it out again.
     sqlite_autoincrement=True,
@@ -162,11 +162,11 @@ documents = Table(
     metadata,
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
-    *_required(_TEXT, "id", "title", "source", "media_type", "digest"),
-    *_required(Integer, "characters", "chunks", "last_chunk", "added", "revision"),
+    *_columns(_TEXT, "id", "title", "source", "media_type", "digest"),
+    *_columns(Integer, "characters", "chunks", "last_chunk", "added", "revision"),
     Column("ingested_at", UtcDateTime, nullable=False),
     Column("metadata", Json, nullable=False),
-    *_required(_TEXT, "date", "date_origin", "file_stamp", "file_digest"),
+    *_columns(_TEXT, "date", "date_origin", "file_stamp", "file_digest"),
     UniqueConstraint("collection", "id"),
     # Every query asks how much there is and how much is pending: the index alone answers.
     Index("documents_revision", "collection", "revision", "chunks"),
@@ -180,12 +180,12 @@ chunks = Table(
     Column("collection", Integer, primary_key=True),
     Column("document", Integer, primary_key=True),
     Column("label", Integer, primary_key=True),
-    *_required(Integer, "number", "revision"),
-    *_required(_TEXT, "reading", "id"),
-    *_required(Integer, "start", "end", "tokens"),
+    *_columns(Integer, "number", "revision"),
+    *_columns(_TEXT, "reading", "id"),
+    *_columns(Integer, "start", "end", "tokens"),
     Column("line", Integer),
-    *_required(_TEXT, "heading", "text"),
-    *_required(Json, "windows", "pages"),
+    *_columns(_TEXT, "heading", "text"),
+    *_columns(Json, "windows", "pages"),
     UniqueConstraint("collection", "id"),
     Index("chunks_reading_order", "collection", "document", "number"),
     ForeignKeyConstraint(
@@ -201,7 +201,7 @@ extracts = Table(
     Column("chunk", Integer, primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("method", _TEXT, nullable=False),
-    *_required(Json, "entities", "relations"),
+    *_columns(Json, "entities", "relations"),
     Column("schema", _TEXT, nullable=False),
     ForeignKeyConstraint(
         ["collection", "document", "chunk"],
@@ -240,7 +240,7 @@ generations = Table(
     Column("embedder", _TEXT, ForeignKey("embedders.identity"), nullable=False),
     Column("dimension", Integer, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
-    *_required(Json, "layers", "settings"),
+    *_columns(Json, "layers", "settings"),
     Index("generations_collection", "collection", "number"),
     Index("generations_edition", "edition", "number"),
     Index("generations_embedder", "embedder"),
@@ -257,9 +257,9 @@ history = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("job", _TEXT, nullable=False),
     Column("seconds", Float, nullable=False),
-    *_required(Json, "layers", "build", "embedded"),
+    *_columns(Json, "layers", "build", "embedded"),
     Column("stale", Integer, nullable=False),
-    *_required(Json, "documents", "changes"),
+    *_columns(Json, "documents", "changes"),
     Index("history_collection", "collection", "generation"),
 )
 
@@ -273,13 +273,13 @@ entities = Table(
     Column("id", _TEXT, nullable=False),
     Column("layer", Integer, nullable=False),
     Column("parent_id", _TEXT),
-    *_required(_TEXT, "name", "type", "method"),
-    *_required(Integer, "mentions", "members"),
+    *_columns(_TEXT, "name", "type", "method"),
+    *_columns(Integer, "mentions", "members"),
     Column("description", _TEXT, nullable=False),
-    *_required(Json, "aliases", "findings", "chunk_ids"),
+    *_columns(Json, "aliases", "findings", "chunk_ids"),
     Column("second_parent_id", _TEXT),
-    *_required(Float, "responsibility", "second_responsibility"),
-    *_required(Json, "evidence", "stale"),
+    *_columns(Float, "responsibility", "second_responsibility"),
+    *_columns(Json, "evidence", "stale"),
     Column("statements", _TEXT, nullable=False),
     Column("attributes", Json, nullable=False),
     Index("entities_id", "edition", "id", "since", unique=True),
@@ -309,10 +309,10 @@ relations = Table(
     Column("until", Integer, nullable=False),
     Column("id", _TEXT, nullable=False),
     Column("layer", Integer, nullable=False),
-    *_required(_TEXT, "source_id", "target_id", "method"),
-    *_required(Integer, "strength", "weight", "support"),
+    *_columns(_TEXT, "source_id", "target_id", "method"),
+    *_columns(Integer, "strength", "weight", "support"),
     Column("description", _TEXT, nullable=False),
-    *_required(Json, "chunk_ids", "evidence", "stale"),
+    *_columns(Json, "chunk_ids", "evidence", "stale"),
     Column("statements", _TEXT, nullable=False),
     Column("types", Json, nullable=False),
     # Without the target: SQLite would look up every pair of two lists of ids.
@@ -340,12 +340,12 @@ replies = Table(
     Column("number", Integer, primary_key=True),
     Column("digest", _TEXT, nullable=False),
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
-    *_required(_TEXT, "job", "step", "model"),
+    *_columns(_TEXT, "job", "step", "model"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("finish_reason", _TEXT, nullable=False),
-    *_required(Integer, "prompt_tokens", "completion_tokens"),
+    *_columns(Integer, "prompt_tokens", "completion_tokens"),
     Column("cost", Float),
-    *_required(Integer, "counted", "room"),
+    *_columns(Integer, "counted", "room"),
     Column("chunk_ids", Json, nullable=False),
     Column("text", _TEXT),
     Index(
@@ -370,7 +370,7 @@ agent_texts = Table(
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), primary_key=True),
     Column("kind", _TEXT, primary_key=True),
     Column("task", _TEXT, primary_key=True),
-    *_required(Json, "chunk_ids", "text"),
+    *_columns(Json, "chunk_ids", "text"),
 )
 
 corrections = Table(
@@ -378,8 +378,8 @@ corrections = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
-    *_required(_TEXT, "kind", "name"),
-    *_required(Json, "names", "documents", "chunks"),
+    *_columns(_TEXT, "kind", "name"),
+    *_columns(Json, "names", "documents", "chunks"),
     Column("created_at", UtcDateTime, nullable=False),
     Index("corrections_collection", "collection", "number"),
     # A number is the name of a correction: it is never given to another one.
@@ -397,8 +397,8 @@ type_schemas = Table(
         primary_key=True,
         autoincrement=False,
     ),
-    *_required(_TEXT, "digest", "name"),
-    *_required(Json, "types", "decisions"),
+    *_columns(_TEXT, "digest", "name"),
+    *_columns(Json, "types", "decisions"),
 )
 
 jobs = Table(
@@ -406,13 +406,13 @@ jobs = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     Column("id", _TEXT, nullable=False, unique=True),
-    *_required(_TEXT, "kind", "collection", "status", "owner"),
-    *_required(UtcDateTime, "created_at", "updated_at"),
+    *_columns(_TEXT, "kind", "collection", "status", "owner"),
+    *_columns(UtcDateTime, "created_at", "updated_at"),
     Column("stage", _TEXT, nullable=False),
-    *_required(Integer, "done", "total"),
+    *_columns(Integer, "done", "total"),
     Column("rate", Float, nullable=False),
     Column("message", _TEXT, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
-    *_required(Json, "request", "failures", "result"),
+    *_columns(Json, "request", "failures", "result"),
     Index("jobs_created", "created_at", "number"),
 )
