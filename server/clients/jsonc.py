@@ -127,7 +127,7 @@ def parse(text: str, *, comments: bool = False) -> JsonDocument:
     root = reader.value(position, 0)
     rest = reader.skip(root.end)
     if rest < len(text):
-        raise reader.expected("the end", rest)
+        raise reader.report("the end", rest)
     return JsonDocument(text, root, comments)
 
 
@@ -179,7 +179,7 @@ class JsonReader:
     def scalar(self, position: int) -> Node:
         match = SCALAR.match(self.text, position)
         if not match:
-            raise self.expected("a value", position)
+            raise self.report("a value", position)
         try:
             return Node(position, match.end(), json.loads(match[0]))
         except json.JSONDecodeError as problem:
@@ -199,11 +199,11 @@ class JsonReader:
         at = self.skip(position + 1)
         while not self.closes(at, "}", first=not members):
             if not self.text.startswith('"', at):
-                raise self.expected("a name in quotes", at)
+                raise self.report("a name in quotes", at)
             end, key = self.string(at)
             colon = self.skip(end)
             if not self.text.startswith(":", colon):
-                raise self.expected("a colon", colon)
+                raise self.report("a colon", colon)
             node = self.value(self.skip(colon + 1), depth + 1)
             start = at
             at, comma = self.after(node.end, "}")
@@ -217,7 +217,7 @@ class JsonReader:
             return self.skip(at + 1), at
         if self.text.startswith(closing, at):
             return at, -1
-        raise self.expected(f"a comma or {closing!r}", at)
+        raise self.report(f"a comma or {closing!r}", at)
 
     def closes(self, at: int, closing: str, *, first: bool) -> bool:
         if not self.text.startswith(closing, at):
@@ -226,7 +226,7 @@ class JsonReader:
             raise Malformed(self.text, at, f"an extra comma before {closing!r}")
         return True
 
-    def expected(self, what: str, position: int) -> Malformed:
+    def report(self, what: str, position: int) -> Malformed:
         """Return the error that something else than ``what`` stands at ``position``."""
         found = repr(self.text[position]) if position < len(self.text) else "the end of the file"
         return Malformed(self.text, position, f"expected {what}, found {found}")

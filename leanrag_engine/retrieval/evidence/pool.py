@@ -130,13 +130,12 @@ async def value_statements(
 
     def closeness(id_: str, statement: Statement, share: float) -> float:
         known = dense.get(statement.id) or dense.get(id_)
-        return options.statement * (known[0] if known else share / most)
+        return known[0] if known else share / most
 
     def score(id_: str, statement: Statement, share: float) -> Statement:
-        scale = high if id_ in first else 1.0
         parts = ScoreParts(
-            meaning=scale * closeness(id_, statement, share),
-            keyword=scale * options.statement_keyword * share / most,
+            meaning=(high if id_ in first else options.statement) * closeness(id_, statement, share),
+            keyword=(high if id_ in first else 1.0) * options.statement_keyword * share / most,
             bridge=options.bridge * (id_ in bridges),
             summary=high * (id_ in first),
         )
@@ -144,6 +143,8 @@ async def value_statements(
         return replace(statement, value=parts.total, parts=parts, kept=anyway or id_ in first or near)
 
     valued = [score(id_, each, share) for (id_, each), share in zip(said, shared, strict=True)]
+    if anyway or summaries:
+        return valued
     held = [dense.get(each.id) or dense.get(id_) for id_, each in said]
     return _lower_repetitions(valued, [each[1] if each else None for each in held], options)
 
@@ -184,19 +185,21 @@ def _lower_repetitions(
         return list(said)
     vectors = np.array([blank if row is None else row for row in rows])
     value = np.array([each.value for each in said])
-    nearest, taken = np.zeros(len(said)), np.zeros(len(said), dtype=bool)
-    lowered = list(said)
+    nearest, taken, loss = np.zeros(len(said)), np.zeros(len(said), dtype=bool), np.zeros(len(said))
     for _ in range(min(len(said), options.pool)):
-        worth = np.where(taken, -np.inf, value - options.repeated * np.maximum(nearest - options.alike, 0.0))
-        best = int(np.argmax(worth))
+        loss = np.where(taken, loss, options.repeated * np.maximum(nearest - options.alike, 0.0))
+        best = int(np.argmax(np.where(taken, -np.inf, value - loss)))
         taken[best] = True
-        loss = float(worth[best] - value[best])
-        if loss:
-            parts = replace(said[best].parts, meaning=said[best].parts.meaning + loss)
-            kept = said[best].kept and parts.meaning + parts.keyword >= options.statement_kept
-            lowered[best] = replace(said[best], value=parts.total, parts=parts, kept=kept)
         nearest = np.maximum(nearest, vectors @ vectors[best])
-    return [each for each, kept in zip(lowered, taken.tolist(), strict=True) if kept]
+    return [
+        _lower(each, lost, options) if lost else each for each, lost in zip(said, loss.tolist(), strict=True)
+    ]
+
+
+def _lower(statement: Statement, loss: float, options: RelevanceOptions) -> Statement:
+    parts = replace(statement.parts, meaning=statement.parts.meaning - loss)
+    kept = statement.kept and parts.meaning + parts.keyword >= options.statement_kept
+    return replace(statement, value=parts.total, parts=parts, kept=kept)
 
 
 def find_bridges(graph: Subgraph) -> set[str]:
