@@ -326,6 +326,28 @@ async def test_a_written_sentence_is_found_by_its_own_words_in_whatever_branch_i
     assert "accountants of Mercia" not in naive.context.text
 
 
+async def test_a_question_for_an_overview_gets_summaries_before_descriptions(
+    corpus: Corpus, make_corpus: partial[Corpus]
+) -> None:
+    assert corpus.hierarchy is not None
+    layers = [
+        Graph(
+            tuple(
+                replace(each, method=Method.MODEL, description=f"{each.name} is one of the topics here.")
+                for each in layer.entities
+            ),
+            layer.relations,
+        )
+        for layer in corpus.hierarchy.layers
+    ]
+    made = make_corpus(corpus.texts, Hierarchy(tuple(layers)))
+    overview = (await ask(made, "What are the main topics here?")).context.lines
+    assert {line.kind for line in overview[:4]} == {"summary"}
+    single = (await ask(made, "Is yeast one of the topics here?")).context.lines
+    described = [line.kind for line in single if line.kind != "excerpt"]
+    assert described[0] == "entity description"
+
+
 # --- the paper's ranking -------------------------------------------------------------------
 
 

@@ -32,7 +32,13 @@ from leanrag_engine.retrieval.context.statements import (
 from leanrag_engine.retrieval.request import Mode, RelevanceOptions
 from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of
 from leanrag_engine.retrieval.search.matching import QueryWords
-from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows, weigh_dates
+from leanrag_engine.retrieval.search.relevance import (
+    RankedWindow,
+    asks_for_overview,
+    fuse_scores,
+    rank_windows,
+    weigh_dates,
+)
 from leanrag_engine.retrieval.search.seeds import rarity
 
 from .exact import find_exact_words
@@ -126,6 +132,7 @@ async def value_statements(
     most = max(shared, default=0.0) or 1.0
     # Summaries that come first are measured with windows, which gain from their neighbours and section.
     high = 1.0 + options.neighbour + options.section
+    overview = asks_for_overview(found.text)
     first = {node.id for node in nodes if summaries and node.layer > 0}
 
     def closeness(id_: str, statement: Statement, share: float) -> float:
@@ -137,7 +144,7 @@ async def value_statements(
             meaning=(high if id_ in first else options.statement) * closeness(id_, statement, share),
             keyword=(high if id_ in first else 1.0) * options.statement_keyword * share / most,
             bridge=options.bridge * (id_ in bridges),
-            summary=high * (id_ in first),
+            summary=high * (id_ in first or (overview and statement.kind in ("summary", "finding"))),
         )
         near = parts.meaning + parts.keyword >= options.statement_kept
         return replace(statement, value=parts.total, parts=parts, kept=anyway or id_ in first or near)

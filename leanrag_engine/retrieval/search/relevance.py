@@ -25,6 +25,12 @@ _NOW = re.compile(
     r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|at the moment|as of)\b", re.IGNORECASE
 )
 
+_OVERVIEW = re.compile(
+    r"\b(?:(?:main|major|central|overall|key|common|recurring|general) (?:\w+ ){0,2}(?:themes?|topics?|ideas?|points?|subjects?|motifs?)"
+    r"|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?:this|these|the \w+)(?: \w+){0,3} about)\b",
+    re.IGNORECASE,
+)
+
 _ORDER = re.compile(
     r"\b(?:timeline|chronolog\w+|in (?:what|which) order|over time|history of|histories|trace|step by step|sequence of|"
     r"how (?:did|has|have|does) .{0,80}\b(?:chang|develop|evolv|progress|grow|unfold)\w*|what happened)\b",
@@ -208,6 +214,11 @@ def rank_windows(
 def asks_for_order(text: str) -> bool:
     """Return whether an English text asks how things came one after another."""
     return _ORDER.search(text) is not None
+
+
+def asks_for_overview(text: str) -> bool:
+    """Return whether an English text asks what all is about."""
+    return _OVERVIEW.search(text) is not None
 
 
 def weigh_dates(text: str, chunks: Sequence[Chunk], gain: float) -> Mapping[str, float]:

@@ -159,15 +159,26 @@ def whole_forms(word: str) -> list[list[str]]:
     return [[word]]
 
 
+_REQUESTS = frozenset(
+    (
+        *("compare", "contrast", "define", "describe", "discuss", "explain", "find", "give", "list"),
+        *("name", "outline", "show", "summarise", "summarize", "tell", "trace"),
+    )
+)
+"""Verbs that begin an English request: what they ask for follows them."""
+
+
 def find_whole_words(text: str, limit: int = 32) -> list[str]:
     """Return the quoted phrases of a question, and its words and identifiers as they are written there, at most ``limit``.
 
-    Stopwords are left out. Chinese and Japanese is cut into words.
+    Stopwords are left out, and a verb that begins a request ("Compare A and B"). Chinese and Japanese is cut into words.
     """
     phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
     tokens = (_EDGES.sub("", _POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
     words_ = (word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token]))
-    found = (word for word in words_ if word and word.casefold() not in STOPWORDS)
+    found = [word for word in words_ if word and word.casefold() not in STOPWORDS]
+    if len(found) > 1 and found[0].casefold() in _REQUESTS and text.lstrip().startswith(found[0]):
+        del found[0]
     return list(dict.fromkeys([*phrases, *found]))[:limit]
 
 
