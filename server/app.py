@@ -23,8 +23,7 @@ from leanrag_engine.core.runtime.telemetry import measure
 from leanrag_engine.llm.prompts import Prompts
 
 from .engine_handle import EngineHandle, Rights
-from .protocol.completions import Completions
-from .protocol.prompts import add_prompts
+from .protocol.prompts import Completions, add_prompts
 from .protocol.resources import add_resources, create_apps
 from .protocol.stdio import open_stdio
 from .protocol.tasks import Tasks

@@ -12,8 +12,12 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from leanrag_engine.core.errors import InvalidInput
 
-HTTPS_OR_LOOPBACK = r"^$|^https://[^\s/]+(/\S*)?$|^http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/\S*)?$"
+HttpsAddress = Annotated[
+    str, Field(pattern=r"^$|^https://[^\s/]+(/\S*)?$|^http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/\S*)?$")
+]
 """Tokens and keys must not travel in plain text beyond this machine."""
+
+Names = Annotated[tuple[str, ...], NoDecode]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +95,12 @@ class HttpSettings(BaseSettings):
     http_requests_per_minute: int = Field(
         default=0, ge=0, description="Most requests a minute of each token that names no limit; 0: no limit."
     )
-    http_allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+    http_allowed_hosts: Names = Field(
         default=(),
         description="Names under which clients reach the server (Host header), separated by commas, "
         "beside its own address.",
     )
-    http_allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+    http_allowed_origins: Names = Field(
         default=(),
         description="Web pages that may call the server (Origin header), such as https://app.example, "
         "separated by commas.",
@@ -104,17 +108,14 @@ class HttpSettings(BaseSettings):
     http_max_request_mb: int = Field(
         default=16, ge=1, le=1024, description="Largest request over HTTP, in megabytes."
     )
-    http_oauth_issuer: str = Field(
-        default="",
-        pattern=HTTPS_OR_LOOPBACK,
-        description="OAuth: address of the authorization server whose access tokens are accepted.",
+    http_oauth_issuer: HttpsAddress = Field(
+        default="", description="OAuth: address of the authorization server whose access tokens are accepted."
     )
-    http_oauth_resource: str = Field(
+    http_oauth_resource: HttpsAddress = Field(
         default="",
-        pattern=HTTPS_OR_LOOPBACK,
         description="OAuth: public address of this server, with /mcp; a token must name it as its audience.",
     )
-    http_oauth_scopes: Annotated[tuple[str, ...], NoDecode] = Field(
+    http_oauth_scopes: Names = Field(
         default=(), description="OAuth: scopes that a token must carry, separated by commas."
     )
     http_oauth_rights: bool = Field(
@@ -122,14 +123,11 @@ class HttpSettings(BaseSettings):
         description="OAuth: the scopes leanrag:read, leanrag:write, leanrag:admin and the claim leanrag_collections "
         "say what a token may do; without such a scope it is refused.",
     )
-    http_oauth_jwks_url: str = Field(
-        default="",
-        pattern=HTTPS_OR_LOOPBACK,
-        description="OAuth: where the issuer publishes its keys, if its tokens are signed (JWT).",
+    http_oauth_jwks_url: HttpsAddress = Field(
+        default="", description="OAuth: where the issuer publishes its keys, if its tokens are signed (JWT)."
     )
-    http_oauth_introspection_url: str = Field(
+    http_oauth_introspection_url: HttpsAddress = Field(
         default="",
-        pattern=HTTPS_OR_LOOPBACK,
         description="OAuth: where the issuer is asked about a token (RFC 7662), if they are not signed.",
     )
     http_oauth_client_id: str = Field(

@@ -1,4 +1,4 @@
-"""The tools that write: ingest, build, and the jobs that they run as."""
+"""The tools that write: ingest, build, the jobs that they run as, and corrections of the graph."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pydantic import BeforeValidator, Field
 
 from leanrag_engine.core.errors import InvalidInput
 
+from ..replies.changes.corrections import CorrectionsReply
 from ..replies.work.jobs import DeleteReply, IngestReply, JobReply, progress_line
 from .arguments import (
     CollectionName,
     DocumentArgument,
     DocumentOrJson,
+    EntityName,
     JobId,
     Strings,
     ToolGroup,
@@ -175,3 +177,38 @@ def document_source(argument: DocumentArgument) -> DocumentSource:
     return DocumentSource(
         path=argument.path, text=argument.text, title=argument.title, id=argument.id, metadata=metadata
     )
+
+
+Undo = bool
+"""Whether to take such a correction back."""
+
+
+class CorrectionTools(ToolGroup):
+    async def merge_entities(
+        self, entities: Strings, name: str = "", undo: Undo = False, collection: CollectionName = "default"
+    ) -> Annotated[CallToolResult, CorrectionsReply]:
+        """Make entities one, called `name` or as the first, from the next build on; `undo` takes that back."""
+        engine = await self._engine.get()
+        named = await self._engine.choose(collection)
+        if undo:
+            done = await engine.undo_merge(entities, collection=named)
+        else:
+            done = await engine.merge_entities(entities, name, collection=named)
+        return CorrectionsReply.from_engine(done, undone=undo).to_result()
+
+    async def split_entity(
+        self,
+        entity: EntityName,
+        name: str,
+        places: Annotated[Strings, Field(description="d3 or d3:c12")] = [],  # noqa: B006
+        undo: Undo = False,
+        collection: CollectionName = "default",
+    ) -> Annotated[CallToolResult, CorrectionsReply]:
+        """Treat `entity` in these places as a separate entity, `name`. Otherwise as merge_entities."""
+        engine = await self._engine.get()
+        named = await self._engine.choose(collection)
+        if undo:
+            done = await engine.undo_split(entity, name, collection=named)
+        else:
+            done = await engine.split_entity(entity, name, places, collection=named)
+        return CorrectionsReply.from_engine(done, undone=undo).to_result()

@@ -14,7 +14,7 @@ from ..engine_handle import EngineHandle, Right
 
 READ = "read:ReadTools"
 MANAGE = "manage:ManageTools"
-CORRECTIONS = "corrections:CorrectionTools"
+CORRECTIONS = "manage:CorrectionTools"
 ANSWER = "answer:AnswerTools"
 AGENT = "agent:AgentTools"
 # Each names a module of this package and a class in it whose methods are tools, constructed with the server's engine handle.

@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from leanrag_mcp.cli.demo.figures import QUESTIONS, TOKEN_BUDGET
+from leanrag_mcp.cli.demo.run import QUESTIONS, TOKEN_BUDGET
 
 COLUMNS = 80
 TITLE = "leanrag demo"

@@ -68,11 +68,11 @@ HOMES = {
     "onnxruntime": {"leanrag_engine/adapters/embedders/onnx.py"},
     "openpyxl": {"leanrag_engine/documents/readers/office/xlsx.py"},
     "opentelemetry": {"leanrag_engine/core/runtime/telemetry.py", "server/protocol/telemetry.py"},
-    "pathspec": {"leanrag_engine/documents/folders/ignore_files.py"},
+    "pathspec": {"leanrag_engine/documents/folders/walk.py"},
     "platformdirs": {"leanrag_engine/core/config.py"},
     "psutil": {"leanrag_engine/pipeline/jobs.py", "leanrag_engine/adapters"},
     "psycopg": {"leanrag_engine/adapters/sql/dialect/postgres"},
-    "pydantic": {"leanrag_engine/core/config.py", "leanrag_engine/adapters/sql/schema/records.py", "server"},
+    "pydantic": {"leanrag_engine/core/config.py", "leanrag_engine/adapters/sql/schema/tables.py", "server"},
     "pydantic_settings": {"leanrag_engine/core/config.py", "server/http/settings.py"},
     "pptx": {"leanrag_engine/documents/readers/office/pptx.py"},
     "pypdfium2": {"leanrag_engine/documents/readers/pdf.py"},
@@ -83,6 +83,7 @@ HOMES = {
     "sklearn": {
         "leanrag_engine/hierarchy/clustering/mixture.py",
         "leanrag_engine/adapters/embedders/fitted.py",
+        "leanrag_engine/evaluation/health.py",
     },
     "scipy": {
         "leanrag_engine/adapters/embedders/fitted.py",

@@ -99,23 +99,28 @@ class FileWriterLock:
             raise _no_lock(self._path, problem) from problem
 
     def _write_note(self, purpose: str) -> None:
-        note = {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "purpose": purpose,
-            "since": datetime.now(UTC).isoformat(),
-        }
         # Without a note the lock still works, but its holder is unknown.
         with suppress(OSError):
-            replace_file(self._note, json.dumps(note).encode("utf-8"))
+            replace_file(self._note, write_note(purpose).encode("utf-8"))
 
     def _read_note(self) -> LockHolder | None:
         try:
-            note = json.loads(self._note.read_text(encoding="utf-8"))
-            since = datetime.fromisoformat(note["since"])
-            return LockHolder(int(note["pid"]), str(note["host"]), str(note["purpose"]), since)
+            return read_note(self._note.read_text(encoding="utf-8"))
         except (OSError, ValueError, KeyError, TypeError):  # no note, or not one of this program
             return None
+
+
+def write_note(purpose: str) -> str:
+    """Return what names this process as the holder of a lock."""
+    since = datetime.now(UTC).isoformat()
+    return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "purpose": purpose, "since": since})
+
+
+def read_note(note: str) -> LockHolder:
+    """Return the holder that :func:`write_note` has named. Raises ``ValueError``, ``KeyError`` or ``TypeError`` for other texts."""
+    found = json.loads(note)
+    since = datetime.fromisoformat(found["since"])
+    return LockHolder(int(found["pid"]), str(found["host"]), str(found["purpose"]), since)
 
 
 @contextmanager

@@ -29,7 +29,6 @@ from leanrag_engine.core.model import BuildRecord, Collection, ExtractionSchema,
 from .dialect import fulltext
 from .dialect.fulltext_index import RowRange
 from .dialect.statements import fetch
-from .schema.records import from_json
 from .schema.tables import (
     agent_texts,
     chunks,
@@ -38,6 +37,7 @@ from .schema.tables import (
     documents,
     embedders,
     extracts,
+    from_json,
     generations,
     jobs,
     select_unparsed,

@@ -33,8 +33,7 @@ from leanrag_engine.core.jobs import (
     RollbackResult,
 )
 
-from .schema.records import from_json
-from .schema.tables import jobs
+from .schema.tables import from_json, jobs
 
 FINISHED = [status.value for status in JobStatus if status.finished]
 _NEWEST = (jobs.c.created_at.desc(), jobs.c.number.desc())

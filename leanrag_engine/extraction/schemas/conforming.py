@@ -18,8 +18,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.text.language.names import name_key
 
-from .matching import TypeMatcher
-from .type_names import UNKNOWN
+from .matching import UNKNOWN, TypeMatcher
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from leanrag_engine.core.text.shortening import cut_end
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each
 from leanrag_engine.llm.item_schema import TEXT
 
+from .matching import UNKNOWN, type_name
 from .reading import LIMITS, SECTIONS
-from .type_names import UNKNOWN, type_name
 
 AUTO = "auto"
 _MOST = {"entities": 12, "relations": 15, "attributes": 10}

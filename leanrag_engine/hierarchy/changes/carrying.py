@@ -22,8 +22,7 @@ from leanrag_engine.hierarchy.health import find_ancestors
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, find_pairs
 
 from .comparing import text_of
-from .removal import HIDDEN, order_pair
-from .supporting import cite_again, find_unsaid_words
+from .removal import HIDDEN, cite_again, find_unsaid_words, order_pair
 
 Labels = NDArray[np.intp]
 Flags = NDArray[np.bool_]

@@ -21,9 +21,9 @@ from leanrag_engine.core.graphs.restriction import (
     reduce_summary,
     text_of_summary,
 )
-from leanrag_engine.core.model import Chunk, Entity, Extract, Method, Relation, Staleness
-
-from .supporting import cite_again
+from leanrag_engine.core.model import Chunk, Entity, Evidence, Extract, Method, Relation, Staleness
+from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
 
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
 
@@ -270,3 +270,38 @@ def _find_lost_words(
 def order_pair(first: str, second: str) -> Pair:
     """Return two ids as an unordered pair: the smaller one first."""
     return (first, second) if first <= second else (second, first)
+
+
+def cite_again(
+    sentence: Relation, members: Sequence[Entity], relations: Sequence[Relation], chunk_ids: Collection[str]
+) -> Relation | None:
+    """Return a relation of two clusters with evidence from their ``members`` and the ``relations`` between these, of the
+    chunks that exist; None if there is none."""
+    text = sentence.description
+    found = ChunkFinder(members, best_first(relations)).supporting(text)
+    evidence = tuple(Evidence(0, len(text), id_) for id_ in found if id_ in chunk_ids)
+    return replace(sentence, evidence=evidence) if evidence else None
+
+
+def find_unsaid_words(
+    text: str, before: Iterable[Entity | Relation], now: Iterable[Entity | Relation]
+) -> set[str]:
+    """Return the words of ``text`` that entities and relations said ``before`` and say no longer."""
+    found = _content_words(text)
+    found &= set().union(*map(_words_of, before))
+    for each in now:
+        if not found:
+            break
+        found -= _words_of(each)
+    return found
+
+
+def _words_of(item: Entity | Relation) -> set[str]:
+    if isinstance(item, Relation):
+        return _content_words(item.description)
+    findings = (f"{each.summary} {each.explanation}" for each in item.findings)
+    return _content_words(" ".join((item.name, *item.aliases, item.description, *findings)))
+
+
+def _content_words(text: str) -> set[str]:
+    return set(words(text)) - STOPWORDS

@@ -8,10 +8,10 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from pydoc_data.topics import topics
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcp.client import Client
 from rich.console import Console
@@ -29,13 +29,30 @@ from leanrag_engine.engine import LeanRAG
 from ..machine.install import command_line, index_options, server_command
 from ..machine.session import call_tool, open_session
 from ..progress import follow
-from .figures import QUESTIONS, TOKEN_BUDGET, DemoFigures
 
-if TYPE_CHECKING:
-    from mcp.client import Client
-    from rich.console import Console
+TOKEN_BUDGET = 1200
 
-    from .figures import DemoFigures
+QUESTIONS = (
+    "What does the with statement do with __enter__ and __exit__ when the body raises an exception?",
+    "How does a generator function differ from a coroutine function, and what does yield do in each?",
+    "Which takes precedence in attribute lookup: a data descriptor, the instance dictionary or __getattr__?",
+)
+
+
+@dataclass(slots=True)
+class DemoFigures:
+    """Measurements of the demo."""
+
+    documents: int = 0
+    passages: int = 0
+    layers: list[int] = field(default_factory=list)
+    relations: list[int] = field(default_factory=list)
+    index_seconds: float = 0
+    context_tokens: list[int] = field(default_factory=list)
+    flat_tokens: int = 0
+    tools: list[str] = field(default_factory=list)
+    total_seconds: float = 0
+
 
 SHORT_QUESTION = "What is a context manager?"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from leanrag_engine.adapters.sql.schema.records import UnknownFields
+from leanrag_engine.adapters.sql.schema.tables import UnknownFields
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, StoreUnusable
 
 

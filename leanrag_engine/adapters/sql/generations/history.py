@@ -10,8 +10,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql import replies
-from leanrag_engine.adapters.sql.schema.records import from_json
-from leanrag_engine.adapters.sql.schema.tables import documents, generations, history
+from leanrag_engine.adapters.sql.schema.tables import documents, from_json, generations, history
 from leanrag_engine.core.history import DocumentChanges, GraphChanges, HistoryEntry, Publication
 from leanrag_engine.core.model import BuildHistory, EmbeddingCounts, Entity, Generation, LayerCount, Spent
 

@@ -12,8 +12,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -38,6 +40,35 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+T = TypeVar("T")
+
+
+class UnknownFields(ValueError):
+    """A stored record has not the fields that this version writes."""
+
+
+def from_json(kind: type[T], stored: Mapping[str, Any], *, whole: bool = True) -> T:
+    """Return the ``kind`` of dataclass that a JSON column holds; ``whole``: with all of its fields.
+
+    Raises :class:`UnknownFields` if a field is missing or of another form.
+    """
+    adapter, names = _adapter(kind)  # type: ignore[arg-type] # mypy takes no class for hashable
+    if whole and names != stored.keys():
+        raise UnknownFields(f"{kind.__name__}: {', '.join(sorted(names ^ stored.keys()))}")
+    try:
+        value: T = adapter.validate_python(stored)
+    except ValidationError as problem:
+        fault = problem.errors()[0]
+        place = ".".join(map(str, (kind.__name__, *fault["loc"])))
+        raise UnknownFields(f"{place}: {fault['msg']}") from problem
+    return value
+
+
+@cache
+def _adapter(kind: type[Any]) -> tuple[TypeAdapter[Any], set[str]]:
+    return TypeAdapter(kind), {each.name for each in fields(kind)}
+
+
 REVISION = "0003"
 """The schema that this code reads and writes: the newest file in ``migrations/versions``."""
 
@@ -61,7 +92,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class Json(TypeDecorator[Any]):
-    """Lists, mappings and dataclasses as compact JSON text. Tuples come back as lists, dataclasses by ``records``."""
+    """Lists, mappings and dataclasses as compact JSON text. Tuples come back as lists, dataclasses by :func:`from_json`."""
 
     impl = _TEXT
     cache_ok = True

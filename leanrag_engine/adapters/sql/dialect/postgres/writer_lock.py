@@ -6,16 +6,12 @@ note that says who holds the lock and what for.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 import anyio
 from anyio import to_thread
@@ -23,7 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from leanrag_engine.adapters.files.writer_lock import REPORT_SECONDS
+from leanrag_engine.adapters.files.writer_lock import REPORT_SECONDS, read_note, write_note
 from leanrag_engine.core.errors import StoreUnusable, first_error
 from leanrag_engine.core.ports import LockHolder
 
@@ -136,13 +132,7 @@ class PostgresWriterLock:
             taken = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({server.KEY % server.WRITER})")
             if not taken.scalar_one():
                 return None
-            note = {
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-                "purpose": purpose,
-                "since": datetime.now(UTC).isoformat(),
-            }
-            written = json.dumps(note).replace("*/", "").replace("%", "")
+            written = write_note(purpose).replace("*/", "").replace("%", "")
             process = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
             session = _Session(connection, process, f"SELECT /* leanrag {written} */ 1")
             connection.exec_driver_sql(session.note)
@@ -153,7 +143,4 @@ class PostgresWriterLock:
         with failures.map_errors(self._name), self._engine.connect() as connection:
             query = connection.execute(_HOLDER, {"lock": server.WRITER}).scalar()
         found = _NOTE.match(query or "")
-        if found is None:  # free, of another user, or not noted yet
-            return None
-        note = json.loads(found[1])
-        return LockHolder(note["pid"], note["host"], note["purpose"], datetime.fromisoformat(note["since"]))
+        return read_note(found[1]) if found else None  # free, of another user, or not noted yet
