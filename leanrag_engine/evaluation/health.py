@@ -4,6 +4,7 @@ clustering is, and how much its contexts repeat."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -12,7 +13,6 @@ from itertools import combinations, pairwise
 import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import adjusted_rand_score
 
 from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings
@@ -104,6 +104,21 @@ def measure_meetings(ancestors: Sequence[Labels], pairs: Sequence[tuple[int, int
     return PairMeetings(len(pairs), mean([layer < root for layer in layers]), mean(layers))
 
 
+def adjusted_rand_index(one: Labels, other: Labels) -> float:
+    """Return the agreement of two partitions of the same points beyond chance (Hubert and Arabie 1985); 1 = equal."""
+    table = Counter(zip(one.tolist(), other.tolist(), strict=True))
+    together = sum(_pairs(count) for count in table.values())
+    rows = sum(_pairs(count) for count in Counter(one.tolist()).values())
+    columns = sum(_pairs(count) for count in Counter(other.tolist()).values())
+    expected = rows * columns / max(_pairs(len(one)), 1)
+    most = (rows + columns) / 2
+    return 1.0 if most == expected else (together - expected) / (most - expected)
+
+
+def _pairs(count: int) -> int:
+    return count * (count - 1) // 2
+
+
 def stability(count: int, clusterer: Clusterer, *, seed: int = 0, most: int = 20_000) -> ClusteringStability:
     """Cluster ``count`` entities, of more than ``most`` a sample, as they are, with another seed, without a
     tenth and without a hundredth."""
@@ -118,8 +133,8 @@ def stability(count: int, clusterer: Clusterer, *, seed: int = 0, most: int = 20
     )
     return ClusteringStability(
         entities=len(rows),
-        other_seed=adjusted_rand_score(first, clusterer(rows, 1)),
-        without_a_tenth=adjusted_rand_score(first[most_rows], clusterer(rows[most_rows], 0)),
+        other_seed=adjusted_rand_index(first, clusterer(rows, 1)),
+        without_a_tenth=adjusted_rand_index(first[most_rows], clusterer(rows[most_rows], 0)),
         kept=measure_kept_share(first[nearly_all], clusterer(rows[nearly_all], 0)),
     )
 

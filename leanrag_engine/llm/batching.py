@@ -186,11 +186,10 @@ async def ask_each(
             return answers
         alone = [await ask_each(model, kind, [task], meter) for task in tasks]
         return [answer for answers in alone for answer in answers]
-    bad = [number for number, each in enumerate(answers) if isinstance(each, ReplyUnusable)]
+    bad = {number: each.message for number, each in enumerate(answers) if isinstance(each, ReplyUnusable)}
     if bad:
         again = [tasks[number] for number in bad]
-        problems = [_reason(answers[number]) for number in bad]
-        request = batch_request(kind, again, problems, ROOM if first.cut else 1)
+        request = batch_request(kind, again, list(bad.values()), ROOM if first.cut else 1)
         second = await _ask_twice(model, kind, again, request, meter)
         for number, each in zip(bad, second.answers, strict=True):
             answers[number] = each
@@ -286,10 +285,6 @@ def _read(task: Task[T], item: JsonObject | None) -> T | LeanRAGError:
         return task.read(item)
     except ReplyUnusable as problem:
         return problem
-
-
-def _reason(problem: object) -> str:
-    return problem.message if isinstance(problem, LeanRAGError) else str(problem)
 
 
 async def for_each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, places: int) -> None:

@@ -83,7 +83,6 @@ HOMES = {
     "sklearn": {
         "leanrag_engine/hierarchy/clustering/mixture.py",
         "leanrag_engine/adapters/embedders/fitted.py",
-        "leanrag_engine/evaluation/health.py",
     },
     "scipy": {
         "leanrag_engine/adapters/embedders/fitted.py",

@@ -4,7 +4,7 @@ time, by a digest of their ids. The number of shards belongs to a space."""
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from itertools import chain
@@ -127,8 +127,9 @@ class ShardedClient:
         if not space.parts:
             return [work(space, list(range(len(ids))))]
         places: dict[int, list[int]] = {}
-        for place, number in enumerate(_choose_shards(ids, len(space.parts))):
-            places.setdefault(number, []).append(place)
+        for place, id_ in enumerate(ids):
+            # The shard of an id is the same on every machine.
+            places.setdefault(zlib.crc32(id_.encode()) % len(space.parts), []).append(place)
         return list(self._pool.map(lambda number: work(space.parts[number], places[number]), sorted(places)))
 
 
@@ -138,8 +139,3 @@ def _name_shard(space: str, number: int) -> str:
 
 def _unite(parts: Sequence[Space]) -> Space:
     return Space(parts[0].id, parts[0].dimension, parts[0].shards, tuple(parts))
-
-
-def _choose_shards(ids: Iterable[str], count: int) -> Iterable[int]:
-    """Return the number of the shard of each id, the same on every machine."""
-    return (zlib.crc32(id_.encode()) % count for id_ in ids)

@@ -106,15 +106,11 @@ def origin(item: Entity | Relation) -> str:
 
 def names_entity(name: str, text: str) -> bool:
     """Return whether ``name`` occurs in ``text`` as a whole word, ignoring case."""
-    return _contains_name(name.casefold(), text.casefold())
+    return names_exactly(name.casefold(), text.casefold())
 
 
-def names_exactly(name: str, text: str) -> bool:
+def names_exactly(name: str, text: str, *, shortest: int = 2) -> bool:
     """Return whether ``name`` occurs in ``text`` as a whole word, with its capitals: Will is not will."""
-    return _contains_name(name, text)
-
-
-def _contains_name(name: str, text: str, *, shortest: int = 2) -> bool:
     # A name of one character occurs in many words that do not mean it.
     if len(name) < shortest or name not in text:
         return False

@@ -11,8 +11,9 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -74,14 +75,16 @@ def answers(
     """
 
     async def work() -> None:
-        settings = settings_of(
-            collection, embedder, data_dir, llm_model=answerer, llm_api_base=api_base,
-            judge_model=judge, judge_api_base=judge_api_base, llm_concurrency=concurrency,
+        settings = load_settings(
+            collection=collection, embedder=embedder, data_dir=data_dir,
+            read_only=collection is not None,  # an existing collection is only read
+            llm_model=answerer, llm_api_base=api_base, llm_concurrency=concurrency,
+            judge_model=judge, judge_api_base=judge_api_base,
         )  # fmt: skip
         question_set, plan = read_plan(
             questions, compare, limit, collection=collection,
             ablations=bool(compare) if ablations is None else ablations,
-            votes=votes, budget=budget, scores=scores, pairs=pairs, open_mode=open_mode,
+            votes=votes, budget=budget, grades=scores, duels=pairs, open_mode=open_mode,
         )  # fmt: skip
         typer.echo(forecast(plan), err=True)
         if not dry_run:
@@ -93,21 +96,8 @@ def answers(
     run_async(work)
 
 
-def settings_of(
-    collection: str | None, embedder: str | None, data_dir: Path | None, **models: object
-) -> Settings:
-    """Return the user's settings with those of the command line. An existing collection is only read."""
-    return load_settings(
-        collection=collection,
-        embedder=embedder,
-        data_dir=data_dir,
-        read_only=collection is not None,
-        **models,
-    )
-
-
 def read_plan(
-    path: Path, compare: str, limit: int | None, *, collection: str | None, ablations: bool, **options: int
+    path: Path, compare: str, limit: int | None, *, collection: str | None, ablations: bool, **options: Any
 ) -> tuple[QuestionSet | None, JudgingPlan]:
     """Read and check all input; return the set whose passages are ingested, if any, and the plan."""
     # Heavy, all of them: --help must not wait for them.
@@ -123,16 +113,7 @@ def read_plan(
         )
     question_set = None if collection else read_set(path)
     selected = (question_set.questions if question_set else read_questions(path))[:limit]
-    plan = JudgingPlan(
-        selected,
-        ways,
-        options["votes"],
-        options["budget"],
-        bool(options["scores"]),
-        bool(options["pairs"]),
-        bool(options["open_mode"]),
-    )
-    return question_set, plan.check()
+    return question_set, JudgingPlan(selected, ways, **options).check()
 
 
 async def run_judgement(
@@ -175,7 +156,6 @@ def open_details(details: Path) -> TextIO:
 
 def note_writer(file: TextIO) -> Callable[[JudgedQuestion], None]:
     """Return a function that writes each question's answers and verdicts as one line, at once, so that none is lost."""
-    from dataclasses import asdict  # noqa: PLC0415 - only here
 
     def note(result: JudgedQuestion) -> None:
         line = {key: value for key, value in asdict(result).items() if key != "same"}
@@ -240,7 +220,6 @@ def remarks(found: Judgement) -> Iterator[str]:
 
 def figures(found: Judgement, settings: Settings) -> dict[str, object]:
     """Return what ``--json`` prints. Scores from 1 to 10; shares in percent."""
-    from dataclasses import asdict  # noqa: PLC0415 - only here
 
     def by_measure(table: Mapping[str, Mapping[str, Grade | Wins]]) -> dict[str, dict[str, object]]:
         return {name: {key: asdict(each) for key, each in rows.items()} for name, rows in table.items()}
