@@ -54,11 +54,13 @@ def list_sentences(layers: Sequence[Graph]) -> list[tuple[str, str]]:
             found += [(each.id, name_subject([entity.name], each.text)) for each in cut_sentences(entity)]
         chosen = np.flatnonzero(layer.edges.written) if number else np.empty(0, dtype=np.intp)
         ends = layer.ends[chosen]
+        met = np.unique(ends).tolist()
+        names = dict(zip(met, (each.name for each in select_rows(layer.entities, met)), strict=True))
         for relation, (source, target) in zip(
             select_rows(layer.relations, chosen.tolist()), ends.tolist(), strict=True
         ):
-            names = [each.name for each in select_rows(layer.entities, [source, target])]
-            found += [(each.id, name_subject(names, each.text)) for each in cut_sentences(relation)]
+            subject = [names[source], names[target]]
+            found += [(each.id, name_subject(subject, each.text)) for each in cut_sentences(relation)]
     return found
 
 

@@ -91,14 +91,13 @@ _FOREIGN = frozenset(
         "yang",
         "và",
         "của",
-        "a",
         "se",
         "je",
         "az",
         "és",
         "ja",
     ]
-) - {"a"}
+)
 _SAMPLE = 2000
 """Texts that are read of a large collection."""
 _OTHER_RUN = re.compile(rf"(?:(?![{_LATIN}{HAN}{KANA}])[^\W\d_])+")

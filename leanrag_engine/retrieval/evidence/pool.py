@@ -135,13 +135,12 @@ async def value_statements(
     overview = asks_for_overview(found.text)
     first = {node.id for node in nodes if summaries and node.layer > 0}
 
-    def closeness(id_: str, statement: Statement, share: float) -> float:
-        known = dense.get(statement.id) or dense.get(id_)
-        return known[0] if known else share / most
+    held = [dense.get(each.id) or dense.get(id_) for id_, each in said]
 
-    def score(id_: str, statement: Statement, share: float) -> Statement:
+    def score(id_: str, statement: Statement, share: float, known: tuple[float, Vectors] | None) -> Statement:
+        closeness = known[0] if known else share / most
         parts = ScoreParts(
-            meaning=(high if id_ in first else options.statement) * closeness(id_, statement, share),
+            meaning=(high if id_ in first else options.statement) * closeness,
             keyword=(high if id_ in first else 1.0) * options.statement_keyword * share / most,
             bridge=options.bridge * (id_ in bridges),
             summary=high * (id_ in first or (overview and statement.kind in ("summary", "finding"))),
@@ -149,10 +148,11 @@ async def value_statements(
         near = parts.meaning + parts.keyword >= options.statement_kept
         return replace(statement, value=parts.total, parts=parts, kept=anyway or id_ in first or near)
 
-    valued = [score(id_, each, share) for (id_, each), share in zip(said, shared, strict=True)]
+    valued = [
+        score(id_, each, share, known) for (id_, each), share, known in zip(said, shared, held, strict=True)
+    ]
     if anyway or summaries:
         return valued
-    held = [dense.get(each.id) or dense.get(id_) for id_, each in said]
     return _lower_repetitions(valued, [each[1] if each else None for each in held], options)
 
 
