@@ -22,6 +22,19 @@ from numpy.typing import NDArray
 Vectors = NDArray[np.float32]
 """An ``(n, d)`` array of L2-normalised rows, one for each item of the sequence beside it."""
 
+PackedTokens = NDArray[np.uint8]
+"""The tokens of a text that say something, ``(n, 2 + d / 8)``: each one's number in the vocabulary of its embedder in two bytes,
+the lower one first, and the signs of its vector, a bit each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryTokens:
+    """The tokens of a question that say something: their numbers ``(n,)`` and L2-normalised vectors ``(n, d)``."""
+
+    numbers: NDArray[np.uint16]
+    vectors: Vectors
+
+
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """A value that JSON can hold. What was read from outside is checked with ``isinstance`` before it is used."""
 
@@ -991,6 +1004,8 @@ class ScoreParts:
     """Being among the first of search by meaning."""
     keyword: float = 0.0
     """Words of the question."""
+    tokens: float = 0.0
+    """Late interaction: the similarity of the question's words to its words, one by one."""
     unfound: float = 0.0
     """What a window has that no search found: half of the least score."""
     neighbour: float = 0.0

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -38,7 +38,9 @@ from .model import (
     Generation,
     Hit,
     LoadedDocument,
+    PackedTokens,
     PassageText,
+    QueryTokens,
     RareWord,
     ReadDocument,
     Relation,
@@ -125,6 +127,19 @@ class Embedder(Protocol):
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed queries; some models put another prompt before these. Otherwise as ``embed``."""
+
+
+@runtime_checkable
+class TokenEmbedder(Embedder, Protocol):
+    """An embedder that also gives the vectors of single tokens, for late interaction (ColBERT, arXiv:2004.12832)."""
+
+    async def embed_with_tokens(
+        self, texts: Sequence[str], report: ProgressReport | None = None
+    ) -> tuple[Vectors, list[PackedTokens]]:
+        """Return the rows of ``embed``, and the packed tokens of each text."""
+
+    async def embed_query_tokens(self, texts: Sequence[str]) -> list[QueryTokens]:
+        """Return the tokens of each question."""
 
 
 class EmbedderSource(Protocol):
@@ -445,6 +460,19 @@ class DocumentStore(Protocol):
     async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
         """Replace all extracts of these chunks, return the existing chunks' ids; ``revise``: raise the
         revision by one."""
+
+    async def put_token_vectors(
+        self, collection: str, embedder: str, tokens: Mapping[str, Sequence[PackedTokens]]
+    ) -> None:
+        """Keep the tokens of each window of chunks, by chunk id, in place of earlier ones. Chunks that are gone are passed over."""
+
+    async def token_vectors(
+        self, collection: str, embedder: str, chunk_ids: Sequence[str]
+    ) -> dict[str, list[PackedTokens]]:
+        """Return what is kept of this embedder for those of the chunks that have it."""
+
+    async def chunks_without_tokens(self, collection: str, embedder: str) -> list[str]:
+        """Return the ids of the chunks for which nothing of this embedder is kept."""
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         """Return ids of windows by keyword relevance (BM25). ``text`` is any user text and never syntax."""

@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 
 from leanrag_engine.core.errors import InvalidInput, ModelUnavailable, StoreUnusable
 from leanrag_engine.core.graphs.texts import digest_all
-from leanrag_engine.core.model import Chunk, Generation, ReadDocument, Vectors, window_id
+from leanrag_engine.core.model import Chunk, Generation, PackedTokens, ReadDocument, Vectors, window_id
 from leanrag_engine.core.ports import Embedder, ProgressReport
 
 from .index import (
     Stores,
+    VectorRows,
     announce_vector_change,
-    embed_rows,
     find_published,
     restore_embedder,
     texts_of_windows,
     upsert,
 )
+from .token_vectors import embed_with_tokens
 
 
 @dataclass(slots=True)
@@ -52,8 +53,10 @@ class PendingIndex:
             for chunk in each.chunks
             if chunk.id not in {*held}
         ]
-        await self.add(new, report)
+        tokens = await self.add(new, report)
         await documents.put_all(collection, read)
+        if self.embedder is not None and tokens:
+            await documents.put_token_vectors(collection, self.embedder.identity, tokens)
 
     async def add_missing(self, collection: str, report: ProgressReport) -> None:
         """Write the windows of pending chunks that an earlier job could not write."""
@@ -69,14 +72,16 @@ class PendingIndex:
             else:
                 await self.add([each for id_, each in earlier.items() if id_ not in held], report)
 
-    async def add(self, chunks: Sequence[Chunk], report: ProgressReport) -> None:
-        """Write the windows of these chunks."""
+    async def add(self, chunks: Sequence[Chunk], report: ProgressReport) -> dict[str, list[PackedTokens]]:
+        """Write the windows of these chunks; return their tokens, which can be stored after their chunks alone."""
+        tokens: dict[str, list[PackedTokens]] = {}
         if self.generation is None or self.trouble or not chunks:
-            return
+            return tokens
         texts = texts_of_windows(chunks)
         try:
             self.embedder = self.embedder or await restore_embedder(self.stores, self.generation)
-            rows = await embed_rows(self.embedder, texts, report)
+            vectors, tokens = await embed_with_tokens(self.embedder, texts, report)
+            rows = VectorRows([id_ for id_, _ in texts], vectors)
             async with announce_vector_change(self.stores):
                 await upsert(self.stores, self.generation.record.spaces.windows, rows, report)
         except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
@@ -85,3 +90,4 @@ class PendingIndex:
             digests = digest_all([text for _, text in texts]).tolist()
             self.vectors |= dict(zip(digests, rows.vectors, strict=True))
             self.ids |= {*rows.ids}
+        return tokens

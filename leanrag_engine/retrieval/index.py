@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.model import Collection, Generation, Vectors, VectorSpaces
+from leanrag_engine.core.model import Collection, Generation, QueryTokens, Vectors, VectorSpaces
 from leanrag_engine.core.ports import DocumentStore, Embedder, GenerationStore, Tokenizer, VectorStore
 
 from .graph.adjacency import Adjacency
@@ -38,6 +38,8 @@ class IndexSnapshot:
     adjacency: Adjacency | None = None
     embedded: Mapping[str, Vectors | None] = field(default_factory=dict)
     """The vectors of texts that were embedded before; see ``embed_texts``."""
+    tokens: Mapping[str, QueryTokens] = field(default_factory=dict)
+    """The tokens of these texts, if the embedder has vectors of tokens."""
     version: int = 0
     """The version of the store when it was opened: it moves with every write to what queries read."""
 

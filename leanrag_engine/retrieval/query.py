@@ -35,7 +35,7 @@ from .filters import EVERYTHING, ChunkScope, count_undated, select_documents
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import Filters, Mode, Query, Ranking
-from .search.hits import SearchHits, embed_with_parts, search_windows
+from .search.hits import SearchHits, embed_tokens, embed_with_parts, search_windows
 from .search.relevance import RankedWindow, asks_for_order
 from .search.seeds import sure_score
 
@@ -67,7 +67,8 @@ async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] 
     index.check_documents()
     # A service embeds on the event loop; what follows reads the stores alone.
     embedded = await embed_with_parts(index, query.texts)
-    return await run_chain(_answer(replace(index, embedded=embedded), query, notes))
+    tokens = await embed_tokens(index, query.texts) if query.mode != Mode.NAIVE else {}
+    return await run_chain(_answer(replace(index, embedded=embedded, tokens=tokens), query, notes))
 
 
 async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> QueryResult:

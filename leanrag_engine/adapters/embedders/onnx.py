@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import first_error
-from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.model import PackedTokens, Vectors
 from leanrag_engine.core.ports import Progress, ProgressReport
 
 from .pretrained import EmbeddingWindows, Span, Windows, embed_shared, pool_windows, repeat_windows
@@ -31,6 +31,14 @@ class BatchOptions:
     threads: int = 8
     """Most batches at once, by reading; fewer where fewer processors are available. Each batch has one thread: two threads for
     one batch took 18 to 24 % more processor time, as they wait for each other at every operator."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """The rows of one batch, and the packed tokens of each text where they are kept."""
+
+    rows: Vectors
+    tokens: Sequence[PackedTokens] = ()
 
 
 class OnnxEmbedder:
@@ -59,7 +67,13 @@ class OnnxEmbedder:
         return await self.embed(texts)
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """Return one row for each window; progress counts the windows of different texts.
+        """Return one row for each window; progress counts the windows of different texts."""
+        return (await self.embed_batches(texts, self._rows, report))[0]
+
+    async def embed_batches(
+        self, texts: Sequence[str], run: Callable[[list[str]], Batch], report: ProgressReport | None = None
+    ) -> tuple[Windows, list[PackedTokens]]:
+        """Return one row for each window, and what ``run``, which embeds a batch, gives as its tokens.
 
         Batches run beside each other, each on one processor. The work can be cancelled between two of them.
         """
@@ -69,6 +83,7 @@ class OnnxEmbedder:
         pieces = EmbeddingWindows.of(distinct, await self._spans(distinct), self.room)
         rows = np.zeros((len(pieces.texts), self.dimension), dtype=np.float32)
         batches = iter(pieces.batches(self._options.texts, self._options.tokens))
+        tokens: dict[int, PackedTokens] = {}
         done = 0
 
         async def embed_batches() -> None:
@@ -77,7 +92,9 @@ class OnnxEmbedder:
                 if report is not None:
                     report(Progress("embed", done, len(pieces.texts)))
                 batch = [pieces.texts[place] for place in places]
-                rows[places] = await anyio.to_thread.run_sync(self._rows, batch)
+                embedded = await anyio.to_thread.run_sync(run, batch)
+                rows[places] = embedded.rows
+                tokens.update(zip(places, embedded.tokens, strict=False))
                 done += len(places)
 
         try:
@@ -86,7 +103,8 @@ class OnnxEmbedder:
                     group.start_soon(embed_batches)
         except BaseExceptionGroup as problems:
             raise first_error(problems) from None
-        return repeat_windows(Windows(rows, pieces.owners), distinct, texts)
+        windows, order = repeat_windows(Windows(rows, pieces.owners), distinct, texts)
+        return windows, [tokens[row] for row in order] if tokens else []
 
     async def _spans(self, texts: list[str]) -> list[list[Span]]:
         spans: list[list[Span]] = []
@@ -100,7 +118,7 @@ class OnnxEmbedder:
         """Return the places of the tokens of each text."""
         raise NotImplementedError
 
-    def _rows(self, texts: list[str]) -> Vectors:
+    def _rows(self, texts: list[str]) -> Batch:
         """Return the rows of one batch; zero rows for texts without a known word."""
         raise NotImplementedError
 

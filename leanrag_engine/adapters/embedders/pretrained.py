@@ -105,15 +105,18 @@ def pool_windows(windows: Windows, texts: int) -> Vectors:
     return unit_rows(rows)
 
 
-def repeat_windows(windows: Windows, distinct: Sequence[str], texts: Sequence[str]) -> Windows:
-    """Return the windows of ``texts``, given those of the ``distinct`` ones among them."""
+def repeat_windows(
+    windows: Windows, distinct: Sequence[str], texts: Sequence[str]
+) -> tuple[Windows, list[int]]:
+    """Return the windows of ``texts``, given those of the ``distinct`` ones among them, and which of these each is."""
     if len(distinct) == len(texts):
-        return windows
+        return windows, [*range(len(windows.owners))]
     rows: dict[str, list[int]] = {}
     for row, owner in enumerate(windows.owners):
         rows.setdefault(distinct[owner], []).append(row)
     order = [(owner, row) for owner, text in enumerate(texts) for row in rows[text]]
-    return Windows(windows.vectors[[row for _, row in order]], tuple(owner for owner, _ in order))
+    chosen = [row for _, row in order]
+    return Windows(windows.vectors[chosen], tuple(owner for owner, _ in order)), chosen
 
 
 # --- texts that share their sentences ------------------------------------------------------

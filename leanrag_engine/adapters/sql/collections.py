@@ -42,6 +42,7 @@ from .schema.tables import (
     jobs,
     select_unparsed,
     store,
+    token_vectors,
     type_schemas,
 )
 
@@ -138,7 +139,7 @@ def copy(connection: Connection, name: str, new: str) -> Collection:
     values = {"name": new, "revision": row.revision, "last_document": row.last_document}
     added = insert(collections).values(created_at=datetime.now(UTC), **values).returning(collections.c.number)
     target = int(connection.execute(added).scalar_one())
-    for table in (documents, chunks, extracts, agent_texts, corrections, type_schemas):
+    for table in (documents, chunks, extracts, token_vectors, agent_texts, corrections, type_schemas):
         # A correction has a number of its own; the others are counted within their collection.
         columns = [
             each

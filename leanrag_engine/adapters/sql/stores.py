@@ -34,6 +34,7 @@ from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, ignore
 
 from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies
+from . import token_vectors as token_rows
 from .dialect.fulltext_index import RowCounts
 from .dialect.opened import OpenedDatabase
 from .dialect.sqlite import opening
@@ -164,6 +165,10 @@ class SqlDocumentStore(_Store):
     chunk_readings = _reading(documents.chunk_readings)
     extracts_near = _reading(documents.extracts_near)
     put_extracts = _writing(documents.put_extracts)
+
+    put_token_vectors = _writing(token_rows.put)
+    token_vectors = _reading(token_rows.find)
+    chunks_without_tokens = _reading(token_rows.find_lacking)
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         return await self._transactions.read(

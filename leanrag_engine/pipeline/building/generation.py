@@ -53,6 +53,7 @@ from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.forecast import StepForecast
 from leanrag_engine.pipeline.index import Stores, open_hierarchy, read_hierarchy, vectors_of_layers
 from leanrag_engine.pipeline.pending import PendingIndex
+from leanrag_engine.pipeline.token_vectors import embed_lacking
 
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from .memory import hold_cycle_search, search_cycles_rarely
@@ -170,7 +171,11 @@ async def read_beside_embedding(
         done.append(fitted)
         if pending is not None and pending.embedder is not None:
             fitted.embedder.take_over(pending.embedder, pending.vectors)
-        await fitted.embedder.embed_ahead(fitted.chunks.windows, beside)
+        inner, windows = fitted.embedder.inner, fitted.chunks.windows
+        fitted.embedder.take_over(
+            inner, await embed_lacking(stores.documents, collection.name, inner, windows, beside)
+        )
+        await fitted.embedder.embed_ahead(windows, beside)
 
     try:
         async with anyio.create_task_group() as group:

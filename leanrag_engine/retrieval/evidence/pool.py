@@ -31,6 +31,7 @@ from leanrag_engine.retrieval.context.statements import (
 )
 from leanrag_engine.retrieval.request import Mode, RelevanceOptions
 from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of
+from leanrag_engine.retrieval.search.late_interaction import compare_tokens, spread_similarities
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import (
     RankedWindow,
@@ -62,9 +63,31 @@ async def value_windows(
     ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in windows), *(hit.id for hit in ranked)]))
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
+    if run.query.mode != Mode.NAIVE:
+        scores = scores.add_tokens(await _compare_tokens(run, found.text, best[: options.compared]))
     places = {hit.id: place for place, hit in enumerate(ranked)}
     recency = weigh_dates(found.text, chunks, options.recent)
     return rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
+
+
+async def _compare_tokens(run: QueryRun, text: str, windows: Sequence[str]) -> dict[str, float]:
+    """Return what windows gain by late interaction with the question; nothing without tokens of either."""
+    question, embedder = run.index.tokens.get(text), run.index.embedder
+    places = [parse_window_id(each) for each in windows]
+    if question is None or embedder is None or not run.query.relevance_options.tokens:
+        return {}
+    chunk_ids = list(dict.fromkeys(chunk for chunk, _ in places))
+    kept = await run.index.documents.token_vectors(run.index.collection.name, embedder.identity, chunk_ids)
+    known = [
+        (id_, kept[chunk][number])
+        for id_, (chunk, number) in zip(windows, places, strict=True)
+        if number < len(kept.get(chunk, ()))
+    ]
+    if not known:
+        return {}
+    near = spread_similarities(compare_tokens(question, [packed for _, packed in known]))
+    gains = run.query.relevance_options.tokens * (near - near.min())
+    return {id_: gain for (id_, _), gain in zip(known, gains.tolist(), strict=True)}
 
 
 def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
@@ -132,6 +155,7 @@ async def value_statements(
     most = max(shared, default=0.0) or 1.0
     # Summaries that come first are measured with windows, which gain from their neighbours and section.
     high = 1.0 + options.neighbour + options.section
+    beside = options.statement_tokens if found.text in run.index.tokens and options.tokens else 1.0
     overview = asks_for_overview(found.text)
     first = {node.id for node in nodes if summaries and node.layer > 0}
 
@@ -140,8 +164,8 @@ async def value_statements(
     def score(id_: str, statement: Statement, share: float, known: tuple[float, Vectors] | None) -> Statement:
         closeness = known[0] if known else share / most
         parts = ScoreParts(
-            meaning=(high if id_ in first else options.statement) * closeness,
-            keyword=(high if id_ in first else 1.0) * options.statement_keyword * share / most,
+            meaning=(high if id_ in first else beside * options.statement) * closeness,
+            keyword=(high if id_ in first else beside) * options.statement_keyword * share / most,
             bridge=options.bridge * (id_ in bridges),
             summary=high * (id_ in first or (overview and statement.kind in ("summary", "finding"))),
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leanrag_engine.core.model import Hit, Vectors, VectorSpaces, parse_window_id, window_id
+from leanrag_engine.core.model import Hit, QueryTokens, Vectors, VectorSpaces, parse_window_id, window_id
+from leanrag_engine.core.ports import TokenEmbedder
 from leanrag_engine.core.runtime.threads import begin_beside
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
@@ -76,6 +77,14 @@ async def embed_texts(index: IndexSnapshot, texts: Sequence[str]) -> list[Vector
         return [None] * len(texts)
     rows = await index.embedder.embed_queries(texts)
     return [row if np.any(row) else None for row in rows]
+
+
+async def embed_tokens(index: IndexSnapshot, texts: Sequence[str]) -> dict[str, QueryTokens]:
+    """Return the tokens of each text that has any, if the embedder has vectors of tokens."""
+    if not isinstance(index.embedder, TokenEmbedder):
+        return {}
+    found = await index.embedder.embed_query_tokens(texts)
+    return {text: each for text, each in zip(texts, found, strict=True) if len(each.numbers)}
 
 
 async def search_windows(

@@ -93,11 +93,18 @@ class SearchScores:
     total: Mapping[str, float]
     keyword: Mapping[str, float] = field(default_factory=dict)
     first: Mapping[str, float] = field(default_factory=dict)
+    tokens: Mapping[str, float] = field(default_factory=dict)
+
+    def add_tokens(self, gains: Mapping[str, float]) -> SearchScores:
+        """Return the scores with what late interaction adds to some of them."""
+        total = {id_: score + gains.get(id_, 0.0) for id_, score in self.total.items()}
+        return replace(self, total=total, tokens=gains)
 
     def split(self, id_: str) -> ScoreParts:
         """Return what the score of a window that was found is made of."""
-        keyword, first = self.keyword.get(id_, 0.0), self.first.get(id_, 0.0)
-        return ScoreParts(meaning=self.total[id_] - keyword - first, keyword=keyword, first=first)
+        keyword, first, tokens = (part.get(id_, 0.0) for part in (self.keyword, self.first, self.tokens))
+        meaning = self.total[id_] - keyword - first - tokens
+        return ScoreParts(meaning=meaning, keyword=keyword, first=first, tokens=tokens)
 
 
 def fuse_scores(
@@ -262,6 +269,7 @@ def _explain(
         meaning=found.meaning * fullness,
         first=found.first * fullness,
         keyword=found.keyword * fullness,
+        tokens=found.tokens * fullness,
         unfound=found.unfound * fullness,
         neighbour=neighbour * fullness,
         section=section * fullness,

@@ -107,7 +107,8 @@ def quantize(values: Any, axis: int) -> tuple[Any, Any]:
 
 
 def make_model(form: str) -> bytes:
-    """Return the ONNX file: from ``ids`` and ``mask``, (texts, tokens), to ``rows``, (texts, 384), of length 1."""
+    """Return the ONNX file: from ``ids`` and ``mask``, (texts, tokens), to ``rows``, (texts, 384), of length 1, and the vectors of
+    tokens, (texts, tokens, 384), which cost nothing where they are not asked for."""
     weights = load_file(str(SOURCE / "model.safetensors"))
     writer = GraphWriter(form)
     tokens = embed_tokens(writer, weights)
@@ -121,7 +122,10 @@ def make_model(form: str) -> bytes:
             helper.make_tensor_value_info("ids", TensorProto.INT64, ["texts", "tokens"]),
             helper.make_tensor_value_info("mask", TensorProto.INT32, ["texts", "tokens"]),
         ],
-        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["texts", package.DIMENSION])],
+        [
+            helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["texts", package.DIMENSION]),
+            helper.make_tensor_value_info(tokens, TensorProto.FLOAT, ["texts", "tokens", package.DIMENSION]),
+        ],
         writer.constants,
     )
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(FUSED, FUSED_OPSET)]

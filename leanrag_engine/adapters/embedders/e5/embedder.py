@@ -18,7 +18,7 @@ from typing import Any
 import anyio.to_thread
 import numpy as np
 
-from leanrag_engine.adapters.embedders.onnx import OnnxEmbedder, open_session, pad
+from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, open_session, pad
 from leanrag_engine.adapters.embedders.pretrained import PretrainedSource, Span, check_rows
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
@@ -99,7 +99,7 @@ class E5Embedder(OnnxEmbedder):
     def _spans_of(self, texts: list[str]) -> list[list[Span]]:
         return list(map(self._model.tokenizer.spans, texts))
 
-    def _rows(self, texts: list[str]) -> Vectors:
+    def _rows(self, texts: list[str]) -> Batch:
         model = self._model
         tokens = list(map(model.tokenizer.tokens, texts))
         known = [place for place, each in enumerate(tokens) if not WORDLESS.issuperset(each)]
@@ -109,7 +109,7 @@ class E5Embedder(OnnxEmbedder):
             ids, mask = pad([[*self._prefix, *tokens[place][:space], END] for place in known], PADDING)
             (given,) = model.session.run(None, {"words": model.weights.vectors(ids), "mask": mask})
             rows[known] = check_rows(given, [texts[place] for place in known], DIMENSION, NAME)
-        return rows
+        return Batch(rows)
 
 
 # --- loading -------------------------------------------------------------------------------

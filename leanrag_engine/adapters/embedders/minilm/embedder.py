@@ -17,25 +17,31 @@ from zlib import crc32
 
 import anyio.to_thread
 import numpy as np
+from numpy.typing import NDArray
 
-from leanrag_engine.adapters.embedders.onnx import OnnxEmbedder, open_session, pad
-from leanrag_engine.adapters.embedders.pretrained import PretrainedSource, Span, check_rows
+from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, open_session, pad
+from leanrag_engine.adapters.embedders.pretrained import PretrainedSource, Span, check_rows, pool_windows
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import Vectors
-from leanrag_engine.core.ports import Embedder
+from leanrag_engine.core.model import PackedTokens, QueryTokens, Vectors
+from leanrag_engine.core.ports import Embedder, ProgressReport
+from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.core.text.shortening import one_line
+from leanrag_engine.core.vectors import unit_rows
 
 NAME = "minilm"
 DIMENSION = 384
 FOLDER = Path(__file__).parent
 FILES = ("model.onnx", "tokenizer.json")
-IDENTITY = f"{NAME}-6377489f835b58b8"
+IDENTITY = f"{NAME}-f53b33a37d9a4d22"
 """Name and digest of the model's files: vectors of another export are never compared with these."""
-CHECKSUM = 0x01F33CCC
+CHECKSUM = 0xA34C9924
 """CRC-32 of both files, by which damage is noticed: the digest takes five times as long, 2 % of the time of ``leanrag query``."""
 
 WINDOW = 256
 """Tokens that the model reads at once, with the two that mark beginning and end: what it was tuned with."""
+
+TOKENS = "5.output.normed"
+"""The output of the model that is the vector of each token."""
 
 UNKNOWN, BEGIN, END = 100, 101, 102
 """Tokens of tokenizer.json: a word that is not known, and the marks around a text."""
@@ -94,16 +100,64 @@ class MiniLMEmbedder(OnnxEmbedder):
         encoded = self._model.tokenizer.encode_batch(texts, add_special_tokens=False)
         return [each.offsets for each in encoded]
 
-    def _rows(self, texts: list[str]) -> Vectors:
+    async def embed_with_tokens(
+        self, texts: Sequence[str], report: ProgressReport | None = None
+    ) -> tuple[Vectors, list[PackedTokens]]:
+        """See :class:`leanrag_engine.core.ports.TokenEmbedder`."""
+        windows, packed = await self.embed_batches(texts, self._rows_and_tokens, report)
+        tokens: list[list[PackedTokens]] = [[] for _ in texts]
+        for owner, part in zip(windows.owners, packed, strict=True):
+            tokens[owner].append(part)
+        return pool_windows(windows, len(texts)), [np.concatenate(parts) for parts in tokens]
+
+    async def embed_query_tokens(self, texts: Sequence[str]) -> list[QueryTokens]:
+        """See :class:`leanrag_engine.core.ports.TokenEmbedder`."""
+        return await anyio.to_thread.run_sync(self._query_tokens, list(texts))
+
+    def _query_tokens(self, texts: list[str]) -> list[QueryTokens]:
+        encoded, _, vectors = self._run(texts, ["rows", TOKENS])
+        found = []
+        for each, own in zip(encoded, vectors, strict=True):
+            words = _word_places(each.tokens) or range(len(each.ids))
+            places = [place for place in words if place < WINDOW - 2]
+            numbers = np.array(each.ids, dtype=np.uint16)[places]
+            found.append(QueryTokens(numbers, unit_rows(own[1:][places])))
+        return found
+
+    def _rows(self, texts: list[str]) -> Batch:
+        _, rows, _ = self._run(texts, ["rows"])
+        return Batch(rows)
+
+    def _rows_and_tokens(self, texts: list[str]) -> Batch:
+        encoded, rows, vectors = self._run(texts, ["rows", TOKENS])
+        return Batch(rows, [_pack(each, own) for each, own in zip(encoded, vectors, strict=True)])
+
+    def _run(self, texts: list[str], outputs: list[str]) -> tuple[list[Any], Vectors, NDArray[np.float32]]:
+        """Return the tokens of one batch, a row for each text, zero without a known word, and the vectors of the tokens, if asked."""
         model = self._model
         encoded = model.tokenizer.encode_batch(texts, add_special_tokens=False)
+        ids, mask = pad([[BEGIN, *each.ids[: WINDOW - 2], END] for each in encoded])
+        given, *tokens = model.session.run(outputs, {"ids": ids, "mask": mask})
         known = [place for place, each in enumerate(encoded) if any(id_ != UNKNOWN for id_ in each.ids)]
         rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        if known:
-            ids, mask = pad([[BEGIN, *encoded[place].ids[: WINDOW - 2], END] for place in known])
-            (given,) = model.session.run(None, {"ids": ids, "mask": mask})
-            rows[known] = check_rows(given, [texts[place] for place in known], DIMENSION, NAME)
-        return rows
+        rows[known] = check_rows(given[known], [texts[place] for place in known], DIMENSION, NAME)
+        return encoded, rows, tokens[0] if tokens else given[:0]
+
+
+def _word_places(tokens: Sequence[str]) -> list[int]:
+    """Return the places of the tokens that are no stop words and no signs."""
+    return [
+        place
+        for place, token in enumerate(tokens)
+        if token not in STOPWORDS and any(letter.isalnum() for letter in token)
+    ]
+
+
+def _pack(encoded: Any, vectors: NDArray[np.float32]) -> PackedTokens:
+    """Return the number and the signs of the text's first mark, which stands for all of it, and of its words."""
+    places = [0, *(place + 1 for place in _word_places(encoded.tokens[: WINDOW - 2]))]
+    numbers = np.array([BEGIN, *encoded.ids], dtype="<u2")[places]
+    return np.hstack((numbers.view(np.uint8).reshape(-1, 2), np.packbits(vectors[places] > 0, axis=1)))
 
 
 # --- loading -------------------------------------------------------------------------------

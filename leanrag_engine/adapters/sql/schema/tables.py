@@ -69,7 +69,7 @@ def _adapter(kind: type[Any]) -> tuple[TypeAdapter[Any], set[str]]:
     return TypeAdapter(kind), {each.name for each in fields(kind)}
 
 
-REVISION = "0003"
+REVISION = "0004"
 """The schema that this code reads and writes: the newest file in ``migrations/versions``."""
 
 _TEXT = Text().with_variant(Text(collation="C"), "postgresql")
@@ -240,6 +240,23 @@ extracts = Table(
         ondelete="CASCADE",
     ),
     Index("extracts_method", "collection", "method", "schema"),
+)
+
+# The packed vectors of the tokens of a chunk, for late interaction: ``counts`` of its windows one after the other.
+token_vectors = Table(
+    "token_vectors",
+    metadata,
+    Column("collection", Integer, primary_key=True),
+    Column("document", Integer, primary_key=True),
+    Column("chunk", Integer, primary_key=True),
+    Column("embedder", _TEXT, nullable=False),
+    Column("counts", Json, nullable=False),
+    Column("tokens", LargeBinary, nullable=False),
+    ForeignKeyConstraint(
+        ["collection", "document", "chunk"],
+        ["chunks.collection", "chunks.document", "chunks.label"],
+        ondelete="CASCADE",
+    ),
 )
 
 # A fit may be tens of megabytes: generations that share it keep it once.

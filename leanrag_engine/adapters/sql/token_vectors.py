@@ -1,0 +1,75 @@
+"""Write and read the packed vectors of the tokens of chunks, which go with their chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+from sqlalchemy import Connection, delete, insert, select
+
+from leanrag_engine.core.model import PackedTokens
+
+from . import collections as collection_rows
+from .dialect.statements import among, among_pairs
+from .schema.tables import chunks, token_vectors
+
+_OF_CHUNK = (
+    (chunks.c.collection == token_vectors.c.collection)
+    & (chunks.c.document == token_vectors.c.document)
+    & (chunks.c.label == token_vectors.c.chunk)
+)
+
+
+def put(
+    connection: Connection, name: str, embedder: str, tokens: Mapping[str, Sequence[PackedTokens]]
+) -> None:
+    number = collection_rows.number_of(connection, name)
+    wanted = select(chunks.c.id, chunks.c.document, chunks.c.label).where(
+        chunks.c.collection == number, among(chunks.c.id, [*tokens])
+    )
+    rows = [
+        {
+            "collection": number,
+            "document": document,
+            "chunk": label,
+            "embedder": embedder,
+            "counts": [len(each) for each in tokens[id_]],
+            "tokens": np.concatenate(tokens[id_]).tobytes(),
+        }
+        for id_, document, label in connection.execute(wanted).all()
+    ]
+    here = among_pairs(
+        (token_vectors.c.document, token_vectors.c.chunk), [(row["document"], row["chunk"]) for row in rows]
+    )
+    connection.execute(delete(token_vectors).where(token_vectors.c.collection == number, here))
+    if rows:
+        connection.execute(insert(token_vectors), rows)
+
+
+def find(
+    connection: Connection, name: str, embedder: str, chunk_ids: Sequence[str]
+) -> dict[str, list[PackedTokens]]:
+    number = collection_rows.number_of(connection, name)
+    rows = connection.execute(
+        select(chunks.c.id, *token_vectors.c["counts", "tokens"])
+        .join(token_vectors, _OF_CHUNK)
+        .where(
+            chunks.c.collection == number,
+            among(chunks.c.id, chunk_ids),
+            token_vectors.c.embedder == embedder,
+        )
+    )
+    return {id_: _cut(tokens, counts) for id_, counts, tokens in rows}
+
+
+def find_lacking(connection: Connection, name: str, embedder: str) -> list[str]:
+    number = collection_rows.number_of(connection, name)
+    held = select(token_vectors.c.chunk).where(_OF_CHUNK, token_vectors.c.embedder == embedder).exists()
+    wanted = select(chunks.c.id).where(chunks.c.collection == number, ~held)
+    return [*connection.execute(wanted).scalars()]
+
+
+def _cut(stored: bytes, counts: Sequence[int]) -> list[PackedTokens]:
+    rows = np.frombuffer(stored, dtype=np.uint8).reshape(sum(counts), -1)
+    return [rows[start:end] for start, end in pairwise(accumulate(counts, initial=0))]

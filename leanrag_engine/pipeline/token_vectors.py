@@ -1,0 +1,72 @@
+"""The vectors of single tokens, which late interaction compares with those of a question: made with the vectors of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from leanrag_engine.core.graphs.ids import decode_ids
+from leanrag_engine.core.graphs.texts import EmbeddedTexts
+from leanrag_engine.core.model import PackedTokens, Vectors, parse_window_id
+from leanrag_engine.core.ports import DocumentStore, Embedder, Progress, ProgressReport, TokenEmbedder
+
+PORTION = 2_000
+"""Windows that are embedded between two writes: about 10 MB of packed tokens."""
+
+
+async def embed_with_tokens(
+    embedder: Embedder, windows: Sequence[tuple[str, str]], report: ProgressReport
+) -> tuple[Vectors, dict[str, list[PackedTokens]]]:
+    """Return the rows of windows, given with their ids in reading order, and by chunk the packed tokens of each of its windows;
+    none if the embedder has none."""
+    texts = [text for _, text in windows]
+    if not isinstance(embedder, TokenEmbedder):
+        return await embedder.embed(texts, report), {}
+    rows, packed = await embedder.embed_with_tokens(texts, report)
+    tokens: dict[str, list[PackedTokens]] = {}
+    for (id_, _), each in zip(windows, packed, strict=True):
+        tokens.setdefault(parse_window_id(id_)[0], []).append(each)
+    return rows, tokens
+
+
+async def embed_lacking(
+    documents: DocumentStore,
+    collection: str,
+    embedder: Embedder,
+    windows: EmbeddedTexts,
+    report: ProgressReport,
+) -> dict[int, Vectors]:
+    """Embed the windows of the chunks of which no tokens are kept, and keep these; return the rows by the digests of the texts."""
+    if not isinstance(embedder, TokenEmbedder):
+        return {}
+    lacking = {*await documents.chunks_without_tokens(collection, embedder.identity)}
+    if not lacking:
+        return {}
+    owners = [parse_window_id(id_)[0] for id_ in decode_ids(windows.ids)]
+    places = [place for place, owner in enumerate(owners) if owner in lacking]
+    rows: dict[int, Vectors] = {}
+    done = 0
+    for portion in _cut_between_chunks(places, owners):
+
+        def report_all(step: Progress, before: int = done) -> None:
+            report(replace(step, done=before + step.done, total=len(places)))
+
+        part = windows.choose(np.array(portion, dtype=np.intp))
+        vectors, tokens = await embed_with_tokens(embedder, part.pairs(), report_all)
+        await documents.put_token_vectors(collection, embedder.identity, tokens)
+        rows |= dict(zip(part.digests.tolist(), vectors, strict=True))
+        done += len(portion)
+    return rows
+
+
+def _cut_between_chunks(places: Sequence[int], owners: Sequence[str]) -> Iterator[list[int]]:
+    """Yield portions of ``places``, each with all windows of its chunks."""
+    portion: list[int] = []
+    for place in places:
+        if len(portion) >= PORTION and owners[place] != owners[portion[-1]]:
+            yield portion
+            portion = []
+        portion.append(place)
+    yield portion
