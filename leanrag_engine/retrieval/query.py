@@ -36,7 +36,7 @@ from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import Filters, Mode, Query, Ranking
 from .search.hits import SearchHits, embed_tokens, embed_with_parts, search_windows
-from .search.relevance import RankedWindow, asks_for_order
+from .search.relevance import RankedWindow, asks_for_order, asks_for_overview
 from .search.seeds import sure_score
 
 
@@ -220,15 +220,19 @@ def _make_result(
     shown = windows if query.include_sources or plain else [[] for _ in windows]
     said = statements or [[] for _ in windows]
     rankings = [unite_evidence(*each) for each in zip(shown, said, strict=True)]
-    if seen := query.seen_passages:
-        rankings, left_out = leave_out_seen(rankings, seen, query.context_options.cutoff)
+    options = query.context_options
+    seen = query.seen_passages
+    in_order = any(map(asks_for_order, query.texts))
+    if seen or in_order or query.mode == Mode.GLOBAL or any(map(asks_for_overview, query.texts)):
+        options = replace(options, cutoff=options.weaker)  # what is asked for is breadth
+    if seen:
+        rankings, left_out = leave_out_seen(rankings, seen, options.cutoff)
         sources = [each for each in sources if each.chunk.citation not in seen]
         run.warn_of_seen(left_out, nothing_new=not any(rankings))
     budget = query.token_budget
     if (
         weak and not query.entities and query.mode != Mode.GLOBAL
     ):  # what may not be about the question is cheap to read
-        options = query.context_options
         budget = min(budget, options.weak_tokens)
         run.warnings.append(
             "The nearest follow. For more: other words, names from search_entities, or search_text."
@@ -239,9 +243,9 @@ def _make_result(
         groups=_name_groups(graph, sure_score(query.search_options)),
         notes=tuple(dict.fromkeys(run.warnings)),
         explanation=explain_subgraph(graph) if query.detailed else (),
-        by_date=any(map(asks_for_order, query.texts)),
+        by_date=in_order,
     )
-    context = compose_context(material, budget, index.tokenizer, query.context_options)
+    context = compose_context(material, budget, index.tokenizer, options)
     if not query.include_relations:
         graph = replace(graph, base_relations=(), inter_cluster_relations=())
     kept = sources if query.include_sources or plain else ()

@@ -83,7 +83,7 @@ def compose_context(
     pool = _Pool(material.rankings, counter, options)
     chosen = pool.choose(room)
     while True:
-        text = layout.render(chosen, pool.left)
+        text = layout.render(chosen, pool.left, pool.weaker)
         if (tokens := tokenizer.count(text)) <= budget - explained or not chosen:
             break
         pool.left.append(chosen.pop())
@@ -159,6 +159,7 @@ class _Pool:
     def __init__(
         self, rankings: Sequence[Sequence[Evidence]], counter: _TokenCounter, options: ContextOptions
     ) -> None:
+        self._given = rankings
         self._rankings = [_worth_showing(ranking, options.cutoff) for ranking in rankings]
         self._best = max((each.near for ranking in self._rankings for each in ranking), default=0.0)
         self._windows = {
@@ -175,6 +176,8 @@ class _Pool:
         self._said = _SaidSentences(options)
         self.left: list[Evidence] = []
         """Strong evidence that did not fit; copies of what is shown are not in it."""
+        self.weaker = 0
+        """Passages of which all is below the cutoff, but some not far."""
 
     def choose(self, room: int) -> list[Evidence]:
         """Return evidence of about ``room`` tokens: always the next best of the text that had least so far."""
@@ -201,7 +204,13 @@ class _Pool:
             strong = _above_cutoff(ranking, self._options.strong)
             self.left += (each for each in strong if each.key not in self._taken and each.key not in seen)
             seen.update(each.key for each in strong)
+        self.weaker = self._count_weaker()
         return list(self._taken.values())
+
+    def _count_weaker(self) -> int:
+        shown = {each.key[0] for ranking in self._rankings for each in ranking}
+        near = (each for ranking in self._given for each in _above_cutoff(ranking, self._options.weaker))
+        return len({each.key[0] for each in near if isinstance(each, RankedWindow)} - shown)
 
     def _find_answer(self, item: Evidence) -> RankedWindow | None:
         """Return the window after one that ends with a question or an announcement: what it leads to."""
@@ -294,7 +303,7 @@ class _Layout:
     fence: str
     by_date: bool = False
 
-    def render(self, chosen: Sequence[Evidence], left: Sequence[Evidence]) -> str:
+    def render(self, chosen: Sequence[Evidence], left: Sequence[Evidence], weaker: int = 0) -> str:
         windows = [each for each in chosen if isinstance(each, RankedWindow)]
         statements = [each for each in chosen if isinstance(each, Statement)]
         by_document: dict[str, list[RankedWindow]] = {}
@@ -316,7 +325,7 @@ class _Layout:
             if several and (heading or place):
                 blocks.append(f"## {format_label(heading) or OTHERS}")
             blocks += rendered
-        omissions = format_omissions(left)
+        omissions = format_omissions(left, weaker)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
 
     def _heading_of(self, windows: Sequence[RankedWindow]) -> str:

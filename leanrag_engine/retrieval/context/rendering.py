@@ -220,10 +220,13 @@ def _plural(noun: str, number: int) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
-def format_omissions(left: Iterable[RankedWindow | Statement]) -> str:
-    """Return one line on the evidence that did not fit; "" if all of it did."""
+def format_omissions(left: Iterable[RankedWindow | Statement], weaker: int = 0) -> str:
+    """Return one line on the evidence that did not fit, and on ``weaker`` passages; "" if all was shown."""
     counts: dict[str, int] = {EXCERPT: 0}
     for each in left:
         kind = EXCERPT if isinstance(each, RankedWindow) else each.kind
         counts[kind] = counts.get(kind, 0) + 1
-    return f"(Did not fit: {format_counts(counts)}.)" if any(counts.values()) else ""
+    parts = [f"Did not fit: {format_counts(counts)}."] if any(counts.values()) else []
+    if weaker:
+        parts.append(f"Weaker passages not shown: {weaker}; seen=[citations above] gives them.")
+    return f"({' '.join(parts)})" if parts else ""

@@ -108,7 +108,7 @@ async def test_each_excerpt_of_a_context_names_the_line_that_it_begins_on(
             assert (match[1] is None) == (number == 0)
             assert match[2] in line_of(library / place[1], int(match[1] or place[2]))
             checked += number > 0
-    assert checked > 1
+    assert checked
 
 
 async def test_what_supports_a_sentence_names_its_line(call: Caller) -> None:
