@@ -164,7 +164,7 @@ async def value_statements(
     def score(id_: str, statement: Statement, share: float, known: tuple[float, Vectors] | None) -> Statement:
         closeness = known[0] if known else share / most
         parts = ScoreParts(
-            meaning=(high if id_ in first else beside * options.statement) * closeness,
+            meaning=(high if id_ in first else beside * options.statement * closeness) * closeness,
             keyword=(high if id_ in first else beside) * options.statement_keyword * share / most,
             bridge=options.bridge * (id_ in bridges),
             summary=high * (id_ in first or (overview and statement.kind in ("summary", "finding"))),
