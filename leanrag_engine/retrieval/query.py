@@ -30,7 +30,7 @@ from .evidence.restriction import restrict_subgraph
 from .evidence.run import QueryRun
 from .evidence.seeds import find_allowed_beneath, select_seeds
 from .evidence.summaries import select_summaries
-from .evidence.written import has_sentences, widen_by_sentences
+from .evidence.written import has_sentences, wants_overview, widen_by_sentences
 from .filters import EVERYTHING, ChunkScope, count_undated, select_documents
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
@@ -79,7 +79,11 @@ async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> Q
     run.warn_of_unused()
     if query.mode == Mode.NAIVE or index.state is BuildState.MISSING:
         return await _answer_naive(run)
-    if query.mode == Mode.GLOBAL:
+    if query.mode == Mode.LCA and wants_overview(run):
+        run = replace(
+            run, query=replace(query, mode=Mode.GLOBAL)
+        )  # there is no subject whose paths could lead anywhere
+    if run.query.mode == Mode.GLOBAL:
         return await _answer_global(run)
     return await _answer_local(run) if query.mode == Mode.LOCAL else await _answer_lca(run)
 
@@ -174,7 +178,7 @@ async def _answer_from(
 ) -> QueryResult:
     """Value the windows of passages and what is written about the subgraph, and compose the answer of both."""
     wider = graph
-    if run.query.ranking != Ranking.PAPER and has_sentences(run):
+    if run.query.ranking != Ranking.PAPER and has_sentences(run) and not wants_overview(run):
         wider = await widen_by_sentences(run, found, graph)
         beneath = {**beneath, **await sample_clusters(run, wider.path[len(graph.path) :])}
     wider = await restrict_subgraph(run, wider, beneath)
@@ -214,10 +218,12 @@ def _make_result(
     statements: Sequence[Sequence[Statement]] = (),
 ) -> QueryResult:
     query, index = run.query, run.index
-    weak = query.ranking != Ranking.PAPER and run.warn_of_weakness(found, windows)
-    run.warn_of_absent()
+    overview = wants_overview(run) and any(statements)
+    weak = query.ranking != Ranking.PAPER and not overview and run.warn_of_weakness(found, windows)
+    if not overview:
+        run.warn_of_absent()
     plain = graph is subgraph.EMPTY
-    shown = windows if query.include_sources or plain else [[] for _ in windows]
+    shown = windows if (query.include_sources and not overview) or plain else [[] for _ in windows]
     said = statements or [[] for _ in windows]
     rankings = [unite_evidence(*each) for each in zip(shown, said, strict=True)]
     options = query.context_options

@@ -343,6 +343,10 @@ async def test_a_question_for_an_overview_gets_summaries_before_descriptions(
     made = make_corpus(corpus.texts, Hierarchy(tuple(layers)))
     overview = (await ask(made, "What are the main topics here?")).context.lines
     assert {line.kind for line in overview[:4]} == {"summary"}
+    assert [line.kind for line in overview if line.kind == "excerpt"] == []
+    assert overview[0].subject == layers[-1].entities[0].name, "the whole comes before its parts"
+    about = await ask(made, "What are the main topics about yeast?")
+    assert about.query.mode == "lca", "it names a subject"
     single = (await ask(made, "Is yeast one of the topics here?")).context.lines
     described = [line.kind for line in single if line.kind != "excerpt"]
     assert described[0] == "entity description"

@@ -44,6 +44,7 @@ from leanrag_engine.retrieval.search.seeds import rarity
 
 from .exact import find_exact_words
 from .run import QueryRun
+from .written import wants_overview
 
 
 async def value_windows(
@@ -149,12 +150,19 @@ async def value_statements(
     said += [(each.id, line) for each in relations for line in relation_statements(each, names, citations)]
     if not said:
         return []
+    # Summaries that come first are measured with windows, which gain from their neighbours and section.
+    high = 1.0 + options.neighbour + options.section
+    if summaries and wants_overview(run):
+        order = {seed.entity.id: high * (1.0 + seed.score) for seed in graph.seeds}
+        return [
+            replace(each, value=order[id_], parts=ScoreParts(summary=order[id_]), kept=True)
+            for id_, each in said
+            if id_ in order
+        ]
     dense = await _dense_shares(run, found, nodes, relations, said)
     words = QueryWords([found.text])
     shared = words.score([name_subject(each.subject.split(" — "), each.text) for _, each in said])
     most = max(shared, default=0.0) or 1.0
-    # Summaries that come first are measured with windows, which gain from their neighbours and section.
-    high = 1.0 + options.neighbour + options.section
     beside = options.statement_tokens if found.text in run.index.tokens and options.tokens else 1.0
     overview = asks_for_overview(found.text)
     first = {node.id for node in nodes if summaries and node.layer > 0}

@@ -15,6 +15,7 @@ from leanrag_engine.retrieval.search.hits import embed_texts, rank_by_similarity
 from leanrag_engine.retrieval.search.seeds import rank_entities, unite
 
 from .run import QueryRun
+from .written import wants_overview
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ async def select_summaries(run: QueryRun, among: set[str] | None) -> list[Seed]:
     layers = run.index.generation.layers
     options = run.query.evidence_options
     room = options.summary_share * run.query.token_budget
+    if wants_overview(run):
+        return await _select_largest(run, among)
     vectors = await embed_texts(run.index, run.query.texts)
     highest = _overview_layer(layers, run.query.seeds)
     chosen = await _rank_layer(run, highest, vectors, among)
@@ -49,6 +52,23 @@ async def select_summaries(run: QueryRun, among: set[str] | None) -> list[Seed]:
     fitting = min(chosen.about, int(room / max(chosen.tokens, 1.0)))
     shown = chosen.nodes[: max(1, min(run.query.seeds, fitting))]
     return [Seed(node, chosen.scores.get(node.id, 0.0)) for node in shown]
+
+
+async def _select_largest(run: QueryRun, among: set[str] | None) -> list[Seed]:
+    """Return summaries for a question that names no subject, as many as fit: written ones before heuristic ones, of each kind from
+    the top down, the largest of a layer first."""
+    generation = run.index.generation
+    nodes: list[Entity] = []
+    for layer in reversed(generation.layers[1:]):
+        held = await run.index.generations.layer(generation.number, layer.layer)
+        nodes += sorted(held, key=lambda each: -each.mentions)
+    room = float(run.query.token_budget)
+    chosen: list[Seed] = []
+    for node in sorted(nodes, key=lambda each: not each.method.written):
+        if room > 0 and (among is None or node.id in among):
+            room -= run.index.tokenizer.count(_write_out(node))
+            chosen.append(Seed(node, 1.0 / (1 + len(chosen))))
+    return chosen
 
 
 async def _rank_layer(

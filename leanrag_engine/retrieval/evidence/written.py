@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from leanrag_engine.core.model import Hit, Subgraph, parse_window_id
 from leanrag_engine.retrieval.search.hits import SearchHits, adjacency_of, spaces_of
+from leanrag_engine.retrieval.search.relevance import asks_about_all
 
 from .run import QueryRun
 
@@ -15,6 +16,11 @@ def has_sentences(run: QueryRun) -> bool:
     """Return whether the build wrote sentences that can be searched."""
     generation = run.index.collection.generation
     return generation is not None and generation.record.vectors.get("sentences", 0) > 0
+
+
+def wants_overview(run: QueryRun) -> bool:
+    """Return whether the query asks what all is about, no word of which has to stand anywhere, and something is written about it."""
+    return has_sentences(run) and not run.query.entities and all(map(asks_about_all, run.query.texts))
 
 
 async def widen_by_sentences(run: QueryRun, found: Sequence[SearchHits], graph: Subgraph) -> Subgraph:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from leanrag_engine.core.model import Chunk, Hit, ScoreParts, window_id
 from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
+from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
 
 _MARKUP = re.compile(
@@ -30,6 +31,30 @@ _OVERVIEW = re.compile(
     r"|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?:this|these|the \w+)(?: \w+){0,3} about)\b",
     re.IGNORECASE,
 )
+
+_ALL = frozenset(
+    [
+        "all",
+        "everything",
+        "whole",
+        "here",
+        "collection",
+        "corpus",
+        "documents",
+        "document",
+        "texts",
+        "text",
+        "files",
+        "notes",
+        "book",
+        "story",
+        "folder",
+        "library",
+        "give",
+        "list",
+    ]
+)
+"""Words that say of what an overview is wanted, where it is of all there is."""
 
 _ORDER = re.compile(
     r"\b(?:timeline|chronolog\w+|in (?:what|which) order|over time|history of|histories|trace|step by step|sequence of|"
@@ -226,6 +251,12 @@ def asks_for_order(text: str) -> bool:
 def asks_for_overview(text: str) -> bool:
     """Return whether an English text asks what all is about."""
     return _OVERVIEW.search(text) is not None
+
+
+def asks_about_all(text: str) -> bool:
+    """Return whether an English text asks what all is about and names no subject of its own."""
+    rest, count = _OVERVIEW.subn(" ", text)
+    return count > 0 and not set(words(rest)) - STOPWORDS - _ALL
 
 
 def weigh_dates(text: str, chunks: Sequence[Chunk], gain: float) -> Mapping[str, float]:
