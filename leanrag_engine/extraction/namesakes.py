@@ -30,7 +30,8 @@ class NamesakeOptions:
     few_documents: int = 10
     """Documents below which no name counts as wide."""
     wide: float = 0.5
-    """A name in more than this share of the documents says nothing about which of them belong together."""
+    """A name in more than this share of the documents says nothing about which of them belong together, unless it is a first name:
+    then it is one person in all of them, as in the conversations of two friends."""
     with_article: float = 1 / 3
     """Least share of its mentions in which a word of the language stands after an article or the like, if it is to name
     someone else in every document."""
@@ -119,7 +120,7 @@ def find_namesakes(
     wide = _find_wide_names(mentioned, documents)
     namesakes: dict[str, list[_Namesake]] = {}
     rows = np.unique(mentioned.rows[np.isin(mentioned.keys, list(shared))])
-    names = {keys[number] for number in shared}
+    names = {keys[number] for number in shared} - (wide & known.FIRST_NAMES)
     for document, chosen in groupby(rows.tolist(), lambda row: table.states[row].document):
         contexts = [_names_in(table, row, name_keys) for row in chosen]
         id_ = ""
@@ -210,7 +211,7 @@ def _contexts(
     found: dict[str, _Surroundings] = {}
     for here in extracts:
         names = here.keys() & shared
-        telling = {key for key in here if _is_telling(key) and key not in wide}
+        telling = {key for key in here if _is_telling(key) and (key not in wide or key in known.FIRST_NAMES)}
         common = here.keys() - telling - known.HONORIFICS
         for name in names:
             one = found.setdefault(name, _Surroundings(small=True))

@@ -2,6 +2,7 @@
 
 import pydoc_data.topics
 import random
+from collections import Counter
 from dataclasses import fields, replace
 
 import pytest
@@ -615,6 +616,20 @@ def test_first_names_of_two_documents_are_one_if_they_know_the_same_person() -> 
     extracts = [said("a1", "John", "Mary"), said("b1", "John", "Mary"), said("c1", "John", "rent")]
     graph = merge(extracts, documents=in_documents(a1="a", b1="b", c1="c"))
     assert [entity.chunk_ids for entity in graph.entities if entity.name == "John"] == [("a1", "b1"), ("c1",)]
+
+
+def test_a_first_name_in_most_documents_is_one_person_who_joins_those_of_few() -> None:
+    """In conversations of two friends nothing else tells who is meant; a king of most tales is another in each."""
+    extracts = [said(f"{each}1", "Andrew", "Audrey", "King", f"topic {each}") for each in "abcdefgh"]
+    extracts += [said(f"{each}1", "Andrew", "Toby", f"topic {each}") for each in "ij"]
+    graph = merge(extracts, documents={f"{each}1": each for each in "abcdefghij"})
+    bearers = Counter(entity.name for entity in graph.entities)
+    assert (bearers["Andrew"], bearers["Audrey"], bearers["Toby"]) == (1, 1, 1)
+    kings = merge(
+        [said(f"{each}1", "King", f"topic {each}") for each in "abcdefghij"],
+        documents={f"{each}1": each for each in "abcdefghij"},
+    )
+    assert Counter(entity.name for entity in kings.entities)["King"] == 10
 
 
 @pytest.mark.parametrize("name", ["Charles Dickens", "Kubernetes", "cache", "--flag", "NASA", "foo_bar"])
