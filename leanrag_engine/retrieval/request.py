@@ -322,6 +322,8 @@ class ContextOptions:
     budget of 4,000 on uv_docs, christmas_carol and conversations: 82.1 in 3,880, 76.8 in 3,950, 87.1 in 3,520 with 0.35; 81.1 in
     2,630, 76.0 in 3,420, 85.1 in 2,130 with 0.55; 72.7 in 1,250, 58.9 in 1,690, 79.2 in 1,070 with 0.7. A share of the third,
     fifth or tenth value, or of the mean of five, gave no more facts for the same tokens."""
+    least: int = 6
+    """Pieces of evidence that are shown although they are below the cutoff, unless they are far below."""
     weaker: float = 0.3
     """The same for a caller who has read the stronger ones and asks on (``seen``); others are told how many there are."""
     strong: float = 0.75

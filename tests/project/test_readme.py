@@ -156,7 +156,7 @@ async def test_the_reply_in_the_readme_is_the_one_that_its_two_notes_give(tmp_pa
     shown = re.search(r"````text\n(.*?)\n````", section, re.DOTALL)
     assert question
     assert shown
-    bells, people = re.findall(r"^```\n\[.+?\] (.*?)\n```", shown[1], re.MULTILINE | re.DOTALL)
+    people, bells = re.findall(r"^```\n\[.+?\] (.*?)\n```", shown[1], re.MULTILINE | re.DOTALL)
     notes = {
         "notes/budget.md": f"# Bell tower\n\n{bells}\n",
         "notes/team/people.md": f"# People\n\n{people}\n",

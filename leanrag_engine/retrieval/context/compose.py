@@ -160,7 +160,7 @@ class _Pool:
         self, rankings: Sequence[Sequence[Evidence]], counter: _TokenCounter, options: ContextOptions
     ) -> None:
         self._given = rankings
-        self._rankings = [_worth_showing(ranking, options.cutoff) for ranking in rankings]
+        self._rankings = [_worth_showing(ranking, options) for ranking in rankings]
         self._best = max((each.near for ranking in self._rankings for each in ranking), default=0.0)
         self._windows = {
             (each.chunk.document_id, each.chunk.number, each.number): each
@@ -253,9 +253,11 @@ def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
     return [each for each in ranking if each.near >= cutoff * best]
 
 
-def _worth_showing(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
-    """Return the evidence above the cutoff, then what is kept although it is below."""
-    above = _above_cutoff(ranking, cutoff)
+def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list[Evidence]:
+    """Return the evidence above the cutoff, and the first few that are weaker, then what is kept although it is below."""
+    above = _above_cutoff(ranking, options.cutoff)
+    if len(above) < options.least:
+        above = _above_cutoff(ranking, options.weaker)[: options.least]
     keys = {each.key for each in above}
     return [*above, *(each for each in ranking if each.kept and each.key not in keys)]
 

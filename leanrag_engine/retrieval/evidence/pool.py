@@ -47,6 +47,10 @@ from .run import QueryRun
 from .written import wants_overview
 
 
+USUAL = 20
+"""Windows from which on they tell what similarity is usual, so that late interaction counts in full."""
+
+
 async def value_windows(
     run: QueryRun, found: SearchHits, graph: Sequence[Hit], graph_weight: float = 0.0
 ) -> list[RankedWindow]:
@@ -87,7 +91,8 @@ async def _compare_tokens(run: QueryRun, text: str, windows: Sequence[str]) -> d
     if not known:
         return {}
     near = spread_similarities(compare_tokens(question, [packed for _, packed in known]))
-    gains = run.query.relevance_options.tokens * (near - near.min())
+    few = min(len(known) / USUAL, 1.0)
+    gains = run.query.relevance_options.tokens * few * (near - near.min())
     return {id_: gain for (id_, _), gain in zip(known, gains.tolist(), strict=True)}
 
 

@@ -130,7 +130,7 @@ async def test_a_tiny_set_is_answered_and_the_evidence_found(tiny_path: Path, tm
     )
     assert {"ask lca", "ask naive"} <= set(stages)
     assert found.figures["lca"].coverage[4000] == 100.0
-    assert 80.0 < found.figures["naive"].coverage[4000] < 100.0, "what is far from the question is not shown"
+    assert found.figures["naive"].coverage[4000] == 100.0, "there is room for all that is near"
     for each in found.figures.values():
         assert each.questions == 3
         assert each.recall[10] == 100.0
