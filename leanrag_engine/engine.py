@@ -766,18 +766,29 @@ class LeanRAG:
         self,
         text: str,
         *,
-        pattern: bool = False,
+        match: str = "exact",
+        by_document: bool = False,
+        by_date: bool = False,
         filters: Filters | None = None,
         offset: int = 0,
         limit: int = 20,
         collection: str = "default",
     ) -> TextMatches:
-        """Find ``text`` as it stands in the documents, or a regular expression; one page in reading order."""
+        """Find ``text`` as it stands in the documents, as a ``pattern`` (a regular expression), or all passages on it as a
+        ``topic``; one page in reading order or ``by_date``, with an entry for each passage or, ``by_document``, document."""
         from .retrieval.browse.text_search import NO_FILTERS, search_text
+        from .retrieval.browse.topic_search import search_topic
+
+        chosen = filters or NO_FILTERS
 
         async def read(index: IndexSnapshot) -> TextMatches:
-            return await search_text(
-                index, text, offset, limit, pattern=pattern, filters=filters or NO_FILTERS
+            if match == "topic":
+                index = await self._with_embedder(index)
+                find = search_topic
+            else:
+                find = partial(search_text, pattern=match == "pattern")
+            return await find(
+                index, text, offset, limit, by_document=by_document, by_date=by_date, filters=chosen
             )
 
         with watch("search", "text"):

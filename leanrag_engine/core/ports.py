@@ -449,6 +449,9 @@ class DocumentStore(Protocol):
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         """Return ids of windows by keyword relevance (BM25). ``text`` is any user text and never syntax."""
 
+    async def windows_with(self, collection: str, words: Sequence[str]) -> list[str]:
+        """Return the ids of all windows that hold any of the words or phrases, in any grammatical form, in reading order."""
+
     async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
         """Return words of the documents that differ from ``word`` by one letter, as they are written there, likely ones first.
 

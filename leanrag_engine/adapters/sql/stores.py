@@ -170,6 +170,8 @@ class SqlDocumentStore(_Store):
             documents.search_windows, collection, text, limit, self._row_counts
         )
 
+    windows_with = _reading(documents.windows_with)
+
     async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
         return await self._transactions.read(documents.nearest_words, collection, word, limit)
 

@@ -1,0 +1,314 @@
+"""List all passages on a topic: those with its names and words in any form, and those close to them in meaning.
+
+A window scores the share of the topic's words that it holds, a word counting more the fewer passages have it, plus a part
+for how close it is in meaning to the windows that hold most of them (relevance feedback, Rocchio 1971).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Chunk, parse_window_id
+from leanrag_engine.core.text.language.excerpts import find_statement, quote_around
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.parts_of_speech import is_english_word
+from leanrag_engine.core.text.language.words import find_whole_words
+from leanrag_engine.core.text.word_lists import read_words
+from leanrag_engine.retrieval.filters import ChunkScope
+from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.request import Filters, clean_text
+from leanrag_engine.retrieval.search.hits import embed_texts
+from leanrag_engine.retrieval.search.seeds import name_spans
+
+from .entities import check_page
+from .text_search import NO_FILTERS, TextMatch, TextMatches, TopicBounds, choose_documents
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """What counts as being on a topic. Chosen on 20 questions over two corpora with the documents that belong to each:
+    see ``tests/retrieval/test_topics.py``."""
+
+    least: float = 0.7
+    """Score from which on a window is listed; all words of the topic score 1."""
+    lower: float = 0.55
+    """Score from which on a window lies just below that."""
+    passage: float = 0.5
+    """Share of a word's weight that a window gets if only another window of its passage holds it."""
+    meaning: float = 0.4
+    """What a window gains that is as close in meaning as the median of the windows with most of the words."""
+    examples: int = 20
+    """Windows with most of the words whose vectors are added to the topic's."""
+    hits: int = 4096
+    """Windows whose closeness is looked up."""
+    statement: int = 300
+    """Characters of the sentence that is quoted."""
+
+
+DEFAULT_TOPIC = TopicOptions()
+
+_ASKING = read_words("language", "asking")
+_FORMS: Mapping[str, tuple[str, ...]] = {
+    form: tuple(group.split("/"))
+    for group in read_words("language", "irregular_forms")
+    for form in group.split("/")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWord:
+    """A word or phrase of a topic, all that stands for it, and other names of what it names.
+
+    ``capital``: it is a name that is a plain word too (*Buddy*), and must stand with its capital.
+    """
+
+    word: str
+    forms: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    capital: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredWindow:
+    """A window on a topic; ``whole``: its passage holds all words."""
+
+    id: str
+    score: float
+    whole: bool
+
+    @property
+    def chunk_id(self) -> str:
+        return parse_window_id(self.id)[0]
+
+
+async def search_topic(
+    index: IndexSnapshot,
+    text: str,
+    offset: int,
+    limit: int,
+    *,
+    by_document: bool = False,
+    by_date: bool = False,
+    filters: Filters = NO_FILTERS,
+    options: TopicOptions = DEFAULT_TOPIC,
+) -> TextMatches:
+    """Return one page of all passages, or ``by_document`` of all documents, on a topic in reading order or ``by_date``,
+    the same text once. In ``one|other`` either side is the topic.
+
+    Raises ``InvalidInput`` for an empty topic and for filters that exclude all documents.
+    """
+    check_page(offset, limit)
+    sides = [side for side in clean_text("topic", text, 1000).split("|") if find_whole_words(side)]
+    if not sides:
+        raise InvalidInput("The topic is empty.", "Give its names and words.")
+    documents, undated = await choose_documents(index, filters, by_date=False)
+    allowed = documents and await index.documents.chunk_ids(
+        index.collection.name, [each.id for each in documents]
+    )
+    scope = ChunkScope(None if allowed is None else frozenset(allowed))
+    best: dict[str, ScoredWindow] = {}
+    words: list[TopicWord] = []
+    absent: list[str] = []
+    for side in sides:
+        topic = await _find_words(index, side)
+        held = {each: await _find_windows(index, each) for each in topic}
+        for window in await _score_windows(index, held, options):
+            if scope.allows(window.chunk_id) and window.score >= options.lower:
+                known = best.setdefault(window.chunk_id, window)
+                best[window.chunk_id] = max(known, window, key=lambda each: each.score)
+        words += topic
+        absent += [each.word for each, windows in held.items() if not windows]
+    chunks = await index.documents.chunks(index.collection.name, list(best))
+    groups: dict[object, list[Chunk]] = {}
+    for chunk in sorted(chunks, key=lambda each: (by_date and _date_key(each), each.place)):
+        groups.setdefault(chunk.document_id if by_document else chunk.text, []).append(chunk)
+    entries = [
+        [each for each in group if best[each.id].score >= options.least] for group in groups.values()
+    ]
+    listed = [group for group in entries if group]
+    patterns = [_stem_pattern(each) for each in words]
+    bounds = TopicBounds(
+        options.least,
+        options.lower,
+        sum(any(best[each.id].whole for each in group) for group in listed),
+        len(entries) - len(listed),
+        tuple(dict.fromkeys(form for each in words for form in each.names)),
+        tuple(dict.fromkeys(absent)),
+    )
+    return TextMatches(
+        tuple(
+            _make_entry(group, best, patterns, options, by_document=by_document)
+            for group in listed[offset : offset + limit]
+        ),
+        sum(map(len, listed)),
+        len(listed),
+        len({each.document_id for group in listed for each in group}),
+        undated=undated,
+        topic=bounds,
+    )
+
+
+def _date_key(chunk: Chunk) -> tuple[bool, str]:
+    return not chunk.own_date, chunk.own_date
+
+
+# --- the words of a topic ------------------------------------------------------------------
+
+
+async def _find_words(index: IndexSnapshot, text: str) -> list[TopicWord]:
+    """Return the words of a topic, each with its irregular forms, its neighbours joined to it (*hard links*: *hardlinks*), and
+    the names that the graph has for the entity that it names."""
+    found = find_whole_words(text)
+    words = [word for word in found if word.casefold() not in _ASKING] or found
+    joined = {
+        word: first + second
+        for first, second in pairwise(words)
+        if f"{first} {second}" in text and (first + second).isalpha()
+        for word in (first, second)
+    }
+    names: dict[str, list[str]] = {}
+    if index.collection.generation is not None:
+        spans = [each for each in name_spans(text) if each.proper or " " not in each.key]
+        keys = list(dict.fromkeys(span.key for span in spans))
+        for entity in await index.generations.entities_by_name(index.generation.number, keys):
+            known = {name_key(name): name for name in (entity.name, *entity.aliases)}
+            for key in known.keys() & set(keys) if not entity.layer else ():
+                for part in key.split():
+                    names.setdefault(part, []).extend(known.values())
+    topic = []
+    for word in dict.fromkeys(words):
+        key = name_key(word)
+        others = [each for each in dict.fromkeys(names.get(key, ())) if name_key(each) != key]
+        forms = (word, *_FORMS.get(word.casefold(), ()), *filter(None, [joined.get(word)]), *others)
+        # At its beginning a text has a capital anyway.
+        plain = is_english_word(word.lower()) and word[:1].isupper() and word[1:].islower()
+        topic.append(TopicWord(word, forms, tuple(others), plain and not text.lstrip().startswith(word)))
+    return topic
+
+
+async def _find_windows(index: IndexSnapshot, word: TopicWord) -> frozenset[str]:
+    """Return the ids of the windows that hold a word in any of its forms."""
+    name = index.collection.name
+    found = await index.documents.windows_with(name, word.forms)
+    if not word.capital:
+        return frozenset(found)
+    ids = dict.fromkeys(parse_window_id(id_)[0] for id_ in found)
+    texts = {
+        id_: text
+        for chunk in await index.documents.chunks(name, list(ids))
+        for id_, text in chunk.indexed_windows
+    }
+    return frozenset(id_ for id_ in found if word.word in texts.get(id_, ""))
+
+
+def _stem_pattern(word: TopicWord) -> re.Pattern[str]:
+    """Return what finds a word in most of its forms, to choose the sentence that is quoted."""
+    shortest = 3
+    stems = (re.escape(form[: max(shortest, len(form) - shortest)]) for form in word.forms)
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(stems)})", 0 if word.capital else re.IGNORECASE)
+
+
+# --- scores --------------------------------------------------------------------------------
+
+
+async def _score_windows(
+    index: IndexSnapshot, held: Mapping[TopicWord, frozenset[str]], options: TopicOptions
+) -> list[ScoredWindow]:
+    """Return all windows that hold a word of a topic, or are close to it in meaning if no passage holds any."""
+    weights = {
+        windows: math.log((1 + index.collection.chunks) / len({parse_window_id(id_)[0] for id_ in windows}))
+        for windows in held.values()
+        if windows
+    }
+    total = sum(weights.values())
+    shares, passages = Counter[str](), Counter[str]()
+    for windows, weight in weights.items():
+        shares.update(dict.fromkeys(windows, weight / total))
+        passages.update(dict.fromkeys({parse_window_id(id_)[0] for id_ in windows}, weight / total))
+    whole = 1 - 1e-6
+    scores = {}
+    for id_, share in shares.items():
+        scores[id_] = share + options.passage * (passages[parse_window_id(id_)[0]] - share)
+    closeness = await _find_closeness(index, " ".join(each.word for each in held), scores, options)
+    if not weights:
+        return [ScoredWindow(id_, close, whole=False) for id_, close in closeness.items()]
+    return [
+        ScoredWindow(
+            id_, score + options.meaning * closeness.get(id_, 0.0), passages[parse_window_id(id_)[0]] > whole
+        )
+        for id_, score in scores.items()
+    ]
+
+
+async def _find_closeness(
+    index: IndexSnapshot, text: str, scores: Mapping[str, float], options: TopicOptions
+) -> dict[str, float]:
+    """Return how close windows are in meaning to a text and to the windows with the best scores: 0 for what is unrelated, 1
+    for what is as close as half of these, or without any as close as passages that answer."""
+    (vector,) = await embed_texts(index, [text])
+    if vector is None or index.embedder is None or index.spaces is None:
+        return {}
+    space, near = index.spaces.windows, index.embedder.related
+    best = max(scores.values(), default=0.0)
+    examples = [id_ for id_, score in scores.items() if score > best - 0.01]
+    rows = [*(await index.vectors.fetch(space, sorted(examples))).values()]
+    if rows:
+        nearest = np.stack(sorted(rows, key=lambda row: -float(row @ vector))[: options.examples])
+        vector = vector + nearest.mean(axis=0) / np.linalg.norm(nearest.mean(axis=0))
+        vector /= np.linalg.norm(vector)
+        near = float(np.median(nearest @ vector))
+    hits = await index.vectors.search(space, vector, options.hits)
+    if not hits:
+        return {}
+    far = hits[-1].score if index.embedder.unrelated is None else index.embedder.unrelated
+    reach = max((hits[0].score if near is None else near) - far, 0.05)
+    return {hit.id: min(1.0, max(0.0, (hit.score - far) / reach)) for hit in hits}
+
+
+# --- lines ---------------------------------------------------------------------------------
+
+
+def _make_entry(
+    group: Sequence[Chunk],
+    best: Mapping[str, ScoredWindow],
+    patterns: Sequence[re.Pattern[str]],
+    options: TopicOptions,
+    *,
+    by_document: bool,
+) -> TextMatch:
+    """Return the line of passages with one text or, ``by_document``, of one document: it quotes the best one."""
+    chunk = max(group, key=lambda each: best[each.id].score) if by_document else group[0]
+    window = chunk.windows[parse_window_id(best[chunk.id].id)[1]]
+    return TextMatch(
+        chunk.citation,
+        chunk.title,
+        _quote(chunk, window.start - chunk.start, window.end - chunk.start, patterns, options),
+        chunk.source,
+        chunk.own_date,
+        window.heading,
+        len(group),
+        () if by_document else tuple(each.citation for each in group[1:]),
+        partial=not any(best[each.id].whole for each in group),
+    )
+
+
+def _quote(
+    chunk: Chunk, start: int, end: int, patterns: Sequence[re.Pattern[str]], options: TopicOptions
+) -> str:
+    """Return the statement within ``chunk.text[start:end]`` that holds most of the words."""
+    places = [match.span() for pattern in patterns for match in pattern.finditer(chunk.text, start, end)]
+
+    def count_words(place: tuple[int, int]) -> tuple[int, int]:
+        first, last, _ = find_statement(chunk.text, *place, options.statement)
+        return sum(bool(each.search(chunk.text, first, last)) for each in patterns), -first
+
+    place = max(places, key=count_words, default=(start, start + 1))
+    return quote_around(chunk.text, [place], options.statement)
