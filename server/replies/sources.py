@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
@@ -21,6 +22,7 @@ from .base import (
     cursor_after,
     cursor_lines,
     disarm,
+    find_folder,
     fit_page,
     parse_cursor,
     quote_lines,
@@ -323,40 +325,59 @@ class OutlineReply(ReplyModel):
 
 class TextMatchCard(Card):
     citation: str
+    date: str
     document: str
     path: str
     heading: str
     excerpt: str
-    count: int = Field(description="matches here and in `also`, which has the same text")
+    count: int = Field(description="matches here and in `also`, which has the same text; of a topic, passages")
     also: str
+    partial: bool = Field(description="not all words of the topic are in it")
 
     @classmethod
     def from_engine(cls, match: TextMatch) -> TextMatchCard:
         also = ", ".join(match.also[: LIMITS.repeats])
+        # A heading that says no more than the title and date is left out.
+        title, heading = ({*re.findall(r"\w+", each)} for each in (f"{match.title} {match.date}", match.heading))
         return cls.of(
             match,
             document=shorten_line(match.title, LIMITS.glimpse),
-            heading=shorten_line(match.heading, LIMITS.glimpse),
+            heading="" if heading <= title else shorten_line(match.heading, LIMITS.glimpse),
             also=also + (", …" if len(match.also) > LIMITS.repeats else ""),
         )
 
-    def to_line(self) -> str:
-        return f"- [{self.citation}] {self.to_text(self.excerpt)}"
+    def to_place(self, folder: str = "") -> str:
+        """Return the date, title and file of its document; of a file, the path beneath ``folder``."""
+        path = self.path.removeprefix(folder)
+        return " ".join(filter(None, (self.date, self.document, f"({path})" if path else "")))
 
-    def to_text(self, excerpt: str) -> str:
+    def to_text(self, excerpt: str, things: tuple[str, str] = ("match", "matches")) -> str:
         """Return heading and excerpt, and how many matches there are and where the text stands again."""
         heading = f"{self.heading}: " if self.heading else ""
-        more = [f"{self.count} matches"] if self.count > 1 else []
+        more = [count_things(self.count, *things)] if self.count > 1 else []
         more += [f"also in {self.also}"] if self.also else []
         note = f" ({'; '.join(more)})" if more else ""
-        return f"{heading}{excerpt}{note}"
+        return f"{'~ ' if self.partial else ''}{heading}{excerpt}{note}"
+
+
+class TopicCard(Card):
+    least: float = Field(description="score of what is listed")
+    lower: float
+    all_words: int
+    below: int = Field(description="passages or documents from lower to least")
+    names: list[str] = Field(description="also looked for")
+    absent: list[str] = Field(description="words that stand nowhere")
 
 
 class TextSearchReply(ReplyModel):
     matches: list[TextMatchCard]
     total: int
+    entries: int
+    documents: int
+    first: int = Field(description="number of the first entry of this page")
     complete: bool = Field(description="false: out of time, there may be more")
     nearest: TextMatchCard | None = Field(description="a similar sentence, where the text stands nowhere")
+    topic: TopicCard | None
     next_cursor: str
     next_step: str
 
@@ -371,40 +392,71 @@ class TextSearchReply(ReplyModel):
         elif found.nearest:
             step = f"Call get_sources with citations=[{found.nearest.citation!r}] to compare."
         elif not found.total:
-            step = "Try fewer or other words; query_lca_context searches by meaning."
+            step = "Try fewer or other words; match='topic' or query_lca_context searches by meaning."
         elif cards:
             step = f"Call get_sources with citations=[{cards[0].citation!r}] to read on."
+        if found.topic and (found.topic.below or not found.total):
+            step += " More: a|b in `text` looks for other words for it too."
         if found.undated:
             step += f" Left out for lack of a date: {count_things(found.undated, 'document')}."
-        return cls(
+        return cls.of(
+            found,
             matches=cards,
-            total=found.total,
-            complete=found.complete,
+            first=offset + 1,
             nearest=TextMatchCard.from_engine(found.nearest) if found.nearest else None,
+            topic=TopicCard.of(found.topic, names=[*found.topic.names], absent=[*found.topic.absent])
+            if found.topic
+            else None,
             next_cursor=cursor_after(offset, len(cards), found.entries),
             next_step=step,
         )
 
     def to_markdown(self) -> str:
-        """Format the matches under the titles of their documents."""
-        least = "" if self.complete else "at least "
-        many = f"{least}{count_things(self.total, 'match', 'matches')}"
-        lines = (
-            [f"{many[0].upper()}{many[1:]}."]
-            if self.total
-            else [f"No match{'' if self.complete else ' so far'}."]
-        )
+        """Format the entries under their documents, or on one line with it."""
+        lines = [self.summarise()]
         if self.matches:
-            lines = [f"{many}, in reading order; quoted from documents:", _quote_matches(self.matches)]
+            things = ("passage", "passages") if self.topic else ("match", "matches")
+            lines = [f"{lines[0]} Quoted from documents:", _quote_matches(self.matches, things)]
         if self.nearest:
             lines += ["It does not stand there word for word. The most similar text:"]
             lines += [_quote_matches([self.nearest])]
         lines += cursor_lines(self.next_cursor)
         return "\n".join([*lines, f"Next: {self.next_step}"] if self.next_step else lines)
 
+    def summarise(self) -> str:
+        """Return how many there are in all, which of them these are, and where the list of a topic ends."""
+        if not self.total and not self.topic:
+            return f"No match{'' if self.complete else ' so far'}."
+        said = count_things(self.documents, "document")
+        if self.entries > self.documents or (self.topic and self.total > self.documents):
+            passages = count_things(self.total if self.topic else self.entries, "passage")
+            said = f"{passages} of {said}"
+        if not self.topic:
+            least = "" if self.complete else "At least "
+            said = f"{least}{count_things(self.total, 'match', 'matches')} in {said}"
+        if len(self.matches) < self.entries:
+            said += f", here {self.first:,}–{self.first + len(self.matches) - 1:,} of {self.entries:,}"
+        if topic := self.topic:
+            said += (
+                f" on it: {topic.all_words:,} with all its words, the others (~) with most or close in meaning (score ≥ {topic.least});"
+                f" {topic.below:,} more just below (≥ {topic.lower})"
+            )
+            said += f". Names looked for too: {', '.join(topic.names)}" if topic.names else ""
+            said += f". Nowhere: {', '.join(topic.absent)}" if topic.absent else ""
+        return f"{said}."
 
-def _quote_matches(matches: Sequence[TextMatchCard]) -> str:
+
+def _quote_matches(
+    matches: Sequence[TextMatchCard], things: tuple[str, str] = ("match", "matches")
+) -> str:
+    folder = find_folder(each.path for each in matches)
     lines: list[str] = []
-    for (title, path), group in groupby(matches, key=lambda each: (each.document, each.path)):
-        lines += [f"{title} ({path}):" if path else f"{title}:", *(each.to_line() for each in group)]
-    return quote_lines(lines)
+    for place, found in groupby(matches, key=lambda each: each.to_place(folder)):
+        group = list(found)
+        texts = [each.to_text(each.excerpt, things) for each in group]
+        if len(group) == 1:
+            lines.append(f"- [{group[0].citation}] {place}: {texts[0]}")
+        else:
+            lines.append(f"{place}:")
+            lines += [f"- [{each.citation}] {text}" for each, text in zip(group, texts, strict=True)]
+    return quote_lines([*lines, *([f"Files are beneath {folder}"] if folder else [])])

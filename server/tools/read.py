@@ -232,19 +232,26 @@ entity or relation."""
     async def search_text(
         self,
         text: str,
-        pattern: Annotated[bool, Field(description="text is a regular expression")] = False,
+        match: Annotated[
+            Literal["exact", "pattern", "topic"],
+            Field(description="pattern: regular expression; topic: all on it; a|b: either"),
+        ] = "exact",
+        by_document: bool = False,
+        by_date: bool = False,
         filters: FiltersAgain = FiltersArgument(),
         limit: Limit = 20,
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, TextSearchReply]:
-        """Find a quotation, name, number or code word for word. Gives each passage once, with the words \
-around."""
+        """Find a quotation, name, number or code word for word, or list and count everything on a topic: each \
+passage or document once, with date, place and sentence."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         found = await engine.search_text(
             text,
-            pattern=pattern,
+            match=match,
+            by_document=by_document,
+            by_date=by_date,
             filters=filters.to_engine(),
             offset=offset,
             limit=limit,

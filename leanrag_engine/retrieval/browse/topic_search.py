@@ -16,11 +16,12 @@ from itertools import pairwise
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import Chunk, parse_window_id
+from leanrag_engine.core.model import Chunk, Entity, parse_window_id
 from leanrag_engine.core.text.language.excerpts import find_statement, quote_around
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 from leanrag_engine.core.text.language.words import find_whole_words
+from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import IndexSnapshot
@@ -67,13 +68,28 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
 class TopicWord:
     """A word or phrase of a topic, all that stands for it, and other names of what it names.
 
-    ``capital``: it is a name that is a plain word too (*Buddy*), and must stand with its capital.
+    ``mentioned``: of a name that is a plain word too (*Buddy*), the chunks that mention what bears it; None of others.
     """
 
     word: str
     forms: tuple[str, ...]
     names: tuple[str, ...] = ()
-    capital: bool = False
+    mentioned: frozenset[str] | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Return what finds the word in its forms by how these begin."""
+        return re.compile(rf"(?<![^\W_])(?:{'|'.join(map(_find_stem, self.forms))})", re.IGNORECASE)
+
+
+def _find_stem(form: str) -> str:
+    """Return a pattern of the beginning that the forms of a word share: *run* for *running*, *stud* for *studies*."""
+    *parts, last = re.findall(r"[^\W_]+", form) or [form]
+    shortest = 3
+    stem = last if has_cjk(last) else last[: max(shortest, len(last) - 3)]
+    if stem != last and len(stem) > shortest and (stem[-1] in "iy" or stem[-1] == stem[-2]):
+        stem = stem[:-1]
+    return r"[\W_]*".join(map(re.escape, [*parts, stem]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +150,7 @@ async def search_topic(
         [each for each in group if best[each.id].score >= options.least] for group in groups.values()
     ]
     listed = [group for group in entries if group]
-    patterns = [_stem_pattern(each) for each in words]
+    patterns = [each.pattern for each in words]
     bounds = TopicBounds(
         options.least,
         options.lower,
@@ -174,23 +190,23 @@ async def _find_words(index: IndexSnapshot, text: str) -> list[TopicWord]:
         if f"{first} {second}" in text and (first + second).isalpha()
         for word in (first, second)
     }
-    names: dict[str, list[str]] = {}
+    bearers: dict[str, list[Entity]] = {}
     if index.collection.generation is not None:
-        spans = [each for each in name_spans(text) if each.proper or " " not in each.key]
-        keys = list(dict.fromkeys(span.key for span in spans))
-        for entity in await index.generations.entities_by_name(index.generation.number, keys):
-            known = {name_key(name): name for name in (entity.name, *entity.aliases)}
-            for key in known.keys() & set(keys) if not entity.layer else ():
-                for part in key.split():
-                    names.setdefault(part, []).extend(known.values())
+        keys = {span.key for span in name_spans(text) if span.proper or " " not in span.key}
+        for entity in await index.generations.entities_by_name(index.generation.number, sorted(keys)):
+            known = {name_key(name) for name in (entity.name, *entity.aliases)} & keys
+            for part in {part for key in known for part in key.split()} if not entity.layer else ():
+                bearers.setdefault(part, []).append(entity)
     topic = []
     for word in dict.fromkeys(words):
-        key = name_key(word)
-        others = [each for each in dict.fromkeys(names.get(key, ())) if name_key(each) != key]
-        forms = (word, *_FORMS.get(word.casefold(), ()), *filter(None, [joined.get(word)]), *others)
+        key, joint = name_key(word), joined.get(word)
+        named = bearers.get(key, [])
+        names = [name for each in named for name in (each.name, *each.aliases) if name_key(name) != key]
+        forms = (word, *_FORMS.get(word.casefold(), ()), *([joint] if joint else ()), *names)
         # At its beginning a text has a capital anyway.
-        plain = is_english_word(word.lower()) and word[:1].isupper() and word[1:].islower()
-        topic.append(TopicWord(word, forms, tuple(others), plain and not text.lstrip().startswith(word)))
+        plain = word.istitle() and is_english_word(word.lower()) and not text.lstrip().startswith(word)
+        mentioned = frozenset(id_ for each in named for id_ in each.chunk_ids) if plain and named else None
+        topic.append(TopicWord(word, forms, tuple(dict.fromkeys(names)), mentioned))
     return topic
 
 
@@ -198,22 +214,15 @@ async def _find_windows(index: IndexSnapshot, word: TopicWord) -> frozenset[str]
     """Return the ids of the windows that hold a word in any of its forms."""
     name = index.collection.name
     found = await index.documents.windows_with(name, word.forms)
-    if not word.capital:
-        return frozenset(found)
-    ids = dict.fromkeys(parse_window_id(id_)[0] for id_ in found)
-    texts = {
-        id_: text
-        for chunk in await index.documents.chunks(name, list(ids))
-        for id_, text in chunk.indexed_windows
-    }
-    return frozenset(id_ for id_ in found if word.word in texts.get(id_, ""))
-
-
-def _stem_pattern(word: TopicWord) -> re.Pattern[str]:
-    """Return what finds a word in most of its forms, to choose the sentence that is quoted."""
-    shortest = 3
-    stems = (re.escape(form[: max(shortest, len(form) - shortest)]) for form in word.forms)
-    return re.compile(rf"(?<![^\W_])(?:{'|'.join(stems)})", 0 if word.capital else re.IGNORECASE)
+    chunks = await index.documents.chunks(name, list(dict.fromkeys(parse_window_id(id_)[0] for id_ in found)))
+    texts = {id_: text for chunk in chunks for id_, text in chunk.indexed_windows}
+    # The index knows words without their endings: it takes *general* for a form of *generator*.
+    held = frozenset(id_ for id_ in found if word.pattern.search(texts.get(id_, "")))
+    if word.mentioned is None:
+        return held
+    return frozenset(
+        id_ for id_ in held if parse_window_id(id_)[0] in word.mentioned or word.word in texts[id_]
+    )
 
 
 # --- scores --------------------------------------------------------------------------------

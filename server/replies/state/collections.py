@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from ..base import (
     count_things,
     cursor_after,
     cursor_lines,
+    find_folder,
     fit_page,
     quote_lines,
     shorten_line,
@@ -78,14 +78,11 @@ class CollectionList(ReplyModel):
 
 
 class DocumentCard(Card):
-    id: str
     number: str
-    title: str
-    chunks: int
     date: str = Field(description="its own; empty if unknown")
-    date_origin: str
-    ingested_at: str
-    metadata: dict[str, str]
+    title: str
+    id: str
+    chunks: int
 
     @classmethod
     def from_engine(cls, document: Document) -> DocumentCard:
@@ -93,22 +90,19 @@ class DocumentCard(Card):
             document,
             number=format_document(document.number),
             title=shorten_line(document.title, LIMITS.brief),
-            ingested_at=document.ingested_at.isoformat(timespec="seconds"),
-            metadata={
-                key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()
-            },
         )
 
-    def to_line(self) -> str:
-        metadata = "".join(f", {key}={value}" for key, value in self.metadata.items())
-        dated = f" {self.date} ({self.date_origin})" if self.date else ""
-        return (
-            f"- {self.number} {self.title}{dated}: id {self.id}, {count_things(self.chunks, 'chunk')},"
-            f" ingested {self.ingested_at}{metadata}"
-        )
+    def to_line(self, folder: str) -> str:
+        date = f" {self.date}" if self.date else ""
+        name = self.id.removeprefix(folder)
+        title = f" {self.title}" if self.title != name else ""
+        return f"- {self.number}{date}{title} ({name}), {count_things(self.chunks, 'chunk')}"
 
 
 class ListedDocument(DocumentCard):
+    date_origin: str
+    ingested_at: str
+    metadata: dict[str, str]
     path: str
     pending: bool
 
@@ -120,7 +114,7 @@ class ListedDocument(DocumentCard):
             state,
             self.date,
             count_things(self.chunks, "chunk"),
-            self.path.removeprefix(f"{folder}{os.sep}" if folder else "") or self.id,
+            self.path.removeprefix(folder) or self.id,
             self.title,
         ]
 
@@ -136,7 +130,14 @@ class DocumentsReply(ReplyModel):
             collection=collection,
             documents=[
                 ListedDocument(
-                    **dict(DocumentCard.from_engine(each)), path=each.source, pending=each.revision > built
+                    **dict(DocumentCard.from_engine(each)),
+                    date_origin=each.date_origin,
+                    ingested_at=each.ingested_at.isoformat(timespec="seconds"),
+                    metadata={
+                        key: shorten_line(str(value), LIMITS.glimpse) for key, value in each.metadata.items()
+                    },
+                    path=each.source,
+                    pending=each.revision > built,
                 )
                 for each in documents
             ],
@@ -148,7 +149,7 @@ class DocumentsReply(ReplyModel):
         if not self.documents:
             return "No document."
         lines, beneath = self._to_lines(""), ""
-        if width and max(map(len, lines)) > width and (folder := self._find_folder()):
+        if width and max(map(len, lines)) > width and (folder := find_folder(each.path for each in self.documents)):
             lines, beneath = self._to_lines(folder), f"\nPaths are beneath {folder}."
         pending = sum(each.pending for each in self.documents)
         note = f", {pending} of them pending: run `leanrag build`" if pending else ""
@@ -164,20 +165,13 @@ class DocumentsReply(ReplyModel):
             for row in rows
         ]
 
-    def _find_folder(self) -> str:
-        """Return the folder in which all files lie, "" if there is none but the root."""
-        parents = {os.path.dirname(each.path) for each in self.documents if each.path}  # noqa: PTH120 - not this machine's
-        try:
-            return os.path.commonpath(parents).rstrip(os.sep) if parents else ""
-        except ValueError:  # on several drives
-            return ""
-
 
 class CollectionsReply(ReplyModel):
     collections: list[CollectionCard]
     collection: str
     documents: list[DocumentCard] = Field(description="of `collection`")
     total_documents: int
+    metadata: list[str] = Field(description="keys to filter by")
     next_cursor: str
     next_step: str
 
@@ -206,6 +200,7 @@ class CollectionsReply(ReplyModel):
             collection=selected,
             documents=page,
             total_documents=len(documents),
+            metadata=sorted({key for each in documents for key in each.metadata})[: LIMITS.metadata],
             next_cursor=cursor_after(offset, len(page), len(documents)),
             next_step=step,
         )
@@ -215,8 +210,13 @@ class CollectionsReply(ReplyModel):
         if self.collections:
             lines = [f"Collections, {len(self.collections)}:", *(each.to_line() for each in self.collections)]
         if self.documents:
-            lines.append(f"Documents of {self.collection}, {len(self.documents)} of {self.total_documents}:")
-            lines.append(quote_lines([each.to_line() for each in self.documents]))
+            folder = find_folder(each.id for each in self.documents)
+            beneath = f", ids beneath {folder}" if folder else ""
+            lines.append(
+                f"Documents of {self.collection}, {len(self.documents)} of {self.total_documents}{beneath}:"
+            )
+            lines.append(quote_lines([each.to_line(folder) for each in self.documents]))
+            lines += [f"Metadata to filter by: {', '.join(self.metadata)}."] if self.metadata else []
         return "\n".join([*lines, *cursor_lines(self.next_cursor), f"Next: {self.next_step}"])
 
 

@@ -140,7 +140,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 async def test_a_pattern_finds_what_it_finds_in_the_whole_documents(ask: Caller, pattern: str) -> None:
-    matches = await find_all(ask, pattern, pattern=True)
+    matches = await find_all(ask, pattern, match="pattern")
     oracle = pattern.replace(r"\p{Han}", "[灯台]")
     flags = re.IGNORECASE | re.MULTILINE
     assert (
@@ -183,8 +183,8 @@ async def test_stretches_of_a_long_document_together_find_what_one_stretch_finds
 
 async def test_no_compiled_pattern_is_kept(ask: Caller) -> None:
     held = regex.compile("never asked for before").pattern and len(regex._main._cache)
-    for pattern in (False, True):
-        await find_all(ask, "keeper of the light", pattern=pattern)
+    for match in ("exact", "pattern"):
+        await find_all(ask, "keeper of the light", match=match)
     assert len(regex._main._cache) == held
 
 
@@ -208,14 +208,14 @@ async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(
     ("arguments", "said"),
     [
         ({"text": " \u200b"}, ["text is empty", "Give the words"]),
-        ({"text": "(", "pattern": True}, ["'('", "not a regular expression", "pattern=true"]),
-        ({"text": "(" * 500, "pattern": True}, ["not a regular expression"]),
-        ({"text": r"\w{99999999}", "pattern": True}, ["too costly", "200,000"]),
-        ({"text": f"(?:{'[ab]c' * 150}){{10000}}", "pattern": True}, ["too costly"]),
-        ({"text": r"a\\{100000}", "pattern": True}, ["too costly"]),
-        ({"text": "(?x)(?:ab){1 0#\n0 0 0 0}", "pattern": True}, ["too costly"]),
-        ({"text": r"(?:(?:a{300}){300}){300}", "pattern": True}, ["too costly"]),
-        ({"text": r"a(?R)?b", "pattern": True}, ["too costly", "no recursion"]),
+        ({"text": "(", "match": "pattern"}, ["'('", "not a regular expression", "match='pattern'"]),
+        ({"text": "(" * 500, "match": "pattern"}, ["not a regular expression"]),
+        ({"text": r"\w{99999999}", "match": "pattern"}, ["too costly", "200,000"]),
+        ({"text": f"(?:{'[ab]c' * 150}){{10000}}", "match": "pattern"}, ["too costly"]),
+        ({"text": r"a\\{100000}", "match": "pattern"}, ["too costly"]),
+        ({"text": "(?x)(?:ab){1 0#\n0 0 0 0}", "match": "pattern"}, ["too costly"]),
+        ({"text": r"(?:(?:a{300}){300}){300}", "match": "pattern"}, ["too costly"]),
+        ({"text": r"a(?R)?b", "match": "pattern"}, ["too costly", "no recursion"]),
         ({"text": "x" * 1001}, ["1,001 characters", "at most 1,000"]),
     ],
 )
