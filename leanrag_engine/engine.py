@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     from .pipeline.pending import PendingIndex
     from .retrieval.browse.entities import ClusterView
     from .retrieval.browse.neighbourhood import Neighbour
-    from .retrieval.browse.outline import Outline
+    from .retrieval.browse.outline import FolderView, Outline
     from .retrieval.browse.passages import SourcePage
     from .retrieval.browse.text_search import TextMatches
     from .retrieval.query import QueryResult
@@ -762,6 +762,15 @@ class LeanRAG:
 
         return await self._read(collection, read)
 
+    async def folder(self, name: str = "", *, collection: str = "default") -> FolderView:
+        """Return what lies directly in a folder of the documents; "" for the one that holds all."""
+        from .retrieval.browse.outline import view_folder
+
+        async def read(index: IndexSnapshot) -> FolderView:
+            return await view_folder(index, name)
+
+        return await self._read(collection, read)
+
     async def search_text(
         self,
         text: str,
@@ -782,14 +791,15 @@ class LeanRAG:
         chosen = filters or NO_FILTERS
 
         async def read(index: IndexSnapshot) -> TextMatches:
-            if match == "topic":
-                index = await self._with_embedder(index)
-                find = search_topic
-            else:
-                find = partial(search_text, pattern=match == "pattern")
-            return await find(
-                index, text, offset, limit, by_document=by_document, by_date=by_date, filters=chosen
-            )
+            find = search_topic if match == "topic" else partial(search_text, pattern=match == "pattern")
+            find = partial(find, by_document=by_document, by_date=by_date, filters=chosen)
+            if match != "topic":
+                return await find(index, text, offset, limit)
+            try:
+                return await find(await self._with_embedder(index), text, offset, limit)
+            except (StoreUnusable, ModelUnavailable) as problem:
+                found = await find(index, text, offset, limit)
+                return replace(found, problem=self._explain_failure(problem))
 
         with watch("search", "text"):
             return await self._read(collection, read)

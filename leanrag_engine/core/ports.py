@@ -382,6 +382,9 @@ class DocumentStore(Protocol):
     async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
         """Return the ids of all chunks of these documents, in reading order: what a filter by document allows."""
 
+    async def count_tokens(self, collection: str) -> dict[int, int]:
+        """Return the tokens of each document's chunks, by its number."""
+
     async def pending_chunks(self, collection: str) -> list[Chunk]:
         """Return the chunks that came in, or whose document got another title, after the published generation."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar
@@ -58,8 +57,6 @@ class ReplyLimits:
     """Failures that one reply of a job lists."""
     error: int = 300
     """Of one document's error."""
-    metadata: int = 50
-    """Keys of metadata that one reply lists."""
     corrections: int = 30
     """Corrections that one reply lists."""
     suggestions: int = 10
@@ -181,16 +178,6 @@ def fit_page(cards: Sequence[PageCard], count: Count, tokens: int = LIMITS.page_
         for place, (card, size) in enumerate(zip(cards, sizes, strict=True))
         if size <= tokens or not place
     ]
-
-
-def find_folder(paths: Iterable[str]) -> str:
-    """Return the folder in which all files lie, with the separator at its end; "" if there is none but the root."""
-    parents = {os.path.dirname(path) for path in paths if path}  # noqa: PTH120 - not this machine's
-    try:
-        folder = os.path.commonpath(parents).rstrip(os.sep) if parents else ""
-    except ValueError:  # on several drives
-        return ""
-    return f"{folder}{os.sep}" if folder else ""
 
 
 def shorten_line(text: str, limit: int) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from leanrag_engine.core.text.citation import format_document, format_place
+from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import one_line
 
 from .base import (
@@ -22,7 +23,6 @@ from .base import (
     cursor_after,
     cursor_lines,
     disarm,
-    find_folder,
     fit_page,
     parse_cursor,
     quote_lines,
@@ -31,10 +31,10 @@ from .base import (
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Chunk
-    from leanrag_engine.retrieval.browse.outline import Outline
+    from leanrag_engine.retrieval.browse.outline import FolderView, Outline
     from leanrag_engine.retrieval.browse.passages import SourcePage
     from leanrag_engine.retrieval.browse.support import QuotedSupport, SupportedSentence
-    from leanrag_engine.retrieval.browse.text_search import TextMatch, TextMatches
+    from leanrag_engine.retrieval.browse.text_search import TextMatch, TextMatches, TopicBounds
 
 
 class SourceCard(Card):
@@ -303,7 +303,43 @@ class OutlineReply(ReplyModel):
             next_step=step,
         )
 
+    @classmethod
+    def from_folder(cls, folder: FolderView, collection: str, offset: int, count: Count) -> OutlineReply:
+        """Build the reply with the folders and documents in a folder."""
+        cards = [
+            SectionCard(level=1, heading=disarm(each.to_text()), citation="", tokens=each.tokens)
+            for each in folder.folders
+        ]
+        for document, tokens in folder.documents:
+            name = shorten_line(document.title, LIMITS.heading)
+            file = re.split(r"[\\/]", document.source or document.id)[-1]
+            heading = " ".join(filter(None, (document.own_date, name, f"({file})" if file != name else "")))
+            number = format_document(document.number)
+            cards.append(SectionCard(level=1, heading=disarm(heading), citation=number, tokens=tokens))
+        page = fit_page(cards[offset:], count)
+        return cls(
+            document=folder.name or collection,
+            number="",
+            date="",
+            citation="",
+            tokens=folder.tokens,
+            sections=[each.to_row() for each in page],
+            total=len(cards),
+            next_cursor=cursor_after(offset, len(page), len(cards)),
+            next_step="Call get_outline with document=one of them: a folder with its slash, a document by number.",
+        )
+
     def to_markdown(self) -> str:
+        if not self.number:
+            lines = [
+                f"{self.document}: about {self.tokens} tokens. Folders and documents ({self.total}), each with its tokens:"
+            ]
+            rows = [
+                f"- {f'[{number}] ' if number else ''}{name} {tokens}"
+                for _, name, number, tokens in self.sections
+            ]
+            lines.append(quote_lines(rows))
+            return "\n".join([*lines, *cursor_lines(self.next_cursor), f"Next: {self.next_step}"])
         date = f", {self.date}" if self.date else ""
         size = f"[{self.citation}], about {self.tokens} tokens"
         many = (
@@ -330,7 +366,9 @@ class TextMatchCard(Card):
     path: str
     heading: str
     excerpt: str
-    count: int = Field(description="matches here and in `also`, which has the same text; of a topic, passages")
+    count: int = Field(
+        description="matches here and in `also`, which has the same text; of a topic, passages"
+    )
     also: str
     partial: bool = Field(description="not all words of the topic are in it")
 
@@ -338,7 +376,9 @@ class TextMatchCard(Card):
     def from_engine(cls, match: TextMatch) -> TextMatchCard:
         also = ", ".join(match.also[: LIMITS.repeats])
         # A heading that says no more than the title and date is left out.
-        title, heading = ({*re.findall(r"\w+", each)} for each in (f"{match.title} {match.date}", match.heading))
+        title, heading = (
+            {*re.findall(r"\w+", each)} for each in (f"{match.title} {match.date}", match.heading)
+        )
         return cls.of(
             match,
             document=shorten_line(match.title, LIMITS.glimpse),
@@ -360,15 +400,6 @@ class TextMatchCard(Card):
         return f"{'~ ' if self.partial else ''}{heading}{excerpt}{note}"
 
 
-class TopicCard(Card):
-    least: float = Field(description="score of what is listed")
-    lower: float
-    all_words: int
-    below: int = Field(description="passages or documents from lower to least")
-    names: list[str] = Field(description="also looked for")
-    absent: list[str] = Field(description="words that stand nowhere")
-
-
 class TextSearchReply(ReplyModel):
     matches: list[TextMatchCard]
     total: int
@@ -377,7 +408,7 @@ class TextSearchReply(ReplyModel):
     first: int = Field(description="number of the first entry of this page")
     complete: bool = Field(description="false: out of time, there may be more")
     nearest: TextMatchCard | None = Field(description="a similar sentence, where the text stands nowhere")
-    topic: TopicCard | None
+    topic: str = Field(description="which passages are on the topic")
     next_cursor: str
     next_step: str
 
@@ -392,21 +423,20 @@ class TextSearchReply(ReplyModel):
         elif found.nearest:
             step = f"Call get_sources with citations=[{found.nearest.citation!r}] to compare."
         elif not found.total:
-            step = "Try fewer or other words; match='topic' or query_lca_context searches by meaning."
+            step = "Try fewer or other words; query_lca_context searches by meaning."
         elif cards:
             step = f"Call get_sources with citations=[{cards[0].citation!r}] to read on."
         if found.topic and (found.topic.below or not found.total):
-            step += " More: a|b in `text` looks for other words for it too."
+            step += " `text` takes other words for it: a|b."
         if found.undated:
             step += f" Left out for lack of a date: {count_things(found.undated, 'document')}."
+        step += f" Only words were compared: {found.problem}" if found.problem else ""
         return cls.of(
             found,
             matches=cards,
             first=offset + 1,
             nearest=TextMatchCard.from_engine(found.nearest) if found.nearest else None,
-            topic=TopicCard.of(found.topic, names=[*found.topic.names], absent=[*found.topic.absent])
-            if found.topic
-            else None,
+            topic=_explain_topic(found, found.topic) if found.topic else "",
             next_cursor=cursor_after(offset, len(cards), found.entries),
             next_step=step,
         )
@@ -434,21 +464,27 @@ class TextSearchReply(ReplyModel):
         if not self.topic:
             least = "" if self.complete else "At least "
             said = f"{least}{count_things(self.total, 'match', 'matches')} in {said}"
+        said = f"{said if self.total else 'Nothing'} on it{self.topic}" if self.topic else f"{said}."
         if len(self.matches) < self.entries:
-            said += f", here {self.first:,}–{self.first + len(self.matches) - 1:,} of {self.entries:,}"
-        if topic := self.topic:
-            said += (
-                f" on it: {topic.all_words:,} with all its words, the others (~) with most or close in meaning (score ≥ {topic.least});"
-                f" {topic.below:,} more just below (≥ {topic.lower})"
-            )
-            said += f". Names looked for too: {', '.join(topic.names)}" if topic.names else ""
-            said += f". Nowhere: {', '.join(topic.absent)}" if topic.absent else ""
-        return f"{said}."
+            said += f" Here {self.first:,}–{self.first + len(self.matches) - 1:,} of {self.entries:,}."
+        return said
 
 
-def _quote_matches(
-    matches: Sequence[TextMatchCard], things: tuple[str, str] = ("match", "matches")
-) -> str:
+def _explain_topic(found: TextMatches, bounds: TopicBounds) -> str:
+    """Return how many have all words and from which score on the others are listed, what lies below, by which names it was
+    looked for, and what is absent."""
+    said = ", all with every word of it." if found.total else "."
+    if bounds.all_words < found.entries:
+        said = (
+            f": {bounds.all_words:,} with every word of it, the others (~) with most of them or close in meaning "
+            f"(score ≥ {bounds.least})."
+        )
+    said += f" {bounds.below or 'None'} more just below (≥ {bounds.lower})."
+    said += f" Also looked for: {', '.join(bounds.names)}." if bounds.names else ""
+    return said + (f" Nowhere: {', '.join(bounds.absent)}." if bounds.absent else "")
+
+
+def _quote_matches(matches: Sequence[TextMatchCard], things: tuple[str, str] = ("match", "matches")) -> str:
     folder = find_folder(each.path for each in matches)
     lines: list[str] = []
     for place, found in groupby(matches, key=lambda each: each.to_place(folder)):

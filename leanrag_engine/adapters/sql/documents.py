@@ -573,6 +573,12 @@ def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) ->
     return list(connection.execute(select(chunks.c.id).where(*mine).order_by(*_READING)).scalars())
 
 
+def count_tokens(connection: Connection, name: str) -> dict[int, int]:
+    mine = chunks.c.collection == collection_rows.number_of(connection, name)
+    statement = select(chunks.c.document, func.sum(chunks.c.tokens)).where(mine).group_by(chunks.c.document)
+    return {document: int(tokens) for document, tokens in connection.execute(statement)}
+
+
 def documents_containing(connection: Connection, name: str, letters: str) -> list[int]:
     holds = (
         select(chunks.c.number)
@@ -684,9 +690,7 @@ endings, so that only the texts say whether a word stands there as it is written
 def windows_with(connection: Connection, name: str, words: Sequence[str]) -> list[str]:
     collection = collection_rows.number_of(connection, name)
     forms = [form for word in words for form in whole_forms(word)]
-    return _name_windows(
-        connection, collection, fulltext.find_windows(connection, collection, forms, _EVERY)
-    )
+    return _name_windows(connection, collection, fulltext.find_windows(connection, collection, forms, _EVERY))
 
 
 def _name_windows(connection: Connection, collection: int, places: Sequence[WindowPlace]) -> list[str]:

@@ -18,7 +18,7 @@ import regex
 from anyio import to_thread
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import FILE_TIME, Chunk, Document, PassageText
+from leanrag_engine.core.model import Chunk, Document, PassageText
 from leanrag_engine.core.text.citation import format_citation, format_range
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.excerpts import quote_around
@@ -55,7 +55,7 @@ class TextSearchOptions:
     it, with about 90 bytes for each character. This many take a tenth of a second."""
     around: int = 80
     """Characters on each side of a match in which two passages must be equal to count as the same text."""
-    excerpts: int = 3
+    excerpts: int = 2
     """Matches of a passage that are shown with their sentences."""
     statement: int = 300
     """Characters of a sentence or match in an excerpt; of a longer one the words around the match or both ends are shown."""
@@ -97,7 +97,8 @@ class TextMatches:
     ``complete``, there may be more.
 
     ``nearest`` is the most similar sentence where a text of several words stands nowhere, ``undated`` the number of
-    documents that were left out only because they have no date. ``topic`` says how a topic was looked for.
+    documents that were left out only because they have no date. ``topic`` says how a topic was looked for,
+    ``problem`` why only by words.
     """
 
     matches: tuple[TextMatch, ...]
@@ -108,6 +109,7 @@ class TextMatches:
     nearest: TextMatch | None = None
     undated: int = 0
     topic: TopicBounds | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ async def choose_documents(
     known = await index.documents.find_all(index.collection.name)
     chosen = select_documents(known, filters)
     if by_date:
-        chosen.sort(key=lambda each: (each.date_origin == FILE_TIME or not each.date, each.date, each.number))
+        chosen.sort(key=lambda each: (not each.own_date, each.own_date, each.number))
     return chosen, count_undated(known, filters)
 
 
@@ -206,7 +208,9 @@ async def _search_literal(
     """Search only the documents that hold the longest run of letters in ``wanted``: SQL finds them ten times faster."""
     if letters := _longest_letters(wanted):
         containing = await index.documents.documents_containing(index.collection.name, letters)
-        numbers = sorted(containing) if numbers is None else [each for each in numbers if each in set(containing)]
+        numbers = (
+            sorted(containing) if numbers is None else [each for each in numbers if each in set(containing)]
+        )
     return await _search(index, search, numbers, options)
 
 

@@ -23,7 +23,7 @@ from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 from leanrag_engine.core.text.language.words import find_whole_words
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.word_lists import read_words
-from leanrag_engine.retrieval.filters import ChunkScope
+from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import Filters, clean_text
 from leanrag_engine.retrieval.search.hits import embed_texts
@@ -126,10 +126,10 @@ async def search_topic(
     if not sides:
         raise InvalidInput("The topic is empty.", "Give its names and words.")
     documents, undated = await choose_documents(index, filters, by_date=False)
-    allowed = documents and await index.documents.chunk_ids(
-        index.collection.name, [each.id for each in documents]
-    )
-    scope = ChunkScope(None if allowed is None else frozenset(allowed))
+    scope = EVERYTHING
+    if documents is not None:
+        ids = [each.id for each in documents]
+        scope = ChunkScope(frozenset(await index.documents.chunk_ids(index.collection.name, ids)))
     best: dict[str, ScoredWindow] = {}
     words: list[TopicWord] = []
     absent: list[str] = []
@@ -146,9 +146,7 @@ async def search_topic(
     groups: dict[object, list[Chunk]] = {}
     for chunk in sorted(chunks, key=lambda each: (by_date and _date_key(each), each.place)):
         groups.setdefault(chunk.document_id if by_document else chunk.text, []).append(chunk)
-    entries = [
-        [each for each in group if best[each.id].score >= options.least] for group in groups.values()
-    ]
+    entries = [[each for each in group if best[each.id].score >= options.least] for group in groups.values()]
     listed = [group for group in entries if group]
     patterns = [each.pattern for each in words]
     bounds = TopicBounds(
@@ -197,11 +195,16 @@ async def _find_words(index: IndexSnapshot, text: str) -> list[TopicWord]:
             known = {name_key(name) for name in (entity.name, *entity.aliases)} & keys
             for part in {part for key in known for part in key.split()} if not entity.layer else ():
                 bearers.setdefault(part, []).append(entity)
-    topic = []
+    topic, asked = [], {name_key(word) for word in words}
     for word in dict.fromkeys(words):
         key, joint = name_key(word), joined.get(word)
         named = bearers.get(key, [])
-        names = [name for each in named for name in (each.name, *each.aliases) if name_key(name) != key]
+        names = [
+            name
+            for each in named
+            for name in (each.name, *each.aliases)
+            if not asked.issuperset(name_key(name).split())
+        ]
         forms = (word, *_FORMS.get(word.casefold(), ()), *([joint] if joint else ()), *names)
         # At its beginning a text has a capital anyway.
         plain = word.istitle() and is_english_word(word.lower()) and not text.lstrip().startswith(word)
@@ -267,11 +270,12 @@ async def _find_closeness(
         return {}
     space, near = index.spaces.windows, index.embedder.related
     best = max(scores.values(), default=0.0)
-    examples = [id_ for id_, score in scores.items() if score > best - 0.01]
-    rows = [*(await index.vectors.fetch(space, sorted(examples))).values()]
-    if rows:
-        nearest = np.stack(sorted(rows, key=lambda row: -float(row @ vector))[: options.examples])
-        vector = vector + nearest.mean(axis=0) / np.linalg.norm(nearest.mean(axis=0))
+    examples = sorted(id_ for id_, score in scores.items() if score > best - 0.01)
+    if rows := [*(await index.vectors.fetch(space, examples)).values()]:
+        matrix = np.stack(rows)
+        nearest = matrix[np.argsort(-(matrix @ vector), kind="stable")[: options.examples]]
+        mean = nearest.mean(axis=0)
+        vector = vector + mean / np.linalg.norm(mean)
         vector /= np.linalg.norm(vector)
         near = float(np.median(nearest @ vector))
     hits = await index.vectors.search(space, vector, options.hits)

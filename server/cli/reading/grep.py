@@ -28,7 +28,10 @@ def grep(
     ],
     regex: Annotated[bool, typer.Option("--regex", "-E", help="PATTERN is a regular expression.")] = False,
     topic: Annotated[
-        bool, typer.Option("--topic", "-t", help="List all on this topic, by names, words and meaning; a|b: either.")
+        bool,
+        typer.Option(
+            "--topic", "-t", help="List all on this topic, by names, words and meaning; a|b: either."
+        ),
     ] = False,
     by_document: Annotated[bool, typer.Option("--by-document", "-d", help="One line a document.")] = False,
     by_date: Annotated[bool, typer.Option("--by-date", help="The oldest documents first.")] = False,

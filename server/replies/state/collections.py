@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.core.text.paths import find_folder
 
 from ..base import (
     LIMITS,
@@ -15,11 +16,7 @@ from ..base import (
     Count,
     ReplyModel,
     count_things,
-    cursor_after,
-    cursor_lines,
-    find_folder,
     fit_page,
-    quote_lines,
     shorten_line,
 )
 
@@ -77,34 +74,31 @@ class CollectionList(ReplyModel):
         return "\n".join(each.to_line() for each in self.collections) or "There is no collection yet."
 
 
-class DocumentCard(Card):
-    number: str
-    date: str = Field(description="its own; empty if unknown")
-    title: str
+class ListedDocument(Card):
     id: str
+    number: str
+    title: str
     chunks: int
-
-    @classmethod
-    def from_engine(cls, document: Document) -> DocumentCard:
-        return cls.of(
-            document,
-            number=format_document(document.number),
-            title=shorten_line(document.title, LIMITS.brief),
-        )
-
-    def to_line(self, folder: str) -> str:
-        date = f" {self.date}" if self.date else ""
-        name = self.id.removeprefix(folder)
-        title = f" {self.title}" if self.title != name else ""
-        return f"- {self.number}{date}{title} ({name}), {count_things(self.chunks, 'chunk')}"
-
-
-class ListedDocument(DocumentCard):
+    date: str = Field(description="its own; empty if unknown")
     date_origin: str
     ingested_at: str
     metadata: dict[str, str]
     path: str
     pending: bool
+
+    @classmethod
+    def from_engine(cls, document: Document, built: int) -> ListedDocument:
+        return cls.of(
+            document,
+            number=format_document(document.number),
+            title=shorten_line(document.title, LIMITS.brief),
+            ingested_at=document.ingested_at.isoformat(timespec="seconds"),
+            metadata={
+                key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()
+            },
+            path=document.source,
+            pending=document.revision > built,
+        )
 
     def to_row(self, folder: str) -> list[str]:
         """Return the cells of its line, the path relative to ``folder`` if it lies beneath."""
@@ -128,19 +122,7 @@ class DocumentsReply(ReplyModel):
         """Build the reply; ``built`` is the revision of the published build, -1 before the first."""
         return cls(
             collection=collection,
-            documents=[
-                ListedDocument(
-                    **dict(DocumentCard.from_engine(each)),
-                    date_origin=each.date_origin,
-                    ingested_at=each.ingested_at.isoformat(timespec="seconds"),
-                    metadata={
-                        key: shorten_line(str(value), LIMITS.glimpse) for key, value in each.metadata.items()
-                    },
-                    path=each.source,
-                    pending=each.revision > built,
-                )
-                for each in documents
-            ],
+            documents=[ListedDocument.from_engine(each, built) for each in documents],
         )
 
     def to_markdown(self, width: int = 0) -> str:
@@ -149,7 +131,11 @@ class DocumentsReply(ReplyModel):
         if not self.documents:
             return "No document."
         lines, beneath = self._to_lines(""), ""
-        if width and max(map(len, lines)) > width and (folder := find_folder(each.path for each in self.documents)):
+        if (
+            width
+            and max(map(len, lines)) > width
+            and (folder := find_folder(each.path for each in self.documents))
+        ):
             lines, beneath = self._to_lines(folder), f"\nPaths are beneath {folder}."
         pending = sum(each.pending for each in self.documents)
         note = f", {pending} of them pending: run `leanrag build`" if pending else ""
@@ -168,40 +154,18 @@ class DocumentsReply(ReplyModel):
 
 class CollectionsReply(ReplyModel):
     collections: list[CollectionCard]
-    collection: str
-    documents: list[DocumentCard] = Field(description="of `collection`")
-    total_documents: int
-    metadata: list[str] = Field(description="keys to filter by")
-    next_cursor: str
     next_step: str
 
     @classmethod
-    def from_engine(
-        cls,
-        collections: Sequence[Collection],
-        selected: str,
-        documents: Sequence[Document],
-        offset: int,
-        limit: int,
-        count: Count,
-    ) -> CollectionsReply:
-        """Build the reply with one page of ``documents``, those of the collection ``selected``."""
-        cards = [DocumentCard.from_engine(each) for each in documents[offset : offset + limit]]
-        page = fit_page(cards, count, LIMITS.page_tokens // 2)
+    def from_engine(cls, collections: Sequence[Collection], selected: str, count: Count) -> CollectionsReply:
+        """Build the reply; ``selected`` is the collection that calls read unless they name another."""
         full = [each.name for each in collections if each.documents]
-        step = "Call query_lca_context with a question."
-        if not documents:
+        step = "Call query_lca_context with a question, or get_outline for the documents."
+        if selected not in full:
             step = "Call ingest_documents with paths or texts."
             step = f"Give collection={full[0]!r} or another one that holds documents." if full else step
         return cls(
-            collections=fit_page(
-                [CollectionCard.from_engine(each) for each in collections], count, LIMITS.page_tokens // 2
-            ),
-            collection=selected,
-            documents=page,
-            total_documents=len(documents),
-            metadata=sorted({key for each in documents for key in each.metadata})[: LIMITS.metadata],
-            next_cursor=cursor_after(offset, len(page), len(documents)),
+            collections=fit_page([CollectionCard.from_engine(each) for each in collections], count),
             next_step=step,
         )
 
@@ -209,15 +173,7 @@ class CollectionsReply(ReplyModel):
         lines = ["There is no collection yet."]
         if self.collections:
             lines = [f"Collections, {len(self.collections)}:", *(each.to_line() for each in self.collections)]
-        if self.documents:
-            folder = find_folder(each.id for each in self.documents)
-            beneath = f", ids beneath {folder}" if folder else ""
-            lines.append(
-                f"Documents of {self.collection}, {len(self.documents)} of {self.total_documents}{beneath}:"
-            )
-            lines.append(quote_lines([each.to_line(folder) for each in self.documents]))
-            lines += [f"Metadata to filter by: {', '.join(self.metadata)}."] if self.metadata else []
-        return "\n".join([*lines, *cursor_lines(self.next_cursor), f"Next: {self.next_step}"])
+        return "\n".join([*lines, f"Next: {self.next_step}"])
 
 
 def summary_methods(generation: Generation) -> str:

@@ -139,7 +139,9 @@ async def test_no_reply_is_too_long_and_both_sides_say_the_same(ask: Caller) -> 
     check(await ask("get_sources", document="d1", limit=100), "sources of a document")
     check(await ask("get_outline", document="d1"), "outline")
     check(await ask("search_text", text="trades salt", limit=100), "matches, 100")
-    check(await ask("search_text", text=r"\b\w{4}\b", match="pattern", limit=100), "matches of a pattern, 100")
+    check(
+        await ask("search_text", text=r"\b\w{4}\b", match="pattern", limit=100), "matches of a pattern, 100"
+    )
     check(await ask("list_collections", limit=100), "documents, 100")
     check(await ask("get_index_status"), "status")
     check(await ask("get_pending_work", limit=5), "work")

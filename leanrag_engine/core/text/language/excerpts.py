@@ -48,7 +48,11 @@ def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, in
         after = text.find("\n", end)
         return text.rfind("\n", 0, start) + 1, after if after >= 0 else len(text), ""
     left_out = turn and (held[0][0] > 0 or held[-1][1] > limit)
-    return first + held[0][0], first + held[-1][1], paragraph[: turn.said] + _GAP[1:] if turn and left_out else ""
+    return (
+        first + held[0][0],
+        first + held[-1][1],
+        paragraph[: turn.said] + _GAP[1:] if turn and left_out else "",
+    )
 
 
 def _cut_around(text: str, first: int, last: int, start: int, end: int, limit: int) -> str:
