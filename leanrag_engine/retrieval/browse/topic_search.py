@@ -196,7 +196,10 @@ async def _find_words(index: IndexSnapshot, text: str) -> list[TopicWord]:
             for part in {part for key in known for part in key.split()} if not entity.layer else ():
                 bearers.setdefault(part, []).append(entity)
     topic, asked = [], {name_key(word) for word in words}
-    for word in dict.fromkeys(words):
+    distinct: dict[str, str] = {}
+    for word in words:
+        distinct.setdefault(_find_stem(word.casefold()), word)
+    for word in distinct.values():
         key, joint = name_key(word), joined.get(word)
         named = bearers.get(key, [])
         names = [
@@ -236,15 +239,15 @@ async def _score_windows(
 ) -> list[ScoredWindow]:
     """Return all windows that hold a word of a topic, or are close to it in meaning if no passage holds any."""
     weights = {
-        windows: math.log((1 + index.collection.chunks) / len({parse_window_id(id_)[0] for id_ in windows}))
-        for windows in held.values()
+        word: math.log((1 + index.collection.chunks) / len({parse_window_id(id_)[0] for id_ in windows}))
+        for word, windows in held.items()
         if windows
     }
     total = sum(weights.values())
     shares, passages = Counter[str](), Counter[str]()
-    for windows, weight in weights.items():
-        shares.update(dict.fromkeys(windows, weight / total))
-        passages.update(dict.fromkeys({parse_window_id(id_)[0] for id_ in windows}, weight / total))
+    for word, weight in weights.items():
+        shares.update(dict.fromkeys(held[word], weight / total))
+        passages.update(dict.fromkeys({parse_window_id(id_)[0] for id_ in held[word]}, weight / total))
     whole = 1 - 1e-6
     scores = {}
     for id_, share in shares.items():

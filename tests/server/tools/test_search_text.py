@@ -296,7 +296,7 @@ async def test_a_passage_is_one_entry_with_its_heading_and_the_number_of_its_mat
     reply = await notices("search_text", text="spam")
     assert [each["heading"] for each in reply.data["matches"]] == [f"Version 0.{n}" for n in range(1, 6)]
     assert [each["count"] for each in reply.data["matches"]] == [2] * 5
-    assert "10 matches, in reading order" in reply.text
+    assert "10 matches in 5 documents" in reply.text
     page = await notices("search_text", text="spam", limit=2)
     rest = await notices("search_text", text="spam", cursor=page.data["next_cursor"])
     assert [each["document"] for each in page.data["matches"] + rest.data["matches"]] == [
@@ -332,3 +332,97 @@ async def test_a_match_is_under_the_heading_that_it_stands_under_wherever_its_pa
         for number in (3, 77, 190):
             (match,) = (await call("search_text", text=f"spam{number}.")).data["matches"]
             assert match["heading"].endswith(f"Version {number}")
+
+
+CHATS = {
+    "2024-05-02": [
+        "Ada: Hello Ben! What a day.",
+        (
+            "Ben: Hi Ada. We adopted a dog named Buddy yesterday. He sleeps on the couch, barks at the postman, hides his "
+            "toys under the bed, steals socks from the basket and howls whenever a siren passes by our street at night. "
+            "My girlfriend wanted a cat, but the shelter had none that week. Now we walk for an hour each morning."
+        ),
+        "Ada: Lovely, buddy!",
+    ],
+    "2024-05-01": ["Ada: Don't give up, buddy!", "Ben: I will not.", "Ada: Good."],
+    "2024-05-03": ["Ben: The gf and I went hiking.", "Ada: With Buddy?", "Ben: Yes, he hiked all day."],
+}
+
+
+@pytest.fixture
+async def chats(tmp_path: Path, serve_in_process: Serve) -> AsyncIterator[Caller]:
+    """Three dated conversations, the earliest of them added as the second."""
+    async with serve_in_process(tmp_path) as call:
+        documents = [
+            {"id": day, "title": f"Chat of {day}", "text": "\n\n".join(turns), "metadata": {"date": day}}
+            for day, turns in CHATS.items()
+        ]
+        reply = await call("ingest_documents", documents=documents, wait_seconds=40)
+        assert reply.data["status"] == "done", reply.text
+        yield call
+
+
+async def test_a_match_is_quoted_in_whole_sentences_with_its_speaker_and_every_cut_marked(
+    chats: Caller,
+) -> None:
+    (short,) = (await chats("search_text", text="went hiking")).data["matches"]
+    assert (short["date"], short["excerpt"]) == ("2024-05-03", "Ben: The gf and I went hiking.")
+    (long,) = (await chats("search_text", text="wanted a cat")).data["matches"]
+    assert long["excerpt"] == "Ben: … My girlfriend wanted a cat, but the shelter had none that week."
+    (two,) = (await chats("search_text", text=r"Hello|Lovely", match="pattern")).data["matches"]
+    assert two["excerpt"] == "Ada: Hello Ben! What a day. … Ada: Lovely, buddy!"
+    (many,) = (
+        await chats("search_text", text=r"\b[AB]\w\w: ", match="pattern", filters={"documents": ["d3"]})
+    ).data["matches"]
+    assert many["count"] == 3
+    assert many["excerpt"] == "Ben: The gf and I went hiking. Ada: With Buddy? …"
+
+
+@pytest.mark.parametrize("match", ["exact", "topic"])
+async def test_passages_and_documents_come_by_date_where_that_is_asked(chats: Caller, match: str) -> None:
+    asked: dict[str, Any] = {"text": "Ada", "match": match, "by_document": True}
+    in_order = await chats("search_text", **asked)
+    assert [each["date"] for each in in_order.data["matches"]] == list(CHATS)
+    by_date = await chats("search_text", **asked, by_date=True)
+    assert [each["date"] for each in by_date.data["matches"]] == sorted(CHATS)
+    page = await chats("search_text", **asked, by_date=True, limit=2)
+    rest = await chats("search_text", **asked, by_date=True, cursor=page.data["next_cursor"])
+    assert page.data["matches"] + rest.data["matches"] == by_date.data["matches"]
+    assert "Here 1–2 of 3" in page.text
+
+
+async def test_a_topic_lists_all_forms_of_its_words_and_a_name_apart_from_the_plain_word(
+    chats: Caller,
+) -> None:
+    async def list_days(text: str, **arguments: Any) -> list[str]:
+        reply = await chats("search_text", text=text, match="topic", by_document=True, **arguments)
+        return [each["date"] for each in reply.data["matches"]]
+
+    assert await list_days("hikes") == ["2024-05-03"]
+    assert await list_days("All conversations that mention Buddy") == ["2024-05-02", "2024-05-03"]
+    assert await list_days("girlfriend") == ["2024-05-02"]
+    assert await list_days("girlfriend|gf") == ["2024-05-02", "2024-05-03"]
+    assert await list_days("girlfriend|gf", filters={"since": "2024-05-03"}) == ["2024-05-03"]
+    # *went* is a form of *go* that shares no stem with it.
+    assert await list_days("goes hiking") == ["2024-05-03"]
+
+
+async def test_a_topic_says_how_many_there_are_where_the_list_ends_and_what_stands_nowhere(
+    chats: Caller,
+) -> None:
+    reply = await chats("search_text", text="adopting a dog from Zanzibar", match="topic", by_document=True)
+    assert reply.data["entries"] == reply.data["documents"] == 1
+    assert reply.text.startswith("1 document on it, all with every word of it.")
+    assert "Nowhere: Zanzibar." in reply.text
+    part = await chats("search_text", text="couch toys siren hiking", match="topic")
+    (match,) = part.data["matches"]
+    assert match["partial"]
+    assert "~ " in part.text
+    assert "0 with every word of it, the others (~)" in part.text
+    none = await chats("search_text", text="volcanoes", match="topic")
+    assert not none.data["matches"]
+    assert "Nothing on it" in none.text
+    assert "Nowhere: volcanoes." in none.text
+    empty = await chats("search_text", text=" | ", match="topic")
+    assert empty.is_error
+    assert "The topic is empty" in empty.text
