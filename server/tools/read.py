@@ -292,4 +292,6 @@ entity or relation."""
         selected = "default" if unnamed else await self._engine.choose(collection, strict=False)
         collections = await engine.collections()
         visible = [each for each in collections if self._engine.sees(each.name)]
+        if selected not in [each.name for each in visible] and selected != "default":
+            await engine.documents(collection=selected)  # raises, with the names that are like it
         return CollectionsReply.from_engine(visible, selected, engine.count_tokens).to_result()

@@ -36,7 +36,7 @@ from .text_search import NO_FILTERS, TextMatch, TextMatches, TopicBounds, choose
 @dataclass(frozen=True, slots=True)
 class TopicOptions:
     """What counts as being on a topic. Chosen on 20 questions over two corpora with the documents that belong to each:
-    see ``tests/retrieval/test_topics.py``."""
+    see ``tests/programs/benchmarks/lists.py``."""
 
     least: float = 0.7
     """Score from which on a window is listed; all words of the topic score 1."""
