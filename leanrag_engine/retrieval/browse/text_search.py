@@ -207,10 +207,8 @@ async def _search_literal(
 ) -> TextMatches:
     """Search only the documents that hold the longest run of letters in ``wanted``: SQL finds them ten times faster."""
     if letters := _longest_letters(wanted):
-        containing = await index.documents.documents_containing(index.collection.name, letters)
-        numbers = (
-            sorted(containing) if numbers is None else [each for each in numbers if each in set(containing)]
-        )
+        containing = set(await index.documents.documents_containing(index.collection.name, letters))
+        numbers = sorted(containing) if numbers is None else [each for each in numbers if each in containing]
     return await _search(index, search, numbers, options)
 
 
@@ -359,25 +357,15 @@ class _Stretch:
     end: int
 
 
-async def _read_in_order(
-    index: IndexSnapshot, numbers: Sequence[int] | None, options: TextSearchOptions
-) -> AsyncIterator[PassageText]:
-    """Yield the passages of documents in the order of ``numbers``."""
-    if numbers is None or list(numbers) == sorted(numbers):
-        async for passage in read_passages(index.documents, index.collection.name, numbers, options.batch):
-            yield passage
-        return
-    for number in numbers:
-        async for passage in read_passages(index.documents, index.collection.name, [number], options.batch):
-            yield passage
-
-
 async def _stretches(
     index: IndexSnapshot, numbers: Sequence[int] | None, options: TextSearchOptions
 ) -> AsyncIterator[_Stretch]:
     """Yield the documents in the order of ``numbers``, long ones in stretches that share ``longest_match`` characters."""
     document, parts, start = -1, list[PassageText](), 0
-    async for passage in _read_in_order(index, numbers, options):
+    is_sorted = numbers is None or list(numbers) == sorted(numbers)
+    read = partial(read_passages, index.documents, index.collection.name, batch=options.batch)
+    groups = [numbers] if is_sorted else [[number] for number in numbers or ()]
+    async for passage in (each for group in groups async for each in read(group)):
         if passage.document != document:
             if parts:
                 yield _Stretch(document, tuple(parts), start, parts[-1].end + 1)

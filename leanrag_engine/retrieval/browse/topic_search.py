@@ -30,7 +30,14 @@ from leanrag_engine.retrieval.search.hits import embed_texts
 from leanrag_engine.retrieval.search.seeds import name_spans
 
 from .entities import check_page
-from .text_search import NO_FILTERS, TextMatch, TextMatches, TopicBounds, choose_documents
+from .text_search import (
+    DEFAULT_TEXT_SEARCH,
+    NO_FILTERS,
+    TextMatch,
+    TextMatches,
+    TopicBounds,
+    choose_documents,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +57,6 @@ class TopicOptions:
     """Windows with most of the words whose vectors are added to the topic's."""
     hits: int = 4096
     """Windows whose closeness is looked up."""
-    statement: int = 300
-    """Characters of the sentence that is quoted."""
 
 
 DEFAULT_TOPIC = TopicOptions()
@@ -144,7 +149,7 @@ async def search_topic(
         absent += [each.word for each, windows in held.items() if not windows]
     chunks = await index.documents.chunks(index.collection.name, list(best))
     groups: dict[object, list[Chunk]] = {}
-    for chunk in sorted(chunks, key=lambda each: (by_date and _date_key(each), each.place)):
+    for chunk in sorted(chunks, key=lambda each: (by_date and (each.own_date or "~"), each.place)):
         groups.setdefault(chunk.document_id if by_document else chunk.text, []).append(chunk)
     entries = [[each for each in group if best[each.id].score >= options.least] for group in groups.values()]
     listed = [group for group in entries if group]
@@ -159,7 +164,7 @@ async def search_topic(
     )
     return TextMatches(
         tuple(
-            _make_entry(group, best, patterns, options, by_document=by_document)
+            _make_entry(group, best, patterns, by_document=by_document)
             for group in listed[offset : offset + limit]
         ),
         sum(map(len, listed)),
@@ -168,10 +173,6 @@ async def search_topic(
         undated=undated,
         topic=bounds,
     )
-
-
-def _date_key(chunk: Chunk) -> tuple[bool, str]:
-    return not chunk.own_date, chunk.own_date
 
 
 # --- the words of a topic ------------------------------------------------------------------
@@ -196,10 +197,8 @@ async def _find_words(index: IndexSnapshot, text: str) -> list[TopicWord]:
             for part in {part for key in known for part in key.split()} if not entity.layer else ():
                 bearers.setdefault(part, []).append(entity)
     topic, asked = [], {name_key(word) for word in words}
-    distinct: dict[str, str] = {}
-    for word in words:
-        distinct.setdefault(_find_stem(word.casefold()), word)
-    for word in distinct.values():
+    stems = [_find_stem(each.casefold()) for each in words]
+    for word in (each for at, each in enumerate(words) if stems.index(stems[at]) == at):
         key, joint = name_key(word), joined.get(word)
         named = bearers.get(key, [])
         names = [
@@ -296,17 +295,26 @@ def _make_entry(
     group: Sequence[Chunk],
     best: Mapping[str, ScoredWindow],
     patterns: Sequence[re.Pattern[str]],
-    options: TopicOptions,
     *,
     by_document: bool,
+    limit: int = DEFAULT_TEXT_SEARCH.statement,
 ) -> TextMatch:
-    """Return the line of passages with one text or, ``by_document``, of one document: it quotes the best one."""
+    """Return the line of passages with one text or, ``by_document``, of one document: it quotes the statement of the best
+    window that holds most of the words."""
     chunk = max(group, key=lambda each: best[each.id].score) if by_document else group[0]
     window = chunk.windows[parse_window_id(best[chunk.id].id)[1]]
+    start, end = window.start - chunk.start, window.end - chunk.start
+    places = [match.span() for pattern in patterns for match in pattern.finditer(chunk.text, start, end)]
+
+    def count_words(place: tuple[int, int]) -> tuple[int, int]:
+        first, last, _ = find_statement(chunk.text, *place, limit)
+        return sum(bool(each.search(chunk.text, first, last)) for each in patterns), -first
+
+    place = max(places, key=count_words, default=(start, start + 1))
     return TextMatch(
         chunk.citation,
         chunk.title,
-        _quote(chunk, window.start - chunk.start, window.end - chunk.start, patterns, options),
+        quote_around(chunk.text, [place], limit),
         chunk.source,
         chunk.own_date,
         window.heading,
@@ -314,17 +322,3 @@ def _make_entry(
         () if by_document else tuple(each.citation for each in group[1:]),
         partial=not any(best[each.id].whole for each in group),
     )
-
-
-def _quote(
-    chunk: Chunk, start: int, end: int, patterns: Sequence[re.Pattern[str]], options: TopicOptions
-) -> str:
-    """Return the statement within ``chunk.text[start:end]`` that holds most of the words."""
-    places = [match.span() for pattern in patterns for match in pattern.finditer(chunk.text, start, end)]
-
-    def count_words(place: tuple[int, int]) -> tuple[int, int]:
-        first, last, _ = find_statement(chunk.text, *place, options.statement)
-        return sum(bool(each.search(chunk.text, first, last)) for each in patterns), -first
-
-    place = max(places, key=count_words, default=(start, start + 1))
-    return quote_around(chunk.text, [place], options.statement)
