@@ -20,14 +20,14 @@ from leanrag_engine.core.model import Chunk, Entity, parse_window_id
 from leanrag_engine.core.text.language.excerpts import find_statement, quote_around
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
-from leanrag_engine.core.text.language.words import find_whole_words
+from leanrag_engine.core.text.language.words import STOPWORDS, find_whole_words
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import Filters, clean_text
 from leanrag_engine.retrieval.search.hits import embed_texts
-from leanrag_engine.retrieval.search.seeds import name_spans
+from leanrag_engine.retrieval.search.seeds import match_names, name_spans
 
 from .entities import check_page
 from .text_search import (
@@ -191,12 +191,16 @@ async def _find_words(index: IndexSnapshot, text: str) -> list[TopicWord]:
     }
     bearers: dict[str, list[Entity]] = {}
     if index.collection.generation is not None:
-        keys = {span.key for span in name_spans(text) if span.proper or " " not in span.key}
-        for entity in await index.generations.entities_by_name(index.generation.number, sorted(keys)):
-            known = {name_key(name) for name in (entity.name, *entity.aliases)} & keys
-            for part in {part for key in known for part in key.split()} if not entity.layer else ():
+        spans = name_spans(text)
+        keys = dict.fromkeys(span.key for span in spans)
+        named = await index.generations.entities_by_name(index.generation.number, list(keys))
+        known = [each for each in named if not each.layer]
+        meant = {hit.id for hit in match_names(spans, known, index.collection.chunks)}
+        for entity in known:
+            own = {name_key(name) for name in (entity.name, *entity.aliases)} & keys.keys()
+            for part in {part for key in own for part in key.split()} if entity.id in meant else ():
                 bearers.setdefault(part, []).append(entity)
-    topic, asked = [], {name_key(word) for word in words}
+    topic, asked = [], {*map(name_key, words), *STOPWORDS}
     stems = [_find_stem(each.casefold()) for each in words]
     for word in (each for at, each in enumerate(words) if stems.index(stems[at]) == at):
         key, joint = name_key(word), joined.get(word)

@@ -426,3 +426,22 @@ async def test_a_topic_says_how_many_there_are_where_the_list_ends_and_what_stan
     empty = await chats("search_text", text=" | ", match="topic")
     assert empty.is_error
     assert "The topic is empty" in empty.text
+
+
+async def test_a_topic_is_found_by_all_names_that_the_graph_has_for_what_it_names(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    texts = [
+        "Ewan Reid keeps the ferry at Oban. Ewan Reid was born on Mull.",
+        "In winter E. Reid repairs the nets. The harbour pays E. Reid for it.",
+        "Moira Ker sells herring in Oban.",
+    ]
+    async with serve_in_process(tmp_path) as call:
+        documents = [{"text": text, "id": f"n{number}"} for number, text in enumerate(texts)]
+        await call.finish(await call("ingest_documents", documents=documents, wait_seconds=40))
+        await call("merge_entities", entities=["Ewan Reid", "E. Reid"])
+        await call.finish(await call("build_hierarchy", wait_seconds=40))
+        reply = await call("search_text", text="Ewan Reid", match="topic")
+        assert [each["citation"] for each in reply.data["matches"]] == ["d1:c1", "d2:c1"]
+        assert "2 documents on it, all with every word of it." in reply.text
+        assert "Also looked for: E. Reid." in reply.text
