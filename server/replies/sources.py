@@ -445,13 +445,17 @@ class TextSearchReply(ReplyModel):
         """Format the entries under their documents, or on one line with it."""
         lines = [self.summarise()]
         if self.matches:
-            things = ("passage", "passages") if self.topic else ("match", "matches")
-            lines = [f"{lines[0]} Quoted from documents:", _quote_matches(self.matches, things)]
+            lines = [f"{lines[0]} Quoted from documents:", _quote_matches(self.matches, self.counted)]
         if self.nearest:
             lines += ["It does not stand there word for word. The most similar text:"]
             lines += [_quote_matches([self.nearest])]
         lines += cursor_lines(self.next_cursor)
         return "\n".join([*lines, f"Next: {self.next_step}"] if self.next_step else lines)
+
+    @property
+    def counted(self) -> tuple[str, str]:
+        """Return what ``count`` counts, one and several of it."""
+        return ("passage", "passages") if self.topic else ("match", "matches")
 
     def summarise(self) -> str:
         """Return how many there are in all, which of them these are, and where the list of a topic ends."""

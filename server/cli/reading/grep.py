@@ -91,7 +91,7 @@ def format_matches(reply: TextSearchReply, pattern: str, *, regex: bool) -> Iter
 
     for match in reply.matches:
         shown = hits.sub(colour, match.excerpt) if hits else match.excerpt
-        yield f"[{match.citation}] {match.to_place()}: {match.to_text(shown)}"
+        yield f"[{match.citation}] {match.to_place()}: {match.to_text(shown, reply.counted)}"
 
 
 def summarise(reply: TextSearchReply, found: TextMatches) -> str:

@@ -136,7 +136,7 @@ class DocumentsReply(ReplyModel):
             and max(map(len, lines)) > width
             and (folder := find_folder(each.path for each in self.documents))
         ):
-            lines, beneath = self._to_lines(folder), f"\nPaths are beneath {folder}."
+            lines, beneath = self._to_lines(folder), f"\nPaths are beneath {folder[:-1]}."
         pending = sum(each.pending for each in self.documents)
         note = f", {pending} of them pending: run `leanrag build`" if pending else ""
         return "\n".join(
