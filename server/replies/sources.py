@@ -436,7 +436,7 @@ class TextSearchReply(ReplyModel):
             matches=cards,
             first=offset + 1,
             nearest=TextMatchCard.from_engine(found.nearest) if found.nearest else None,
-            topic=_explain_topic(found, found.topic) if found.topic else "",
+            topic=disarm(_explain_topic(found, found.topic)) if found.topic else "",
             next_cursor=cursor_after(offset, len(cards), found.entries),
             next_step=step,
         )

@@ -20,7 +20,7 @@ from leanrag_engine.core.model import Chunk, Entity, parse_window_id
 from leanrag_engine.core.text.language.excerpts import find_statement, quote_around
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
-from leanrag_engine.core.text.language.words import STOPWORDS, find_whole_words
+from leanrag_engine.core.text.language.words import STOPWORDS, find_whole_words, plain_letters
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope
@@ -83,18 +83,20 @@ class TopicWord:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Return what finds the word in its forms by how these begin."""
-        return re.compile(rf"(?<![^\W_])(?:{'|'.join(map(_find_stem, self.forms))})", re.IGNORECASE)
+        """Return what finds the word in its forms by how these begin, in text without accents."""
+        return re.compile("|".join(map(_find_stem, map(plain_letters, self.forms))), re.IGNORECASE)
 
 
 def _find_stem(form: str) -> str:
     """Return a pattern of the beginning that the forms of a word share: *run* for *running*, *stud* for *studies*."""
+    if has_cjk(form):
+        return re.escape(form)
     *parts, last = re.findall(r"[^\W_]+", form) or [form]
     shortest = 3
-    stem = last if has_cjk(last) else last[: max(shortest, len(last) - 3)]
+    stem = last[: max(shortest, len(last) - 3)]
     if stem != last and len(stem) > shortest and (stem[-1] in "iy" or stem[-1] == stem[-2]):
         stem = stem[:-1]
-    return r"[\W_]*".join(map(re.escape, [*parts, stem]))
+    return r"(?<![^\W_])" + r"[\W_]*".join(map(re.escape, [*parts, stem]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ async def search_topic(
         len({each.document_id for group in listed for each in group}),
         undated=undated,
         topic=bounds,
+        problem="" if index.embedder else "there is no build yet.",
     )
 
 
@@ -226,7 +229,7 @@ async def _find_windows(index: IndexSnapshot, word: TopicWord) -> frozenset[str]
     chunks = await index.documents.chunks(name, list(dict.fromkeys(parse_window_id(id_)[0] for id_ in found)))
     texts = {id_: text for chunk in chunks for id_, text in chunk.indexed_windows}
     # The index knows words without their endings: it takes *general* for a form of *generator*.
-    held = frozenset(id_ for id_ in found if word.pattern.search(texts.get(id_, "")))
+    held = frozenset(id_ for id_ in found if word.pattern.search(plain_letters(texts.get(id_, ""))))
     if word.mentioned is None:
         return held
     return frozenset(

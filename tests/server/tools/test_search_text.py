@@ -407,6 +407,32 @@ async def test_a_topic_lists_all_forms_of_its_words_and_a_name_apart_from_the_pl
     assert await list_days("goes hiking") == ["2024-05-03"]
 
 
+@pytest.mark.parametrize(
+    ("topic", "text"),
+    [
+        ("Strasse", "Die Straße nach Oban ist gesperrt."),
+        ("caf\u00e9", "Two cafes opened in Oban."),
+        ("灯塔", "这座灯塔建于一八一一年。"),
+        ("灯台", "灯台守は塔に住んでいる。"),
+        ("build isolation", "The flag --no-build-isolation turns it off."),
+        ("hard links", "It needs hardlinks."),
+        ("pre-release", "A prerelease came out."),
+        ("studies", "She was studying the reef."),
+    ],
+)
+async def test_a_topic_is_found_however_its_words_are_written(
+    tmp_path: Path, serve_in_process: Serve, topic: str, text: str
+) -> None:
+    async with serve_in_process(tmp_path) as call:
+        documents = [{"id": "a", "text": text}, {"id": "b", "text": "General Stone sold herring."}]
+        await call("ingest_documents", documents=documents, build=False, wait_seconds=40)
+        reply = await call("search_text", text=topic, match="topic")
+        assert [each["excerpt"] for each in reply.data["matches"]] == [text]
+        assert "Only words were compared: there is no build yet." in reply.text
+        # The stem of *generator* is that of *general*.
+        assert not (await call("search_text", text="generators", match="topic")).data["matches"]
+
+
 async def test_a_topic_says_how_many_there_are_where_the_list_ends_and_what_stands_nowhere(
     chats: Caller,
 ) -> None:
