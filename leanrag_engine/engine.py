@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     from .pipeline.pending import PendingIndex
     from .retrieval.browse.entities import ClusterView
     from .retrieval.browse.neighbourhood import Neighbour
-    from .retrieval.browse.outline import Outline
+    from .retrieval.browse.outline import FolderView, Outline
     from .retrieval.browse.passages import SourcePage
     from .retrieval.browse.text_search import TextMatches
     from .retrieval.query import QueryResult
@@ -762,23 +762,44 @@ class LeanRAG:
 
         return await self._read(collection, read)
 
+    async def folder(self, name: str = "", *, collection: str = "default") -> FolderView:
+        """Return what lies directly in a folder of the documents; "" for the one that holds all."""
+        from .retrieval.browse.outline import view_folder
+
+        async def read(index: IndexSnapshot) -> FolderView:
+            return await view_folder(index, name)
+
+        return await self._read(collection, read)
+
     async def search_text(
         self,
         text: str,
         *,
-        pattern: bool = False,
+        match: str = "exact",
+        by_document: bool = False,
+        by_date: bool = False,
         filters: Filters | None = None,
         offset: int = 0,
         limit: int = 20,
         collection: str = "default",
     ) -> TextMatches:
-        """Find ``text`` as it stands in the documents, or a regular expression; one page in reading order."""
+        """Find ``text`` as it stands in the documents, as a ``pattern`` (a regular expression), or all passages on it as a
+        ``topic``; one page in reading order or ``by_date``, with an entry for each passage or, ``by_document``, document."""
         from .retrieval.browse.text_search import NO_FILTERS, search_text
+        from .retrieval.browse.topic_search import search_topic
+
+        chosen = filters or NO_FILTERS
 
         async def read(index: IndexSnapshot) -> TextMatches:
-            return await search_text(
-                index, text, offset, limit, pattern=pattern, filters=filters or NO_FILTERS
-            )
+            find = search_topic if match == "topic" else partial(search_text, pattern=match == "pattern")
+            find = partial(find, by_document=by_document, by_date=by_date, filters=chosen)
+            if match != "topic":
+                return await find(index, text, offset, limit)
+            try:
+                return await find(await self._with_embedder(index), text, offset, limit)
+            except (StoreUnusable, ModelUnavailable) as problem:
+                found = await find(index, text, offset, limit)
+                return replace(found, problem=self._explain_failure(problem))
 
         with watch("search", "text"):
             return await self._read(collection, read)

@@ -211,6 +211,11 @@ class Document:
     file_stamp: str = ""
     file_digest: str = ""
 
+    @property
+    def own_date(self) -> str:
+        """The document's date, "" if that is only the time of its file."""
+        return "" if self.date_origin == FILE_TIME else self.date
+
 
 @dataclass(frozen=True, slots=True)
 class Window:

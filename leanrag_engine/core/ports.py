@@ -397,6 +397,9 @@ class DocumentStore(Protocol):
     async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
         """Return the ids of all chunks of these documents, in reading order: what a filter by document allows."""
 
+    async def count_tokens(self, collection: str) -> dict[int, int]:
+        """Return the tokens of each document's chunks, by its number."""
+
     async def pending_chunks(self, collection: str) -> list[Chunk]:
         """Return the chunks that came in, or whose document got another title, after the published generation."""
 
@@ -476,6 +479,9 @@ class DocumentStore(Protocol):
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         """Return ids of windows by keyword relevance (BM25). ``text`` is any user text and never syntax."""
+
+    async def windows_with(self, collection: str, words: Sequence[str]) -> list[str]:
+        """Return the ids of all windows that hold any of the words or phrases, in any grammatical form, in reading order."""
 
     async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
         """Return words of the documents that differ from ``word`` by one letter, as they are written there, likely ones first.

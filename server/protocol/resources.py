@@ -42,14 +42,12 @@ class Resources:
         return ReadTools(self._engine)
 
     async def collections(self) -> str:
-        """List every collection with its counts, models and age, and the documents of the default one."""
+        """List every collection with its counts, models and age."""
         return text_of(await self._tools.list_collections(collection=self._engine.settings.collection))
 
     async def documents(self, collection: str) -> str:
-        """List the documents of a collection, the first page of them."""
-        return text_of(
-            await self._tools.list_collections(limit=100, collection=self._check_collection(collection))
-        )
+        """List the folders and documents of a collection, the first page of them."""
+        return text_of(await self._tools.get_outline(collection=self._check_collection(collection)))
 
     async def hierarchy(self, collection: str) -> str:
         """Show the layers of a collection, and its topics from the root down two layers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from leanrag_engine.core.text.citation import format_document, format_place
+from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import one_line
 
 from .base import (
@@ -29,10 +31,10 @@ from .base import (
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Chunk
-    from leanrag_engine.retrieval.browse.outline import Outline
+    from leanrag_engine.retrieval.browse.outline import FolderView, Outline
     from leanrag_engine.retrieval.browse.passages import SourcePage
     from leanrag_engine.retrieval.browse.support import QuotedSupport, SupportedSentence
-    from leanrag_engine.retrieval.browse.text_search import TextMatch, TextMatches
+    from leanrag_engine.retrieval.browse.text_search import TextMatch, TextMatches, TopicBounds
 
 
 class SourceCard(Card):
@@ -301,7 +303,43 @@ class OutlineReply(ReplyModel):
             next_step=step,
         )
 
+    @classmethod
+    def from_folder(cls, folder: FolderView, collection: str, offset: int, count: Count) -> OutlineReply:
+        """Build the reply with the folders and documents in a folder."""
+        cards = [
+            SectionCard(level=1, heading=disarm(each.to_text()), citation="", tokens=each.tokens)
+            for each in folder.folders
+        ]
+        for document, tokens in folder.documents:
+            name = shorten_line(document.title, LIMITS.heading)
+            file = re.split(r"[\\/]", document.source or document.id)[-1]
+            heading = " ".join(filter(None, (document.own_date, name, f"({file})" if file != name else "")))
+            number = format_document(document.number)
+            cards.append(SectionCard(level=1, heading=disarm(heading), citation=number, tokens=tokens))
+        page = fit_page(cards[offset:], count)
+        return cls(
+            document=folder.name or collection,
+            number="",
+            date="",
+            citation="",
+            tokens=folder.tokens,
+            sections=[each.to_row() for each in page],
+            total=len(cards),
+            next_cursor=cursor_after(offset, len(page), len(cards)),
+            next_step="Call get_outline with document=one of them: a folder with its slash, a document by number.",
+        )
+
     def to_markdown(self) -> str:
+        if not self.number:
+            lines = [
+                f"{self.document}: about {self.tokens} tokens. Folders and documents ({self.total}), each with its tokens:"
+            ]
+            rows = [
+                f"- {f'[{number}] ' if number else ''}{name} {tokens}"
+                for _, name, number, tokens in self.sections
+            ]
+            lines.append(quote_lines(rows))
+            return "\n".join([*lines, *cursor_lines(self.next_cursor), f"Next: {self.next_step}"])
         date = f", {self.date}" if self.date else ""
         size = f"[{self.citation}], about {self.tokens} tokens"
         many = (
@@ -323,40 +361,54 @@ class OutlineReply(ReplyModel):
 
 class TextMatchCard(Card):
     citation: str
+    date: str
     document: str
     path: str
     heading: str
     excerpt: str
-    count: int = Field(description="matches here and in `also`, which has the same text")
+    count: int = Field(
+        description="matches here and in `also`, which has the same text; of a topic, passages"
+    )
     also: str
+    partial: bool = Field(description="not all words of the topic are in it")
 
     @classmethod
     def from_engine(cls, match: TextMatch) -> TextMatchCard:
         also = ", ".join(match.also[: LIMITS.repeats])
+        # A heading that says no more than the title and date is left out.
+        title, heading = (
+            {*re.findall(r"\w+", each)} for each in (f"{match.title} {match.date}", match.heading)
+        )
         return cls.of(
             match,
             document=shorten_line(match.title, LIMITS.glimpse),
-            heading=shorten_line(match.heading, LIMITS.glimpse),
+            heading="" if heading <= title else shorten_line(match.heading, LIMITS.glimpse),
             also=also + (", …" if len(match.also) > LIMITS.repeats else ""),
         )
 
-    def to_line(self) -> str:
-        return f"- [{self.citation}] {self.to_text(self.excerpt)}"
+    def to_place(self, folder: str = "") -> str:
+        """Return the date, title and file of its document; of a file, the path beneath ``folder``."""
+        path = self.path.removeprefix(folder)
+        return " ".join(filter(None, (self.date, self.document, f"({path})" if path else "")))
 
-    def to_text(self, excerpt: str) -> str:
+    def to_text(self, excerpt: str, things: tuple[str, str] = ("match", "matches")) -> str:
         """Return heading and excerpt, and how many matches there are and where the text stands again."""
         heading = f"{self.heading}: " if self.heading else ""
-        more = [f"{self.count} matches"] if self.count > 1 else []
+        more = [count_things(self.count, *things)] if self.count > 1 else []
         more += [f"also in {self.also}"] if self.also else []
         note = f" ({'; '.join(more)})" if more else ""
-        return f"{heading}{excerpt}{note}"
+        return f"{'~ ' if self.partial else ''}{heading}{excerpt}{note}"
 
 
 class TextSearchReply(ReplyModel):
     matches: list[TextMatchCard]
     total: int
+    entries: int
+    documents: int
+    first: int = Field(description="number of the first entry of this page")
     complete: bool = Field(description="false: out of time, there may be more")
     nearest: TextMatchCard | None = Field(description="a similar sentence, where the text stands nowhere")
+    topic: str = Field(description="which passages are on the topic")
     next_cursor: str
     next_step: str
 
@@ -374,37 +426,77 @@ class TextSearchReply(ReplyModel):
             step = "Try fewer or other words; query_lca_context searches by meaning."
         elif cards:
             step = f"Call get_sources with citations=[{cards[0].citation!r}] to read on."
+        if found.topic and (found.topic.below or not found.total):
+            step += " `text` takes other words for it: a|b."
         if found.undated:
             step += f" Left out for lack of a date: {count_things(found.undated, 'document')}."
-        return cls(
+        step += f" Only words were compared: {found.problem}" if found.problem else ""
+        return cls.of(
+            found,
             matches=cards,
-            total=found.total,
-            complete=found.complete,
+            first=offset + 1,
             nearest=TextMatchCard.from_engine(found.nearest) if found.nearest else None,
+            topic=disarm(_explain_topic(found, found.topic)) if found.topic else "",
             next_cursor=cursor_after(offset, len(cards), found.entries),
             next_step=step,
         )
 
     def to_markdown(self) -> str:
-        """Format the matches under the titles of their documents."""
-        least = "" if self.complete else "at least "
-        many = f"{least}{count_things(self.total, 'match', 'matches')}"
-        lines = (
-            [f"{many[0].upper()}{many[1:]}."]
-            if self.total
-            else [f"No match{'' if self.complete else ' so far'}."]
-        )
+        """Format the entries under their documents, or on one line with it."""
+        lines = [self.summarise()]
         if self.matches:
-            lines = [f"{many}, in reading order; quoted from documents:", _quote_matches(self.matches)]
+            lines = [f"{lines[0]} Quoted from documents:", _quote_matches(self.matches, self.counted)]
         if self.nearest:
             lines += ["It does not stand there word for word. The most similar text:"]
             lines += [_quote_matches([self.nearest])]
         lines += cursor_lines(self.next_cursor)
         return "\n".join([*lines, f"Next: {self.next_step}"] if self.next_step else lines)
 
+    @property
+    def counted(self) -> tuple[str, str]:
+        """Return what ``count`` counts, one and several of it."""
+        return ("passage", "passages") if self.topic else ("match", "matches")
 
-def _quote_matches(matches: Sequence[TextMatchCard]) -> str:
+    def summarise(self) -> str:
+        """Return how many there are in all, which of them these are, and where the list of a topic ends."""
+        if not self.total and not self.topic:
+            return f"No match{'' if self.complete else ' so far'}."
+        said = count_things(self.documents, "document")
+        if self.entries > self.documents or (self.topic and self.total > self.documents):
+            passages = count_things(self.total if self.topic else self.entries, "passage")
+            said = f"{passages} of {said}"
+        if not self.topic:
+            least = "" if self.complete else "At least "
+            said = f"{least}{count_things(self.total, 'match', 'matches')} in {said}"
+        said = f"{said if self.total else 'Nothing'} on it{self.topic}" if self.topic else f"{said}."
+        if len(self.matches) < self.entries:
+            said += f" Here {self.first:,}–{self.first + len(self.matches) - 1:,} of {self.entries:,}."
+        return said
+
+
+def _explain_topic(found: TextMatches, bounds: TopicBounds) -> str:
+    """Return how many have all words and from which score on the others are listed, what lies below, by which names it was
+    looked for, and what is absent."""
+    said = ", all with every word of it." if found.total else "."
+    if bounds.all_words < found.entries:
+        said = (
+            f": {bounds.all_words:,} with every word of it, the others (~) with most of them or close in meaning "
+            f"(score ≥ {bounds.least})."
+        )
+    said += f" {bounds.below or 'None'} more just below (≥ {bounds.lower})."
+    said += f" Also looked for: {', '.join(bounds.names)}." if bounds.names else ""
+    return said + (f" Nowhere: {', '.join(bounds.absent)}." if bounds.absent else "")
+
+
+def _quote_matches(matches: Sequence[TextMatchCard], things: tuple[str, str] = ("match", "matches")) -> str:
+    folder = find_folder(each.path for each in matches)
     lines: list[str] = []
-    for (title, path), group in groupby(matches, key=lambda each: (each.document, each.path)):
-        lines += [f"{title} ({path}):" if path else f"{title}:", *(each.to_line() for each in group)]
-    return quote_lines(lines)
+    for place, found in groupby(matches, key=lambda each: each.to_place(folder)):
+        group = list(found)
+        texts = [each.to_text(each.excerpt, things) for each in group]
+        if len(group) == 1:
+            lines.append(f"- [{group[0].citation}] {place}: {texts[0]}")
+        else:
+            lines.append(f"{place}:")
+            lines += [f"- [{each.citation}] {text}" for each, text in zip(group, texts, strict=True)]
+    return quote_lines([*lines, *([f"Files are beneath {folder}"] if folder else [])])

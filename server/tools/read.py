@@ -218,33 +218,42 @@ entity or relation."""
 
     async def get_outline(
         self,
-        document: Annotated[str, Field(description="id, title or d3")],
+        document: Annotated[str, Field(description="id, title or d3; folder/")] = "",
         section: Annotated[str, Field(description="Only below this heading")] = "",
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, OutlineReply]:
-        """Show a document's headings with citations and sizes in tokens."""
-        engine = await self._engine.get()
+        """Show folders and documents, or a document's headings, with dates, citations and tokens."""
+        engine, named = await self._engine.get(), await self._engine.choose(collection)
         offset = parse_cursor(cursor)
-        outline = await engine.outline(document, section, collection=await self._engine.choose(collection))
+        if not document or document.endswith("/"):
+            folder = await engine.folder(document, collection=named)
+            return OutlineReply.from_folder(folder, named, offset, engine.count_tokens).to_result()
+        outline = await engine.outline(document, section, collection=named)
         return OutlineReply.from_engine(outline, offset, engine.count_tokens).to_result()
 
     async def search_text(
         self,
         text: str,
-        pattern: Annotated[bool, Field(description="text is a regular expression")] = False,
+        match: Annotated[
+            Literal["exact", "pattern", "topic"],
+            Field(description="pattern: regular expression; topic: all on it (a|b: either)"),
+        ] = "exact",
+        by_document: bool = False,
+        by_date: bool = False,
         filters: FiltersAgain = FiltersArgument(),
         limit: Limit = 20,
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, TextSearchReply]:
-        """Find a quotation, name, number or code word for word. Gives each passage once, with the words \
-around."""
+        """Find a quotation, name, number or code word for word, or list and count all on a topic, each passage once."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         found = await engine.search_text(
             text,
-            pattern=pattern,
+            match=match,
+            by_document=by_document,
+            by_date=by_date,
             filters=filters.to_engine(),
             offset=offset,
             limit=limit,
@@ -274,25 +283,15 @@ around."""
         return HistoryReply.from_engine(changes, entries, engine.count_tokens).to_result()
 
     async def list_collections(
-        self,
-        order: Literal["number", "date"] = "number",
-        limit: Limit = 20,
-        cursor: Cursor = "",
-        collection: CollectionName = "default",
+        self, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, CollectionsReply]:
-        """List collections, and the documents of one with number, title, date and id."""
+        """List the collections, with counts and state."""
         engine = await self._engine.get()
         # A caller who sees several collections may name none of them to see which there are.
         unnamed = collection == "default" and self._engine.sees_several_others
         selected = "default" if unnamed else await self._engine.choose(collection, strict=False)
-        offset = parse_cursor(cursor)
         collections = await engine.collections()
         visible = [each for each in collections if self._engine.sees(each.name)]
-        # A missing `default` is no error: it is the argument's default, not the caller's choice.
-        is_listed = selected != "default" or selected in [each.name for each in visible]
-        documents = await engine.documents(collection=selected) if collections and is_listed else []
-        if order == "date":
-            documents.sort(key=lambda each: (each.date, each.number), reverse=True)
-        return CollectionsReply.from_engine(
-            visible, selected, documents, offset, limit, engine.count_tokens
-        ).to_result()
+        if selected not in [each.name for each in visible] and selected != "default":
+            await engine.documents(collection=selected)  # raises, with the names that are like it
+        return CollectionsReply.from_engine(visible, selected, engine.count_tokens).to_result()

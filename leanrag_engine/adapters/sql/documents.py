@@ -573,6 +573,12 @@ def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) ->
     return list(connection.execute(select(chunks.c.id).where(*mine).order_by(*_READING)).scalars())
 
 
+def count_tokens(connection: Connection, name: str) -> dict[int, int]:
+    mine = chunks.c.collection == collection_rows.number_of(connection, name)
+    statement = select(chunks.c.document, func.sum(chunks.c.tokens)).where(mine).group_by(chunks.c.document)
+    return {document: int(tokens) for document, tokens in connection.execute(statement)}
+
+
 def documents_containing(connection: Connection, name: str, letters: str) -> list[int]:
     holds = (
         select(chunks.c.number)
@@ -671,16 +677,28 @@ def search_windows(
     """Search windows by keyword, best first; ``counts`` are kept between the searches of one database."""
     collection, revision = collection_rows.state_of(connection, name)
     hits = fulltext.search_windows(connection, collection, text, limit, counts=counts, revision=revision)
-    places = list_value({place.chunk for place, _ in hits})
-    rows = fetch(connection, _IDS, collection=collection, places=places)
-    ids = {(document, label): id_ for document, label, id_ in rows}
-    return [Hit(window_id(ids[place.chunk], place.window), score) for place, score in hits]
+    ids = _name_windows(connection, collection, [place for place, _ in hits])
+    return [Hit(id_, score) for id_, (_, score) in zip(ids, hits, strict=True)]
 
 
 _SHORTEST_NAME, _LONGEST_NAME = 5, 40
-_READ, _FOUND = 64, 2_000
-"""Texts that are read at once, and the most windows of a word that are looked at: the index knows words without their
+_READ, _FOUND, _EVERY = 64, 2_000, 1_000_000
+"""Texts that are read at once, the most windows of a word that are looked at, and all of them: the index knows words without their
 endings, so that only the texts say whether a word stands there as it is written."""
+
+
+def windows_with(connection: Connection, name: str, words: Sequence[str]) -> list[str]:
+    collection = collection_rows.number_of(connection, name)
+    forms = [form for word in words for form in whole_forms(word)]
+    return _name_windows(connection, collection, fulltext.find_windows(connection, collection, forms, _EVERY))
+
+
+def _name_windows(connection: Connection, collection: int, places: Sequence[WindowPlace]) -> list[str]:
+    """Return the ids of windows."""
+    wanted = list_value({place.chunk for place in places})
+    rows = fetch(connection, _IDS, collection=collection, places=wanted)
+    ids = {(document, label): id_ for document, label, id_ in rows}
+    return [window_id(ids[place.chunk], place.window) for place in places]
 
 
 def find_rare_words(

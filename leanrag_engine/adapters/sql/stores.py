@@ -150,6 +150,7 @@ class SqlDocumentStore(_Store):
     documents_containing = _reading(documents.documents_containing)
     passage_texts = _reading(documents.passage_texts)
     chunk_ids = _reading(documents.chunk_ids)
+    count_tokens = _reading(documents.count_tokens)
     chunk_labels = _reading(documents.labels_of)
     pending_chunks = _reading(documents.pending_chunks)
     extracts = _reading(documents.all_extracts)
@@ -174,6 +175,8 @@ class SqlDocumentStore(_Store):
         return await self._transactions.read(
             documents.search_windows, collection, text, limit, self._row_counts
         )
+
+    windows_with = _reading(documents.windows_with)
 
     async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
         return await self._transactions.read(documents.nearest_words, collection, word, limit)

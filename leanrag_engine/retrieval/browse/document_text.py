@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
 
-from leanrag_engine.core.model import PassageText
+from leanrag_engine.core.model import Chunk, PassageText
 from leanrag_engine.core.ports import DocumentStore
 
 
@@ -23,7 +23,7 @@ async def read_passages(
         after = (page[-1].document, page[-1].number)
 
 
-def join_passages(parts: Sequence[PassageText]) -> str:
+def join_passages(parts: Sequence[PassageText | Chunk]) -> str:
     """Return the text of consecutive passages from the start of the first one, what they share once.
 
     Between passages a document has white space only: here it is as many line breaks.

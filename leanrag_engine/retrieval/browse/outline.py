@@ -1,7 +1,8 @@
-"""Show the sections of a document, and find one by its heading."""
+"""Show the folders of a corpus and the sections of a document, and find one by its heading."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ from leanrag_engine.core.model import Document, PassageText
 from leanrag_engine.core.text.citation import format_document, format_range
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.core.text.language.names import fold_case
-from leanrag_engine.core.text.nearest import similarity
+from leanrag_engine.core.text.nearest import similarity, sort_by_similarity
+from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.documents.headings import Heading, headings
 from leanrag_engine.retrieval.filters import find_documents
 from leanrag_engine.retrieval.index import IndexSnapshot
@@ -74,6 +76,74 @@ class Outline:
     def labels_of(self, section: Section) -> tuple[int, ...]:
         """Return the labels of a section's chunks."""
         return self.labels[section.first - 1 : section.last]
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder within another: all documents at any depth in it, their tokens, and their first and last date."""
+
+    name: str
+    documents: int
+    tokens: int
+    dates: tuple[str, ...]
+
+    def to_text(self) -> str:
+        """Return its name, the number of its documents and their dates."""
+        many = f"{self.documents} document{'' if self.documents == 1 else 's'}"
+        dates = f", {' to '.join(dict.fromkeys((self.dates[0], self.dates[-1])))}" if self.dates else ""
+        return f"{self.name} ({many}{dates})"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderView:
+    """What lies directly in a folder, with the tokens of each document, and the tokens of all beneath; ``name`` is "" for the
+    folder of all documents."""
+
+    name: str
+    tokens: int
+    folders: tuple[Folder, ...]
+    documents: tuple[tuple[Document, int], ...]
+
+
+async def view_folder(index: IndexSnapshot, name: str = "") -> FolderView:
+    """Return the folders and documents in the folder ``name``, a path beneath that of all documents; "" for this itself.
+
+    Documents come by their dates, those without first. Raises ``NotFound`` with the nearest folders.
+    """
+    known = await index.documents.find_all(index.collection.name)
+    root = find_folder(each.source for each in known)
+    paths = {each.number: each.source.removeprefix(root).replace(os.sep, "/") for each in known}
+    stem = name.removeprefix(root).strip("/")
+    path = f"{stem}/" if stem else ""
+    within = [each for each in known if paths[each.number].startswith(path)]
+    if not within:
+        folders = sorted({f"{each.rpartition('/')[0]}/" for each in paths.values()} - {"/"})
+        near = sort_by_similarity(name, folders, lambda each: (each,), CANDIDATES)
+        raise NotFound(
+            f"There is no folder {name!r}.",
+            "Give one that get_outline lists without `document`.",
+            tuple(Candidate("", each) for each in near),
+        )
+    tokens = await index.documents.count_tokens(index.collection.name)
+    direct: list[tuple[Document, int]] = []
+    beneath: dict[str, list[Document]] = {}
+    for each in sorted(within, key=lambda each: (each.own_date, each.number)):
+        first, slash, _ = paths[each.number].removeprefix(path).partition("/")
+        if slash:
+            beneath.setdefault(f"{path}{first}/", []).append(each)
+        else:
+            direct.append((each, tokens.get(each.number, 0)))
+    folders_ = tuple(
+        Folder(
+            folder,
+            len(documents),
+            sum(tokens.get(each.number, 0) for each in documents),
+            tuple(each.own_date for each in documents if each.own_date),
+        )
+        for folder, documents in sorted(beneath.items())
+    )
+    size = sum(each.tokens for each in folders_) + sum(size for _, size in direct)
+    return FolderView(path, size, folders_, tuple(direct))
 
 
 async def find_document(index: IndexSnapshot, name: str) -> Document:

@@ -21,12 +21,13 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk, Document, PassageText
 from leanrag_engine.core.text.citation import format_citation, format_range
 from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language.excerpts import quote_around
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.nearest import similarity
 from leanrag_engine.core.text.shortening import cut_middle, one_line
 from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope, count_undated, select_documents
 from leanrag_engine.retrieval.index import IndexSnapshot
-from leanrag_engine.retrieval.request import QUERY_LIMITS, Filters, check_count
+from leanrag_engine.retrieval.request import Filters
 
 from .document_text import find_chunks, join_passages, read_passages
 from .entities import check_page
@@ -52,12 +53,12 @@ class TextSearchOptions:
     compiled: int = 200_000
     """Product of the fixed repetitions in a pattern and its length: the library writes ``x{n}`` out n times when it compiles
     it, with about 90 bytes for each character. This many take a tenth of a second."""
-    excerpt: int = 80
-    """Characters that an excerpt shows on each side of a match."""
-    excerpts: int = 3
-    """Matches of a passage that are shown with the text around them."""
-    shown_match: int = 400
-    """Characters of a match in an excerpt; of a longer one both ends are shown."""
+    around: int = 80
+    """Characters on each side of a match in which two passages must be equal to count as the same text."""
+    excerpts: int = 2
+    """Matches of a passage that are shown with their sentences."""
+    statement: int = 300
+    """Characters of a sentence or match in an excerpt; of a longer one the words around the match or both ends are shown."""
     near_words: int = 3
     """Words from which on a text that stands nowhere is compared with the sentences of the best passages."""
     near_passages: int = 3
@@ -72,47 +73,68 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """A passage with matches: its citation (a range if one crosses into the next), and the text around the first ones.
+    """A passage with matches, or the first one of a document: its citation (a range if one crosses into the next), the
+    document's own date, and the sentences with the first matches.
 
-    ``count`` is the number of matches in it and in the passages of ``also``, which show the same text around theirs.
+    ``count`` is the number of matches in it and in the passages of ``also``, which have the same text around theirs. Of a
+    topic it is the number of passages, and ``partial`` tells that not all of its words are in one of them.
     """
 
     citation: str
     title: str
     excerpt: str
     path: str = ""
+    date: str = ""
     heading: str = ""
     count: int = 1
     also: tuple[str, ...] = ()
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TextMatches:
-    """One page of passages with matches in reading order, the number of all matches and of all such entries; unless
+    """One page of passages with matches, the number of all matches, of all such entries and of their documents; unless
     ``complete``, there may be more.
 
     ``nearest`` is the most similar sentence where a text of several words stands nowhere, ``undated`` the number of
-    documents that were left out only because they have no date.
+    documents that were left out only because they have no date. ``topic`` says how a topic was looked for,
+    ``problem`` why only by words.
     """
 
     matches: tuple[TextMatch, ...]
     total: int
     entries: int
+    documents: int = 0
     complete: bool = True
     nearest: TextMatch | None = None
     undated: int = 0
+    topic: TopicBounds | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBounds:
+    """What a list of passages on a topic holds: from which ``least`` score on, how many have ``all_words``, and how many lie
+    ``below`` that score but above ``lower``. ``names`` are other names that were looked for, ``absent`` words stand nowhere."""
+
+    least: float
+    lower: float
+    all_words: int
+    below: int
+    names: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class MatchedPassage:
-    """A passage with matches while a search goes on; ``start`` is where the first one begins in its document."""
+    """A passage with matches while a search goes on: the places of the first ones in its document, and what tells that
+    another passage has the same text around them."""
 
     document: int
     first: int
     last: int
-    start: int
-    excerpts: list[str] = field(default_factory=list)
-    shown: int = 0
+    places: list[tuple[int, int]] = field(default_factory=list)
+    around: tuple[str, ...] = ()
     count: int = 0
     also: list[str] = field(default_factory=list)
 
@@ -124,10 +146,13 @@ async def search_text(
     limit: int,
     *,
     pattern: bool = False,
+    by_document: bool = False,
+    by_date: bool = False,
     filters: Filters = NO_FILTERS,
     options: TextSearchOptions = DEFAULT_TEXT_SEARCH,
 ) -> TextMatches:
-    """Return one page of the passages where ``text`` stands in the documents, in reading order, the same text once.
+    """Return one page of the passages, or ``by_document`` of the documents, where ``text`` stands, in reading order or
+    ``by_date``, the same text once.
 
     Case does not matter; any white space stands for any other, and typographic quotes, dashes and ellipses for plain
     ones. Where a text in quotation marks stands nowhere, it is searched without them. ``pattern``: a regular expression, in which ``^`` and ``$`` match at lines. Raises
@@ -135,60 +160,65 @@ async def search_text(
     """
     check_page(offset, limit)
     wanted = _check_text(text, pattern, options)
-    page = range(offset, offset + limit)
-    filters = filters.check()
-    chosen: list[Document] | None = None
-    undated = 0
-    if filters.active:
-        check_count("documents", len(filters.documents), QUERY_LIMITS.documents)
-        known = await index.documents.find_all(index.collection.name)
-        chosen, undated = select_documents(known, filters), count_undated(known, filters)
-    numbers = None if chosen is None else sorted(each.number for each in chosen)
+    chosen, undated = await choose_documents(index, filters, by_date=by_date)
+    numbers = None if chosen is None else [each.number for each in chosen]
     # Compiling a pattern may take a while too.
     expression = await to_thread.run_sync(partial(_compile, wanted, pattern, options))
+    begin = partial(_TextSearch, range(offset, offset + limit), options, by_document=by_document)
     if pattern:
-        found = await _search(index, expression, numbers, page, options)
+        found = await _search(index, begin(expression), numbers, options)
     else:
-        found = await _search_literal(index, wanted, expression, numbers, page, options)
+        found = await _search_literal(index, wanted, begin(expression), numbers, options)
     found = replace(found, undated=undated)
     if pattern or found.total or not found.complete:
         return found
     if bare := _strip_marks(wanted):
         expression = _compile_once(_literal_pattern(bare, any_mark=True))
-        again = await _search_literal(index, bare, expression, numbers, page, options)
+        again = await _search_literal(index, bare, begin(expression), numbers, options)
         found = replace(again, undated=undated)
     if found.total or len(wanted.split()) < options.near_words:
         return found
     return replace(found, nearest=await _find_nearest(index, bare or wanted, chosen, options))
 
 
+async def choose_documents(
+    index: IndexSnapshot, filters: Filters, *, by_date: bool
+) -> tuple[list[Document] | None, int]:
+    """Return the documents to search, None for all in reading order, and how many are left out for lack of a date.
+
+    ``by_date``: the oldest first, those without a date of their own last.
+    """
+    filters = filters.check()
+    if not (filters.active or by_date):
+        return None, 0
+    known = await index.documents.find_all(index.collection.name)
+    chosen = select_documents(known, filters)
+    if by_date:
+        chosen.sort(key=lambda each: (not each.own_date, each.own_date, each.number))
+    return chosen, count_undated(known, filters)
+
+
 async def _search_literal(
     index: IndexSnapshot,
     wanted: str,
-    expression: regex.Pattern[str],
+    search: _TextSearch,
     numbers: Sequence[int] | None,
-    page: range,
     options: TextSearchOptions,
 ) -> TextMatches:
     """Search only the documents that hold the longest run of letters in ``wanted``: SQL finds them ten times faster."""
     if letters := _longest_letters(wanted):
-        containing = await index.documents.documents_containing(index.collection.name, letters)
-        numbers = sorted(set(containing) if numbers is None else set(containing).intersection(numbers))
-    return await _search(index, expression, numbers, page, options)
+        containing = set(await index.documents.documents_containing(index.collection.name, letters))
+        numbers = sorted(containing) if numbers is None else [each for each in numbers if each in containing]
+    return await _search(index, search, numbers, options)
 
 
 async def _search(
-    index: IndexSnapshot,
-    expression: regex.Pattern[str],
-    numbers: Sequence[int] | None,
-    page: range,
-    options: TextSearchOptions,
+    index: IndexSnapshot, search: _TextSearch, numbers: Sequence[int] | None, options: TextSearchOptions
 ) -> TextMatches:
-    search = _TextSearch(expression, page, options)
     async for stretches in _groups(_stretches(index, numbers, options), options.stretch):
         if not await to_thread.run_sync(search.scan, stretches, abandon_on_cancel=True):
             break
-    return await _load_matches(index, search)
+    return await _load_matches(index, search, options)
 
 
 async def _find_nearest(
@@ -215,9 +245,8 @@ def _most_similar(wanted: str, chunks: Sequence[Chunk], options: TextSearchOptio
             found = similarity(wanted.casefold(), text[: 2 * len(wanted)].casefold())
             if found >= likeness:
                 likeness = found
-                nearest = TextMatch(
-                    chunk.citation, chunk.title, cut_middle(text, options.shown_match), chunk.source
-                )
+                shown = cut_middle(text, options.statement)
+                nearest = TextMatch(chunk.citation, chunk.title, shown, chunk.source, chunk.own_date)
     return nearest
 
 
@@ -267,7 +296,7 @@ def _compile(wanted: str, pattern: bool, options: TextSearchOptions) -> regex.Pa
     except (regex.error, RecursionError, OverflowError, ValueError, MemoryError) as problem:
         raise InvalidInput(
             f"The pattern {shown!r} is not a regular expression: {one_line(str(problem)) or 'too deeply nested'}.",
-            "Correct it, or leave out pattern=true to search for this text as it stands.",
+            "Correct it, or leave out match='pattern' to search for this text as it stands.",
         ) from problem
 
 
@@ -331,9 +360,12 @@ class _Stretch:
 async def _stretches(
     index: IndexSnapshot, numbers: Sequence[int] | None, options: TextSearchOptions
 ) -> AsyncIterator[_Stretch]:
-    """Yield the documents in reading order, long ones in stretches that share ``longest_match`` characters."""
+    """Yield the documents in the order of ``numbers``, long ones in stretches that share ``longest_match`` characters."""
     document, parts, start = -1, list[PassageText](), 0
-    async for passage in read_passages(index.documents, index.collection.name, numbers, options.batch):
+    is_sorted = numbers is None or list(numbers) == sorted(numbers)
+    read = partial(read_passages, index.documents, index.collection.name, batch=options.batch)
+    groups = [numbers] if is_sorted else [[number] for number in numbers or ()]
+    async for passage in (each for group in groups async for each in read(group)):
         if passage.document != document:
             if parts:
                 yield _Stretch(document, tuple(parts), start, parts[-1].end + 1)
@@ -365,15 +397,23 @@ async def _groups(stretches: AsyncIterator[_Stretch], size: int) -> AsyncIterato
 class _TextSearch:
     """A search under way: counts all matches and passages, and keeps those of the page."""
 
-    def __init__(self, expression: regex.Pattern[str], page: range, options: TextSearchOptions) -> None:
+    def __init__(
+        self,
+        page: range,
+        options: TextSearchOptions,
+        expression: regex.Pattern[str],
+        *,
+        by_document: bool,
+    ) -> None:
         self.total = 0
         self.complete = True
         self.entries: list[MatchedPassage] = []
+        self.documents: set[int] = set()
         self._open: MatchedPassage | None = None
-        self._texts: dict[
-            int, MatchedPassage
-        ] = {}  # by what they show, as a hash: a common word is in all passages
+        # By the text around them, as a hash: a common word is in all passages.
+        self._texts: dict[int, MatchedPassage] = {}
         self._expression = expression
+        self._by_document = by_document
         self._page = page
         self._options = options
         self._deadline = time.monotonic() + options.seconds
@@ -401,29 +441,37 @@ class _TextSearch:
         base = stretch.parts[0].start
         first, last = find_chunks(stretch.parts, base + start, base + end)
         entry = self._open
-        if entry is None or (entry.document, entry.first) != (stretch.document, first.label):
+        if (
+            entry is None
+            or entry.document != stretch.document
+            or not (self._by_document or entry.first == first.label)
+        ):
             self.close()
-            entry = self._open = MatchedPassage(stretch.document, first.label, last.label, base + start)
-        entry.last = last.label if last.number > first.number else entry.last
+            entry = self._open = MatchedPassage(stretch.document, first.label, last.label)
+            self.documents.add(stretch.document)
+        entry.last = last.label if last.number > first.number and not self._by_document else entry.last
         entry.count += 1
-        if base + start >= entry.shown and len(entry.excerpts) < self._options.excerpts:
-            excerpt, shown = _excerpt(text, start, end, self._options)
-            entry.excerpts.append(excerpt)
-            entry.shown = base + shown
+        # Of a document, the first passage alone is quoted.
+        if len(entry.places) < self._options.excerpts and entry.first == first.label:
+            reach = self._options.around
+            before = text[max(0, start - reach) : start].rpartition("\n\n")[2]
+            around = one_line(before + text[start : end + reach].partition("\n\n")[0])
+            entry.places.append((base + start, base + end))
+            entry.around = (*entry.around, around.casefold())
 
     def close(self) -> None:
         """End the last passage: it is one of the page, or shows what an earlier one does."""
         entry, self._open = self._open, None
         if entry is None:
             return
-        held = self._texts.setdefault(hash(tuple(each.casefold() for each in entry.excerpts)), entry)
+        key = hash((entry.around, entry.document if self._by_document else 0))
+        held = self._texts.setdefault(key, entry)
+        entry.around = ()
         if held is not entry:
             held.count += entry.count
             held.also.append(format_range(entry.document, entry.first, entry.last))
         elif len(self._texts) - 1 in self._page:
             self.entries.append(entry)
-        else:
-            entry.excerpts.clear()
 
     def _find(self, stretch: _Stretch) -> Iterator[tuple[str, int, int]]:
         text = join_passages(stretch.parts)
@@ -444,43 +492,34 @@ class _TextSearch:
             yield text, match.start(), match.end()
 
 
-def _excerpt(text: str, start: int, end: int, options: TextSearchOptions) -> tuple[str, int]:
-    """Return the match on one line with the whole words of its paragraph around it, and where they end in ``text``."""
-    before = text[max(0, start - options.excerpt) : start].rpartition("\n\n")
-    after = text[end : end + options.excerpt].partition("\n\n")
-    left, right = before[2], after[0]
-    if start > options.excerpt and not before[1]:
-        left = "… " + (left.split(None, 1)[1] if len(left.split(None, 1)) > 1 else left)
-    if end + options.excerpt < len(text) and not after[1]:
-        right = (right.rsplit(None, 1)[0] if len(right.rsplit(None, 1)) > 1 else right) + " …"
-    shown = one_line(f"{left}{cut_middle(text[start:end], options.shown_match)}{right}")
-    return shown, end + len(after[0])
-
-
-async def _load_matches(index: IndexSnapshot, search: _TextSearch) -> TextMatches:
+async def _load_matches(index: IndexSnapshot, search: _TextSearch, options: TextSearchOptions) -> TextMatches:
     search.close()
-    citations = dict.fromkeys(format_citation(each.document, each.first) for each in search.entries)
+    citations = dict.fromkeys(
+        format_citation(each.document, label) for each in search.entries for label in (each.first, each.last)
+    )
     chunks = await index.documents.chunks_by_citation(index.collection.name, list(citations))
     loaded: dict[str, Chunk] = {chunk.citation: chunk for chunk in chunks}
-    matches = tuple(
-        _make_match(entry, loaded.get(format_citation(entry.document, entry.first)))
-        for entry in search.entries
-    )
-    return TextMatches(matches, search.total, search.count, search.complete)
+    matches = tuple(_make_match(entry, loaded, options) for entry in search.entries)
+    return TextMatches(matches, search.total, search.count, len(search.documents), search.complete)
 
 
-def _make_match(entry: MatchedPassage, chunk: Chunk | None) -> TextMatch:
-    """Return what is said of a passage; ``chunk`` is missing if it was deleted meanwhile."""
+def _make_match(entry: MatchedPassage, loaded: Mapping[str, Chunk], options: TextSearchOptions) -> TextMatch:
+    """Return what is said of a passage; nothing is quoted if it was deleted meanwhile."""
     citation = format_range(entry.document, entry.first, entry.last)
-    excerpt = " ".join(entry.excerpts)
-    if chunk is None:
-        return TextMatch(citation, "", excerpt, count=entry.count, also=tuple(entry.also))
-    within = (each.heading for each in chunk.windows if each.start <= entry.start < each.end)
+    ends = dict.fromkeys(format_citation(entry.document, label) for label in (entry.first, entry.last))
+    parts = [loaded[each] for each in ends if each in loaded]
+    if not parts:
+        return TextMatch(citation, "", "", count=entry.count, also=tuple(entry.also))
+    chunk, start = parts[0], parts[0].start
+    places = [(first - start, last - start) for first, last in entry.places]
+    excerpt = quote_around(join_passages(parts), places, options.statement)
+    within = (each.heading for each in chunk.windows if each.start <= entry.places[0][0] < each.end)
     return TextMatch(
         citation,
         chunk.title,
-        excerpt,
+        f"{excerpt} …" if entry.count > len(places) else excerpt,
         chunk.source,
+        chunk.own_date,
         next(within, chunk.heading),
         entry.count,
         tuple(entry.also),

@@ -27,6 +27,14 @@ def grep(
         str, typer.Argument(help="The text, or with -E a regular expression.", metavar="PATTERN")
     ],
     regex: Annotated[bool, typer.Option("--regex", "-E", help="PATTERN is a regular expression.")] = False,
+    topic: Annotated[
+        bool,
+        typer.Option(
+            "--topic", "-t", help="List all on this topic, by names, words and meaning; a|b: either."
+        ),
+    ] = False,
+    by_document: Annotated[bool, typer.Option("--by-document", "-d", help="One line a document.")] = False,
+    by_date: Annotated[bool, typer.Option("--by-date", help="The oldest documents first.")] = False,
     document: Annotated[
         list[str] | None, typer.Option(help="Only in this document: id, title, file name or d3; repeatable.")
     ] = None,
@@ -37,11 +45,11 @@ def grep(
     collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
-    r"""Print the passages where a text stands word for word, in reading order; the same text once.
+    r"""Print the passages where a text stands word for word, or all on a topic; the same text once.
 
-    Case does not count. Exit code 1: it stands nowhere.
+    Case does not count. Exit code 1: there is none.
 
-    Examples: `leanrag grep -- --ws-max-size`, `leanrag grep -E "v0\.3\d" --document changelog.md`
+    Examples: `leanrag grep -- --ws-max-size`, `leanrag grep -E "v0\.3\d" --document changelog.md`, `leanrag grep -td "build isolation"`
     """
 
     async def work(engine: LeanRAG) -> None:
@@ -49,7 +57,13 @@ def grep(
 
         filters = Filters(tuple(document or ()), since=since or None, until=until or None)
         found = await engine.search_text(
-            pattern, pattern=regex, filters=filters, limit=limit, collection=engine.settings.collection
+            pattern,
+            match="pattern" if regex else "topic" if topic else "exact",
+            by_document=by_document,
+            by_date=by_date,
+            filters=filters,
+            limit=limit,
+            collection=engine.settings.collection,
         )
         from ...replies.sources import TextSearchReply  # noqa: PLC0415 - heavy
 
@@ -70,28 +84,27 @@ def format_matches(reply: TextSearchReply, pattern: str, *, regex: bool) -> Iter
     """Yield a line for each passage, at a terminal with the hits in colour."""
     from leanrag_engine.retrieval.browse.text_search import compile_text  # noqa: PLC0415 - heavy
 
-    hits = compile_text(pattern, pattern=regex) if find_width() else None
+    hits = compile_text(pattern, pattern=regex) if find_width() and not reply.topic else None
 
     def colour(hit: re.Match[str]) -> str:
         return typer.style(hit[0], fg="red", bold=True) if hit[0] else ""
 
     for match in reply.matches:
         shown = hits.sub(colour, match.excerpt) if hits else match.excerpt
-        yield f"{match.document} [{match.citation}] {match.to_text(shown)}"
+        yield f"[{match.citation}] {match.to_place()}: {match.to_text(shown, reply.counted)}"
 
 
 def summarise(reply: TextSearchReply, found: TextMatches) -> str:
     """Return how much was found, and whether that is all."""
     from ...replies.base import count_things  # noqa: PLC0415 - heavy
 
-    passages = count_things(found.entries, "passage")
-    parts = [f"{count_things(reply.total, 'match', 'matches')} in {passages}" if reply.total else "No match"]
-    if len(reply.matches) < found.entries:
-        parts.append(f"the first {len(reply.matches)} are shown, --limit gives more")
+    parts = [reply.summarise()]
+    if len(reply.matches) < reply.entries:
+        parts.append("--limit gives more.")
     if not reply.complete:
-        parts.append("the time ran out, there may be more")
+        parts.append("The time ran out, there may be more.")
     if found.undated:
-        parts.append(f"left out for lack of a date: {count_things(found.undated, 'document')}")
+        parts.append(f"Left out for lack of a date: {count_things(found.undated, 'document')}.")
     if reply.nearest:
-        parts.append(f"the most similar text, [{reply.nearest.citation}]: {reply.nearest.excerpt}")
-    return "; ".join(parts) + "."
+        parts.append(f"The most similar text, [{reply.nearest.citation}]: {reply.nearest.excerpt}")
+    return " ".join(parts)

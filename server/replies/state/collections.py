@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.core.text.paths import find_folder
 
 from ..base import (
     LIMITS,
@@ -16,10 +16,7 @@ from ..base import (
     Count,
     ReplyModel,
     count_things,
-    cursor_after,
-    cursor_lines,
     fit_page,
-    quote_lines,
     shorten_line,
 )
 
@@ -77,7 +74,7 @@ class CollectionList(ReplyModel):
         return "\n".join(each.to_line() for each in self.collections) or "There is no collection yet."
 
 
-class DocumentCard(Card):
+class ListedDocument(Card):
     id: str
     number: str
     title: str
@@ -86,9 +83,11 @@ class DocumentCard(Card):
     date_origin: str
     ingested_at: str
     metadata: dict[str, str]
+    path: str
+    pending: bool
 
     @classmethod
-    def from_engine(cls, document: Document) -> DocumentCard:
+    def from_engine(cls, document: Document, built: int) -> ListedDocument:
         return cls.of(
             document,
             number=format_document(document.number),
@@ -97,20 +96,9 @@ class DocumentCard(Card):
             metadata={
                 key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()
             },
+            path=document.source,
+            pending=document.revision > built,
         )
-
-    def to_line(self) -> str:
-        metadata = "".join(f", {key}={value}" for key, value in self.metadata.items())
-        dated = f" {self.date} ({self.date_origin})" if self.date else ""
-        return (
-            f"- {self.number} {self.title}{dated}: id {self.id}, {count_things(self.chunks, 'chunk')},"
-            f" ingested {self.ingested_at}{metadata}"
-        )
-
-
-class ListedDocument(DocumentCard):
-    path: str
-    pending: bool
 
     def to_row(self, folder: str) -> list[str]:
         """Return the cells of its line, the path relative to ``folder`` if it lies beneath."""
@@ -120,7 +108,7 @@ class ListedDocument(DocumentCard):
             state,
             self.date,
             count_things(self.chunks, "chunk"),
-            self.path.removeprefix(f"{folder}{os.sep}" if folder else "") or self.id,
+            self.path.removeprefix(folder) or self.id,
             self.title,
         ]
 
@@ -134,12 +122,7 @@ class DocumentsReply(ReplyModel):
         """Build the reply; ``built`` is the revision of the published build, -1 before the first."""
         return cls(
             collection=collection,
-            documents=[
-                ListedDocument(
-                    **dict(DocumentCard.from_engine(each)), path=each.source, pending=each.revision > built
-                )
-                for each in documents
-            ],
+            documents=[ListedDocument.from_engine(each, built) for each in documents],
         )
 
     def to_markdown(self, width: int = 0) -> str:
@@ -148,8 +131,12 @@ class DocumentsReply(ReplyModel):
         if not self.documents:
             return "No document."
         lines, beneath = self._to_lines(""), ""
-        if width and max(map(len, lines)) > width and (folder := self._find_folder()):
-            lines, beneath = self._to_lines(folder), f"\nPaths are beneath {folder}."
+        if (
+            width
+            and max(map(len, lines)) > width
+            and (folder := find_folder(each.path for each in self.documents))
+        ):
+            lines, beneath = self._to_lines(folder), f"\nPaths are beneath {folder[:-1]}."
         pending = sum(each.pending for each in self.documents)
         note = f", {pending} of them pending: run `leanrag build`" if pending else ""
         return "\n".join(
@@ -164,49 +151,21 @@ class DocumentsReply(ReplyModel):
             for row in rows
         ]
 
-    def _find_folder(self) -> str:
-        """Return the folder in which all files lie, "" if there is none but the root."""
-        parents = {os.path.dirname(each.path) for each in self.documents if each.path}  # noqa: PTH120 - not this machine's
-        try:
-            return os.path.commonpath(parents).rstrip(os.sep) if parents else ""
-        except ValueError:  # on several drives
-            return ""
-
 
 class CollectionsReply(ReplyModel):
     collections: list[CollectionCard]
-    collection: str
-    documents: list[DocumentCard] = Field(description="of `collection`")
-    total_documents: int
-    next_cursor: str
     next_step: str
 
     @classmethod
-    def from_engine(
-        cls,
-        collections: Sequence[Collection],
-        selected: str,
-        documents: Sequence[Document],
-        offset: int,
-        limit: int,
-        count: Count,
-    ) -> CollectionsReply:
-        """Build the reply with one page of ``documents``, those of the collection ``selected``."""
-        cards = [DocumentCard.from_engine(each) for each in documents[offset : offset + limit]]
-        page = fit_page(cards, count, LIMITS.page_tokens // 2)
+    def from_engine(cls, collections: Sequence[Collection], selected: str, count: Count) -> CollectionsReply:
+        """Build the reply; ``selected`` is the collection that calls read unless they name another."""
         full = [each.name for each in collections if each.documents]
-        step = "Call query_lca_context with a question."
-        if not documents:
+        step = "Call query_lca_context with a question, or get_outline for the documents."
+        if selected not in full:
             step = "Call ingest_documents with paths or texts."
             step = f"Give collection={full[0]!r} or another one that holds documents." if full else step
         return cls(
-            collections=fit_page(
-                [CollectionCard.from_engine(each) for each in collections], count, LIMITS.page_tokens // 2
-            ),
-            collection=selected,
-            documents=page,
-            total_documents=len(documents),
-            next_cursor=cursor_after(offset, len(page), len(documents)),
+            collections=fit_page([CollectionCard.from_engine(each) for each in collections], count),
             next_step=step,
         )
 
@@ -214,10 +173,7 @@ class CollectionsReply(ReplyModel):
         lines = ["There is no collection yet."]
         if self.collections:
             lines = [f"Collections, {len(self.collections)}:", *(each.to_line() for each in self.collections)]
-        if self.documents:
-            lines.append(f"Documents of {self.collection}, {len(self.documents)} of {self.total_documents}:")
-            lines.append(quote_lines([each.to_line() for each in self.documents]))
-        return "\n".join([*lines, *cursor_lines(self.next_cursor), f"Next: {self.next_step}"])
+        return "\n".join([*lines, f"Next: {self.next_step}"])
 
 
 def summary_methods(generation: Generation) -> str:

@@ -337,7 +337,7 @@ class DeleteReply(ReplyModel):
             status=status,
             message=job.message if job else "Nothing was deleted: no document has any of these ids.",
             documents=[*known, *unknown],
-            next_step=next_step(job) if job else "Call list_collections to see the ids of the documents.",
+            next_step=next_step(job) if job else "Call get_outline to see the documents.",
         )
 
     @property

@@ -233,16 +233,21 @@ def test_grep_prints_each_passage_with_its_place_and_ends_with_1_where_nothing_m
 ) -> None:
     lines = leanrag(data, "grep", "makaibari").splitlines()
     assert len(lines) == 6
-    assert re.fullmatch(r"Tea \[d1:c\d+\] .*Garden 3: .*The garden Makaibari3 lies near Kurseong.*", lines[3])
+    assert re.fullmatch(
+        r"\[d1:c\d+\] Tea \(.*gardens\.md\): Garden 3: The garden Makaibari3 lies near Kurseong\.", lines[3]
+    )
     assert len(leanrag(data, "grep", "-E", "Makaibari[12]", "--document", "gardens.md").splitlines()) == 2
     (match,) = json.loads(leanrag(data, "grep", "Brahmaputra", "--json"))["matches"]
     assert match["path"].endswith("late.txt")
     first = CliRunner().invoke(app, ["grep", "makaibari", "-m", "2", "--data-dir", str(data)])
     assert len(first.stdout.splitlines()) == 2
-    assert "6 matches in 6 passages; the first 2 are shown" in first.stderr
+    assert "6 matches in 6 passages of 1 document. Here 1–2 of 6. --limit gives more." in first.stderr
     nothing = CliRunner().invoke(app, ["grep", "Skerryvore", "--data-dir", str(data)])
     assert (nothing.exit_code, nothing.stdout) == (1, "")
     assert "No match." in nothing.stderr
+    listed = leanrag(data, "grep", "--topic", "--by-document", "gardens near Kurseong").splitlines()
+    assert len(listed) == 1
+    assert listed[0].endswith("passages)")
     option = CliRunner().invoke(app, ["grep", "--data-dir", str(data), "--", "--ws-max-size"])
     assert "No match." in option.stderr
     monkeypatch.setattr("leanrag_mcp.cli.reading.grep.find_width", lambda: 80)

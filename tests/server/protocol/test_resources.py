@@ -48,8 +48,8 @@ async def test_every_kind_of_resource_says_what_its_tool_says(call: Caller) -> N
     chain = (await call("get_entity_ancestors", entity="Skerryvore")).data["path"]
     cluster = chain[1]
     for address, said in (
-        ("leanrag://collections", ["default: 6 documents", "d1 Skerryvore"]),
-        ("leanrag://default/documents", ["d6 Northern Lighthouse Board"]),
+        ("leanrag://collections", ["default: 6 documents"]),
+        ("leanrag://default/documents", ["[d1] Skerryvore", "[d6] Northern Lighthouse Board"]),
         ("leanrag://default/hierarchy", ["6 documents", chain[-1]["name"], "the root"]),
         ("leanrag://default/entity/Skerryvore", [cluster["name"], "[d1:c1]", "1844"]),
         (f"leanrag://default/entity/{cluster['ref']}", [cluster["name"]]),

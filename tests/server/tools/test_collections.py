@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -39,8 +40,11 @@ async def test_the_only_full_collection_is_read_where_the_default_one_is_empty(
         assert "Read from" not in named.text
         status = await call("get_index_status")
         assert status.data["collection"] == "moon"
-        listed = await call("list_collections")
-        assert [each["id"] for each in listed.data["documents"]] == ["moon"]
+        outline = await call("get_outline")
+        ((_, name, number, _),) = outline.data["sections"]
+        assert name.endswith("(moon)")
+        assert number == "d1"
+        assert outline.text.startswith("moon: about ")
 
         await call("ingest_documents", documents=[MOON], collection="mars", wait_seconds=40)
         for tool, arguments in READING.items():
@@ -61,7 +65,7 @@ async def test_the_only_full_collection_is_read_where_the_default_one_is_empty(
         assert (await call("search_text", text="tycho")).data["total"] == 0
 
 
-async def test_documents_are_listed_by_their_own_dates_newest_first_and_filtered_by_them(
+async def test_documents_are_listed_by_their_own_dates_and_filtered_by_them(
     serve_in_process: Serve, tmp_path: Path
 ) -> None:
     dates = ["2024-02-01", "", "2024-03", "2019-12-31"]
@@ -71,18 +75,12 @@ async def test_documents_are_listed_by_their_own_dates_newest_first_and_filtered
     ]
     async with serve_in_process(tmp_path) as call:
         await call("ingest_documents", documents=documents, wait_seconds=40)
-        by_number = await call("list_collections")
-        assert [each["date"] for each in by_number.data["documents"]] == dates
-        by_date = await call("list_collections", order="date")
-        assert [each["date"] for each in by_date.data["documents"]] == sorted(dates, reverse=True)
-        assert "2024-03 (metadata)" in by_date.text
-        paged = [
-            (await call("list_collections", order="date", limit=1, cursor=str(at) if at else "")).data[
-                "documents"
-            ][0]["id"]
-            for at in range(4)
+        listed = await call("get_outline")
+        assert [row[1] for row in listed.data["sections"]] == [
+            f"{f'{dates[n]} ' if dates[n] else ''}Report {n} on the reef. (r{n})" for n in (1, 3, 0, 2)
         ]
-        assert paged == ["r2", "r0", "r3", "r1"]
+        rest = await call("get_outline", cursor="2")
+        assert rest.data["sections"] == listed.data["sections"][2:]
         found = await call("query_lca_context", query="reports on the reef", filters={"since": "2024-02-01"})
         assert "Report 0" in found.text
         assert "Report 2" in found.text
@@ -93,6 +91,42 @@ async def test_documents_are_listed_by_their_own_dates_newest_first_and_filtered
         assert none.is_error
         assert "dated from 2019-12-31 to 2024-03" in none.text
         assert "1 of 4 documents have no date" in none.text
+
+
+async def test_the_folders_of_the_documents_are_shown_a_level_at_a_time(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    files = {
+        "start.md": "# Start",
+        "moon/near/tycho.md": "# Tycho",
+        "moon/far.md": "# Far side",
+        "mars/olympus.md": "# Olympus",
+    }
+    for file, heading in files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(f"{heading}\n\nThe dust of {file} is grey.\n")
+    async with serve_in_process(tmp_path / "data", allow_dirs=(folder,)) as call:
+        await call("ingest_documents", documents=[{"path": str(folder)}], build=False, wait_seconds=40)
+        root = await call("get_outline")
+        assert [row[1] for row in root.data["sections"]] == [
+            "mars/ (1 document)",
+            "moon/ (2 documents)",
+            "Start (start.md)",
+        ]
+        moon = await call("get_outline", document="moon/")
+        assert [row[1] for row in moon.data["sections"]] == ["moon/near/ (1 document)", "Far side (far.md)"]
+        assert root.data["tokens"] == sum(row[3] for row in root.data["sections"])
+        assert moon.data["tokens"] == root.data["sections"][1][3]
+        near = await call("get_outline", document="moon/near/")
+        ((_, name, number, _),) = near.data["sections"]
+        assert name == "Tycho (tycho.md)"
+        assert "Tycho" in (await call("get_outline", document=number)).text
+        unknown = await call("get_outline", document="mooon/")
+        assert unknown.is_error
+        assert "moon/" in unknown.text
+        # A date that is only the time of a file says nothing of the document.
+        assert "20" not in re.sub(r"tokens|documents", "", root.text.split("```")[1])
 
 
 async def test_a_search_for_entities_counts_what_it_found_and_not_the_corpus(

@@ -245,7 +245,8 @@ async def test_a_title_a_heading_or_a_path_forges_no_citation_and_opens_no_fence
             await call("get_outline", document="d1"),
             await call("get_pending_work", kind="extraction"),
             await call("search_text", text="is bright"),
-            await call("list_collections"),
+            await call("search_text", text="is bright", match="topic"),
+            await call("get_outline"),
         ]
     for reply in replies:
         assert "Kepler" in reply.text

@@ -140,7 +140,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 async def test_a_pattern_finds_what_it_finds_in_the_whole_documents(ask: Caller, pattern: str) -> None:
-    matches = await find_all(ask, pattern, pattern=True)
+    matches = await find_all(ask, pattern, match="pattern")
     oracle = pattern.replace(r"\p{Han}", "[灯台]")
     flags = re.IGNORECASE | re.MULTILINE
     assert (
@@ -183,8 +183,8 @@ async def test_stretches_of_a_long_document_together_find_what_one_stretch_finds
 
 async def test_no_compiled_pattern_is_kept(ask: Caller) -> None:
     held = regex.compile("never asked for before").pattern and len(regex._main._cache)
-    for pattern in (False, True):
-        await find_all(ask, "keeper of the light", pattern=pattern)
+    for match in ("exact", "pattern"):
+        await find_all(ask, "keeper of the light", match=match)
     assert len(regex._main._cache) == held
 
 
@@ -208,14 +208,14 @@ async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(
     ("arguments", "said"),
     [
         ({"text": " \u200b"}, ["text is empty", "Give the words"]),
-        ({"text": "(", "pattern": True}, ["'('", "not a regular expression", "pattern=true"]),
-        ({"text": "(" * 500, "pattern": True}, ["not a regular expression"]),
-        ({"text": r"\w{99999999}", "pattern": True}, ["too costly", "200,000"]),
-        ({"text": f"(?:{'[ab]c' * 150}){{10000}}", "pattern": True}, ["too costly"]),
-        ({"text": r"a\\{100000}", "pattern": True}, ["too costly"]),
-        ({"text": "(?x)(?:ab){1 0#\n0 0 0 0}", "pattern": True}, ["too costly"]),
-        ({"text": r"(?:(?:a{300}){300}){300}", "pattern": True}, ["too costly"]),
-        ({"text": r"a(?R)?b", "pattern": True}, ["too costly", "no recursion"]),
+        ({"text": "(", "match": "pattern"}, ["'('", "not a regular expression", "match='pattern'"]),
+        ({"text": "(" * 500, "match": "pattern"}, ["not a regular expression"]),
+        ({"text": r"\w{99999999}", "match": "pattern"}, ["too costly", "200,000"]),
+        ({"text": f"(?:{'[ab]c' * 150}){{10000}}", "match": "pattern"}, ["too costly"]),
+        ({"text": r"a\\{100000}", "match": "pattern"}, ["too costly"]),
+        ({"text": "(?x)(?:ab){1 0#\n0 0 0 0}", "match": "pattern"}, ["too costly"]),
+        ({"text": r"(?:(?:a{300}){300}){300}", "match": "pattern"}, ["too costly"]),
+        ({"text": r"a(?R)?b", "match": "pattern"}, ["too costly", "no recursion"]),
         ({"text": "x" * 1001}, ["1,001 characters", "at most 1,000"]),
     ],
 )
@@ -296,7 +296,7 @@ async def test_a_passage_is_one_entry_with_its_heading_and_the_number_of_its_mat
     reply = await notices("search_text", text="spam")
     assert [each["heading"] for each in reply.data["matches"]] == [f"Version 0.{n}" for n in range(1, 6)]
     assert [each["count"] for each in reply.data["matches"]] == [2] * 5
-    assert "10 matches, in reading order" in reply.text
+    assert "10 matches in 5 documents" in reply.text
     page = await notices("search_text", text="spam", limit=2)
     rest = await notices("search_text", text="spam", cursor=page.data["next_cursor"])
     assert [each["document"] for each in page.data["matches"] + rest.data["matches"]] == [
@@ -332,3 +332,142 @@ async def test_a_match_is_under_the_heading_that_it_stands_under_wherever_its_pa
         for number in (3, 77, 190):
             (match,) = (await call("search_text", text=f"spam{number}.")).data["matches"]
             assert match["heading"].endswith(f"Version {number}")
+
+
+CHATS = {
+    "2024-05-02": [
+        "Ada: Hello Ben! What a day.",
+        (
+            "Ben: Hi Ada. We adopted a dog named Buddy yesterday. He sleeps on the couch, barks at the postman, hides his "
+            "toys under the bed, steals socks from the basket and howls whenever a siren passes by our street at night. "
+            "My girlfriend wanted a cat, but the shelter had none that week. Now we walk for an hour each morning."
+        ),
+        "Ada: Lovely, buddy!",
+    ],
+    "2024-05-01": ["Ada: Don't give up, buddy!", "Ben: I will not.", "Ada: Good."],
+    "2024-05-03": ["Ben: The gf and I went hiking.", "Ada: With Buddy?", "Ben: Yes, he hiked all day."],
+}
+
+
+@pytest.fixture
+async def chats(tmp_path: Path, serve_in_process: Serve) -> AsyncIterator[Caller]:
+    """Three dated conversations, the earliest of them added as the second."""
+    async with serve_in_process(tmp_path) as call:
+        documents = [
+            {"id": day, "title": f"Chat of {day}", "text": "\n\n".join(turns), "metadata": {"date": day}}
+            for day, turns in CHATS.items()
+        ]
+        reply = await call("ingest_documents", documents=documents, wait_seconds=40)
+        assert reply.data["status"] == "done", reply.text
+        yield call
+
+
+async def test_a_match_is_quoted_in_whole_sentences_with_its_speaker_and_every_cut_marked(
+    chats: Caller,
+) -> None:
+    (short,) = (await chats("search_text", text="went hiking")).data["matches"]
+    assert (short["date"], short["excerpt"]) == ("2024-05-03", "Ben: The gf and I went hiking.")
+    (long,) = (await chats("search_text", text="wanted a cat")).data["matches"]
+    assert long["excerpt"] == "Ben: … My girlfriend wanted a cat, but the shelter had none that week."
+    (two,) = (await chats("search_text", text=r"Hello|Lovely", match="pattern")).data["matches"]
+    assert two["excerpt"] == "Ada: Hello Ben! What a day. … Ada: Lovely, buddy!"
+    (many,) = (
+        await chats("search_text", text=r"\b[AB]\w\w: ", match="pattern", filters={"documents": ["d3"]})
+    ).data["matches"]
+    assert many["count"] == 3
+    assert many["excerpt"] == "Ben: The gf and I went hiking. Ada: With Buddy? …"
+
+
+@pytest.mark.parametrize("match", ["exact", "topic"])
+async def test_passages_and_documents_come_by_date_where_that_is_asked(chats: Caller, match: str) -> None:
+    asked: dict[str, Any] = {"text": "Ada", "match": match, "by_document": True}
+    in_order = await chats("search_text", **asked)
+    assert [each["date"] for each in in_order.data["matches"]] == list(CHATS)
+    by_date = await chats("search_text", **asked, by_date=True)
+    assert [each["date"] for each in by_date.data["matches"]] == sorted(CHATS)
+    page = await chats("search_text", **asked, by_date=True, limit=2)
+    rest = await chats("search_text", **asked, by_date=True, cursor=page.data["next_cursor"])
+    assert page.data["matches"] + rest.data["matches"] == by_date.data["matches"]
+    assert "Here 1–2 of 3" in page.text
+
+
+async def test_a_topic_lists_all_forms_of_its_words_and_a_name_apart_from_the_plain_word(
+    chats: Caller,
+) -> None:
+    async def list_days(text: str, **arguments: Any) -> list[str]:
+        reply = await chats("search_text", text=text, match="topic", by_document=True, **arguments)
+        return [each["date"] for each in reply.data["matches"]]
+
+    assert await list_days("hikes") == ["2024-05-03"]
+    assert await list_days("All conversations that mention Buddy") == ["2024-05-02", "2024-05-03"]
+    assert await list_days("girlfriend") == ["2024-05-02"]
+    assert await list_days("girlfriend|gf") == ["2024-05-02", "2024-05-03"]
+    assert await list_days("girlfriend|gf", filters={"since": "2024-05-03"}) == ["2024-05-03"]
+    # *went* is a form of *go* that shares no stem with it.
+    assert await list_days("goes hiking") == ["2024-05-03"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "text"),
+    [
+        ("Strasse", "Die Straße nach Oban ist gesperrt."),
+        ("caf\u00e9", "Two cafes opened in Oban."),
+        ("灯塔", "这座灯塔建于一八一一年。"),
+        ("灯台", "灯台守は塔に住んでいる。"),
+        ("build isolation", "The flag --no-build-isolation turns it off."),
+        ("hard links", "It needs hardlinks."),
+        ("pre-release", "A prerelease came out."),
+        ("studies", "She was studying the reef."),
+    ],
+)
+async def test_a_topic_is_found_however_its_words_are_written(
+    tmp_path: Path, serve_in_process: Serve, topic: str, text: str
+) -> None:
+    async with serve_in_process(tmp_path) as call:
+        documents = [{"id": "a", "text": text}, {"id": "b", "text": "General Stone sold herring."}]
+        await call("ingest_documents", documents=documents, build=False, wait_seconds=40)
+        reply = await call("search_text", text=topic, match="topic")
+        assert [each["excerpt"] for each in reply.data["matches"]] == [text]
+        assert "Only words were compared: there is no build yet." in reply.text
+        # The stem of *generator* is that of *general*.
+        assert not (await call("search_text", text="generators", match="topic")).data["matches"]
+
+
+async def test_a_topic_says_how_many_there_are_where_the_list_ends_and_what_stands_nowhere(
+    chats: Caller,
+) -> None:
+    reply = await chats("search_text", text="adopting a dog from Zanzibar", match="topic", by_document=True)
+    assert reply.data["entries"] == reply.data["documents"] == 1
+    assert reply.text.startswith("1 document on it, all with every word of it.")
+    assert "Nowhere: Zanzibar." in reply.text
+    part = await chats("search_text", text="couch toys siren hiking", match="topic")
+    (match,) = part.data["matches"]
+    assert match["partial"]
+    assert "~ " in part.text
+    assert "0 with every word of it, the others (~)" in part.text
+    none = await chats("search_text", text="volcanoes", match="topic")
+    assert not none.data["matches"]
+    assert "Nothing on it" in none.text
+    assert "Nowhere: volcanoes." in none.text
+    empty = await chats("search_text", text=" | ", match="topic")
+    assert empty.is_error
+    assert "The topic is empty" in empty.text
+
+
+async def test_a_topic_is_found_by_all_names_that_the_graph_has_for_what_it_names(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    texts = [
+        "Ewan Reid keeps the ferry at Oban. Ewan Reid was born on Mull.",
+        "In winter E. Reid repairs the nets. The harbour pays E. Reid for it.",
+        "Moira Ker sells herring in Oban.",
+    ]
+    async with serve_in_process(tmp_path) as call:
+        documents = [{"text": text, "id": f"n{number}"} for number, text in enumerate(texts)]
+        await call.finish(await call("ingest_documents", documents=documents, wait_seconds=40))
+        await call("merge_entities", entities=["Ewan Reid", "E. Reid"])
+        await call.finish(await call("build_hierarchy", wait_seconds=40))
+        reply = await call("search_text", text="Ewan Reid", match="topic")
+        assert [each["citation"] for each in reply.data["matches"]] == ["d1:c1", "d2:c1"]
+        assert "2 documents on it, all with every word of it." in reply.text
+        assert "Also looked for: E. Reid." in reply.text

@@ -1,0 +1,68 @@
+"""Quote the sentences, turns and lines of a text that hold given places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leanrag_engine.core.text.shortening import cut_middle, one_line
+
+from .sentences import sentences
+from .turns import find_turn
+
+__all__ = ["find_statement", "quote_around"]
+
+_GAP = " … "
+
+
+def quote_around(text: str, places: Sequence[tuple[int, int]], limit: int) -> str:
+    """Return on one line the statements of ``text`` that hold ``places``, given in order, with ellipses for what is left out.
+
+    A statement of more than ``limit`` characters is cut at words around the place; a turn of a chat keeps its speaker.
+    """
+    quoted, reached = "", 0
+    for start, end in places:
+        if quoted and start < reached:
+            continue
+        first, last, speaker = find_statement(text, start, end, limit)
+        gap = "" if not quoted else _GAP if text[reached:first].strip() else " "
+        quoted += gap + speaker + _cut_around(text, first, last, start, end, limit)
+        reached = max(last, end)
+    return one_line(quoted)
+
+
+def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, int, str]:
+    """Return the bounds of the statement around ``text[start:end]``, and the speaker where they leave that out.
+
+    It is a turn of a chat of at most ``limit`` characters, else the sentences, else the lines.
+    """
+    first = text.rfind("\n\n", 0, start) + 2 if "\n\n" in text[:start] else 0
+    last = text.find("\n\n", end)
+    paragraph = text[first : last if last >= 0 else len(text)]
+    first += len(paragraph) - len(paragraph.lstrip())
+    paragraph = paragraph.strip()
+    turn = find_turn(paragraph)
+    if turn and len(paragraph) <= limit:
+        return first, first + len(paragraph), ""
+    held = [span for span in sentences(paragraph) if first + span[0] < end and start < first + span[1]]
+    if not held:
+        after = text.find("\n", end)
+        return text.rfind("\n", 0, start) + 1, after if after >= 0 else len(text), ""
+    left_out = turn and (held[0][0] > 0 or held[-1][1] > limit)
+    return (
+        first + held[0][0],
+        first + held[-1][1],
+        paragraph[: turn.said] + _GAP[1:] if turn and left_out else "",
+    )
+
+
+def _cut_around(text: str, first: int, last: int, start: int, end: int, limit: int) -> str:
+    """Return ``text[first:last]``, if it is too long only the words around ``text[start:end]``."""
+    if last - first <= limit:
+        return text[first:last]
+    side = max(0, limit - (end - start)) // 2
+    left, right = text[max(first, start - side) : start], text[end : min(last, end + side)]
+    if start - side > first:
+        left = _GAP[1:] + (left.split(None, 1)[1] if len(left.split(None, 1)) > 1 else left)
+    if end + side < last:
+        right = (right.rsplit(None, 1)[0] if len(right.rsplit(None, 1)) > 1 else right) + _GAP[:-1]
+    return left + cut_middle(text[start:end], limit) + right

@@ -1,0 +1,331 @@
+"""List all passages on a topic: those with its names and words in any form, and those close to them in meaning.
+
+A window scores the share of the topic's words that it holds, a word counting more the fewer passages have it, plus a part
+for how close it is in meaning to the windows that hold most of them (relevance feedback, Rocchio 1971).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Chunk, Entity, parse_window_id
+from leanrag_engine.core.text.language.excerpts import find_statement, quote_around
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.parts_of_speech import is_english_word
+from leanrag_engine.core.text.language.words import STOPWORDS, find_whole_words, plain_letters
+from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.core.text.word_lists import read_words
+from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope
+from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.request import Filters, clean_text
+from leanrag_engine.retrieval.search.hits import embed_texts
+from leanrag_engine.retrieval.search.seeds import match_names, name_spans
+
+from .entities import check_page
+from .text_search import (
+    DEFAULT_TEXT_SEARCH,
+    NO_FILTERS,
+    TextMatch,
+    TextMatches,
+    TopicBounds,
+    choose_documents,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """What counts as being on a topic. Chosen on 20 questions over two corpora with the documents that belong to each:
+    see ``tests/programs/benchmarks/lists.py``."""
+
+    least: float = 0.7
+    """Score from which on a window is listed; all words of the topic score 1."""
+    lower: float = 0.55
+    """Score from which on a window lies just below that."""
+    passage: float = 0.5
+    """Share of a word's weight that a window gets if only another window of its passage holds it."""
+    meaning: float = 0.4
+    """What a window gains that is as close in meaning as the median of the windows with most of the words."""
+    examples: int = 20
+    """Windows with most of the words whose vectors are added to the topic's."""
+    hits: int = 4096
+    """Windows whose closeness is looked up."""
+
+
+DEFAULT_TOPIC = TopicOptions()
+
+_ASKING = read_words("language", "asking")
+_FORMS: Mapping[str, tuple[str, ...]] = {
+    form: tuple(group.split("/"))
+    for group in read_words("language", "irregular_forms")
+    for form in group.split("/")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWord:
+    """A word or phrase of a topic, all that stands for it, and other names of what it names.
+
+    ``mentioned``: of a name that is a plain word too (*Buddy*), the chunks that mention what bears it; None of others.
+    """
+
+    word: str
+    forms: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    mentioned: frozenset[str] | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Return what finds the word in its forms by how these begin, in text without accents."""
+        return re.compile("|".join(map(_find_stem, map(plain_letters, self.forms))), re.IGNORECASE)
+
+
+def _find_stem(form: str) -> str:
+    """Return a pattern of the beginning that the forms of a word share: *run* for *running*, *stud* for *studies*."""
+    if has_cjk(form):
+        return re.escape(form)
+    *parts, last = re.findall(r"[^\W_]+", form) or [form]
+    shortest = 3
+    stem = last[: max(shortest, len(last) - 3)]
+    if stem != last and len(stem) > shortest and (stem[-1] in "iy" or stem[-1] == stem[-2]):
+        stem = stem[:-1]
+    return r"(?<![^\W_])" + r"[\W_]*".join(map(re.escape, [*parts, stem]))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredWindow:
+    """A window on a topic; ``whole``: its passage holds all words."""
+
+    id: str
+    score: float
+    whole: bool
+
+    @property
+    def chunk_id(self) -> str:
+        return parse_window_id(self.id)[0]
+
+
+async def search_topic(
+    index: IndexSnapshot,
+    text: str,
+    offset: int,
+    limit: int,
+    *,
+    by_document: bool = False,
+    by_date: bool = False,
+    filters: Filters = NO_FILTERS,
+    options: TopicOptions = DEFAULT_TOPIC,
+) -> TextMatches:
+    """Return one page of all passages, or ``by_document`` of all documents, on a topic in reading order or ``by_date``,
+    the same text once. In ``one|other`` either side is the topic.
+
+    Raises ``InvalidInput`` for an empty topic and for filters that exclude all documents.
+    """
+    check_page(offset, limit)
+    sides = [side for side in clean_text("topic", text, 1000).split("|") if find_whole_words(side)]
+    if not sides:
+        raise InvalidInput("The topic is empty.", "Give its names and words.")
+    documents, undated = await choose_documents(index, filters, by_date=False)
+    scope = EVERYTHING
+    if documents is not None:
+        ids = [each.id for each in documents]
+        scope = ChunkScope(frozenset(await index.documents.chunk_ids(index.collection.name, ids)))
+    best: dict[str, ScoredWindow] = {}
+    words: list[TopicWord] = []
+    absent: list[str] = []
+    for side in sides:
+        topic = await _find_words(index, side)
+        held = {each: await _find_windows(index, each) for each in topic}
+        for window in await _score_windows(index, held, options):
+            if scope.allows(window.chunk_id) and window.score >= options.lower:
+                known = best.setdefault(window.chunk_id, window)
+                best[window.chunk_id] = max(known, window, key=lambda each: each.score)
+        words += topic
+        absent += [each.word for each, windows in held.items() if not windows]
+    chunks = await index.documents.chunks(index.collection.name, list(best))
+    groups: dict[object, list[Chunk]] = {}
+    for chunk in sorted(chunks, key=lambda each: (by_date and (each.own_date or "~"), each.place)):
+        groups.setdefault(chunk.document_id if by_document else chunk.text, []).append(chunk)
+    entries = [[each for each in group if best[each.id].score >= options.least] for group in groups.values()]
+    listed = [group for group in entries if group]
+    patterns = [each.pattern for each in words]
+    bounds = TopicBounds(
+        options.least,
+        options.lower,
+        sum(any(best[each.id].whole for each in group) for group in listed),
+        len(entries) - len(listed),
+        tuple(dict.fromkeys(form for each in words for form in each.names)),
+        tuple(dict.fromkeys(absent)),
+    )
+    return TextMatches(
+        tuple(
+            _make_entry(group, best, patterns, by_document=by_document)
+            for group in listed[offset : offset + limit]
+        ),
+        sum(map(len, listed)),
+        len(listed),
+        len({each.document_id for group in listed for each in group}),
+        undated=undated,
+        topic=bounds,
+        problem="" if index.embedder else "there is no build yet.",
+    )
+
+
+# --- the words of a topic ------------------------------------------------------------------
+
+
+async def _find_words(index: IndexSnapshot, text: str) -> list[TopicWord]:
+    """Return the words of a topic, each with its irregular forms, its neighbours joined to it (*hard links*: *hardlinks*), and
+    the names that the graph has for the entity that it names."""
+    found = find_whole_words(text)
+    words = [word for word in found if word.casefold() not in _ASKING] or found
+    joined = {
+        word: first + second
+        for first, second in pairwise(words)
+        if f"{first} {second}" in text and (first + second).isalpha()
+        for word in (first, second)
+    }
+    bearers: dict[str, list[Entity]] = {}
+    if index.collection.generation is not None:
+        spans = name_spans(text)
+        keys = dict.fromkeys(span.key for span in spans)
+        named = await index.generations.entities_by_name(index.generation.number, list(keys))
+        known = [each for each in named if not each.layer]
+        meant = {hit.id for hit in match_names(spans, known, index.collection.chunks)}
+        for entity in known:
+            own = {name_key(name) for name in (entity.name, *entity.aliases)} & keys.keys()
+            for part in {part for key in own for part in key.split()} if entity.id in meant else ():
+                bearers.setdefault(part, []).append(entity)
+    topic, asked = [], {*map(name_key, words), *STOPWORDS}
+    stems = [_find_stem(each.casefold()) for each in words]
+    for word in (each for at, each in enumerate(words) if stems.index(stems[at]) == at):
+        key, joint = name_key(word), joined.get(word)
+        named = bearers.get(key, [])
+        names = [
+            name
+            for each in named
+            for name in (each.name, *each.aliases)
+            if not asked.issuperset(name_key(name).split())
+        ]
+        forms = (word, *_FORMS.get(word.casefold(), ()), *([joint] if joint else ()), *names)
+        # At its beginning a text has a capital anyway.
+        plain = word.istitle() and is_english_word(word.lower()) and not text.lstrip().startswith(word)
+        mentioned = frozenset(id_ for each in named for id_ in each.chunk_ids) if plain and named else None
+        topic.append(TopicWord(word, forms, tuple(dict.fromkeys(names)), mentioned))
+    return topic
+
+
+async def _find_windows(index: IndexSnapshot, word: TopicWord) -> frozenset[str]:
+    """Return the ids of the windows that hold a word in any of its forms."""
+    name = index.collection.name
+    found = await index.documents.windows_with(name, word.forms)
+    chunks = await index.documents.chunks(name, list(dict.fromkeys(parse_window_id(id_)[0] for id_ in found)))
+    texts = {id_: text for chunk in chunks for id_, text in chunk.indexed_windows}
+    # The index knows words without their endings: it takes *general* for a form of *generator*.
+    held = frozenset(id_ for id_ in found if word.pattern.search(plain_letters(texts.get(id_, ""))))
+    if word.mentioned is None:
+        return held
+    return frozenset(
+        id_ for id_ in held if parse_window_id(id_)[0] in word.mentioned or word.word in texts[id_]
+    )
+
+
+# --- scores --------------------------------------------------------------------------------
+
+
+async def _score_windows(
+    index: IndexSnapshot, held: Mapping[TopicWord, frozenset[str]], options: TopicOptions
+) -> list[ScoredWindow]:
+    """Return all windows that hold a word of a topic, or are close to it in meaning if no passage holds any."""
+    weights = {
+        word: math.log((1 + index.collection.chunks) / len({parse_window_id(id_)[0] for id_ in windows}))
+        for word, windows in held.items()
+        if windows
+    }
+    total = sum(weights.values())
+    shares, passages = Counter[str](), Counter[str]()
+    for word, weight in weights.items():
+        shares.update(dict.fromkeys(held[word], weight / total))
+        passages.update(dict.fromkeys({parse_window_id(id_)[0] for id_ in held[word]}, weight / total))
+    whole = 1 - 1e-6
+    scores = {}
+    for id_, share in shares.items():
+        scores[id_] = share + options.passage * (passages[parse_window_id(id_)[0]] - share)
+    closeness = await _find_closeness(index, " ".join(each.word for each in held), scores, options)
+    if not weights:
+        return [ScoredWindow(id_, close, whole=False) for id_, close in closeness.items()]
+    return [
+        ScoredWindow(
+            id_, score + options.meaning * closeness.get(id_, 0.0), passages[parse_window_id(id_)[0]] > whole
+        )
+        for id_, score in scores.items()
+    ]
+
+
+async def _find_closeness(
+    index: IndexSnapshot, text: str, scores: Mapping[str, float], options: TopicOptions
+) -> dict[str, float]:
+    """Return how close windows are in meaning to a text and to the windows with the best scores: 0 for what is unrelated, 1
+    for what is as close as half of these, or without any as close as passages that answer."""
+    (vector,) = await embed_texts(index, [text])
+    if vector is None or index.embedder is None or index.spaces is None:
+        return {}
+    space, near = index.spaces.windows, index.embedder.related
+    best = max(scores.values(), default=0.0)
+    examples = sorted(id_ for id_, score in scores.items() if score > best - 0.01)
+    if rows := [*(await index.vectors.fetch(space, examples)).values()]:
+        matrix = np.stack(rows)
+        nearest = matrix[np.argsort(-(matrix @ vector), kind="stable")[: options.examples]]
+        mean = nearest.mean(axis=0)
+        vector = vector + mean / np.linalg.norm(mean)
+        vector /= np.linalg.norm(vector)
+        near = float(np.median(nearest @ vector))
+    hits = await index.vectors.search(space, vector, options.hits)
+    if not hits:
+        return {}
+    far = hits[-1].score if index.embedder.unrelated is None else index.embedder.unrelated
+    reach = max((hits[0].score if near is None else near) - far, 0.05)
+    return {hit.id: min(1.0, max(0.0, (hit.score - far) / reach)) for hit in hits}
+
+
+# --- lines ---------------------------------------------------------------------------------
+
+
+def _make_entry(
+    group: Sequence[Chunk],
+    best: Mapping[str, ScoredWindow],
+    patterns: Sequence[re.Pattern[str]],
+    *,
+    by_document: bool,
+    limit: int = DEFAULT_TEXT_SEARCH.statement,
+) -> TextMatch:
+    """Return the line of passages with one text or, ``by_document``, of one document: it quotes the statement of the best
+    window that holds most of the words."""
+    chunk = max(group, key=lambda each: best[each.id].score) if by_document else group[0]
+    window = chunk.windows[parse_window_id(best[chunk.id].id)[1]]
+    start, end = window.start - chunk.start, window.end - chunk.start
+    places = [match.span() for pattern in patterns for match in pattern.finditer(chunk.text, start, end)]
+
+    def count_words(place: tuple[int, int]) -> tuple[int, int]:
+        first, last, _ = find_statement(chunk.text, *place, limit)
+        return sum(bool(each.search(chunk.text, first, last)) for each in patterns), -first
+
+    place = max(places, key=count_words, default=(start, start + 1))
+    return TextMatch(
+        chunk.citation,
+        chunk.title,
+        quote_around(chunk.text, [place], limit),
+        chunk.source,
+        chunk.own_date,
+        window.heading,
+        len(group),
+        () if by_document else tuple(each.citation for each in group[1:]),
+        partial=not any(best[each.id].whole for each in group),
+    )
