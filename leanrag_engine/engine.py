@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import anyio
+from anyio import to_thread
 
 from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.nearest import find_nearest
@@ -218,12 +219,11 @@ class LeanRAG:
         which paths may lie; ``None`` allows any path, for a caller who is the user in person.
 
         ``sync``, ``allow_empty`` and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
-        from .pipeline.ingest.run import absolute_source
+        from .pipeline.ingest.run import absolute_source, refuse_empty_folders
 
         self._writable()
         if not sources:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
-        await self._stores.documents.create_collection(check_name(collection))
         request = IngestRequest(
             tuple(absolute_source(source, anywhere=allowed is None) for source in sources),
             build,
@@ -232,6 +232,9 @@ class LeanRAG:
             allow_empty,
             dry_run,
         )
+        if sync and await self._stores.documents.collection(check_name(collection)) is None:
+            await to_thread.run_sync(refuse_empty_folders, request, self.settings.data_dir)
+        await self._stores.documents.create_collection(check_name(collection))
         return await self._jobs.submit("ingest", collection, request)
 
     async def submit_import(
@@ -1141,11 +1144,12 @@ class LeanRAG:
         known = [each.name for each in await self._stores.documents.collections()]
         if name == self.settings.collection and not known:
             raise no_documents(name)
-        near = find_nearest(name, known, 5, cutoff=0.3) or known[:5]
+        (near, *_) = [*find_nearest(name, known), ""]
+        guess = f"Did you mean {near!r}? " if near else ""
         raise UnknownCollection(
             f"There is no collection {name!r}.",
-            "Choose one of these." if known else "Ingest documents into it first.",
-            tuple(Candidate("", each) for each in near),
+            f"{guess}These are there:" if known else "Ingest documents into it first.",
+            tuple(Candidate("", each) for each in known),
         )
 
     async def _idle_collection(self, name: str) -> Collection:

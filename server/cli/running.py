@@ -89,6 +89,11 @@ async def follow_job(engine: LeanRAG, job: Job, *, verbose: bool = False) -> Job
     return await follow(engine, job, verbose=verbose)
 
 
+def confirm(question: str) -> bool:
+    """Ask at a terminal; elsewhere the answer is no."""
+    return sys.stdin.isatty() and typer.confirm(question, default=True, err=True)
+
+
 def leave_unless_done(status: str) -> None:
     if status != "done":
         raise typer.Exit(1)

@@ -19,6 +19,7 @@ import anyio.to_thread
 from leanrag_engine.adapters.wiring import open_process, open_workers
 from leanrag_engine.core.errors import (
     Cancelled,
+    InvalidInput,
     LeanRAGError,
     StoreUnusable,
     first_error,
@@ -167,6 +168,18 @@ def list_files(
             why = f"The folder {source.path} holds no file to ingest."
             failed.append(IngestOutcome(source.path, "", "failed", error=why))
     return FoundFiles(tuple(sources), tuple(failed), tuple(folders))
+
+
+def refuse_empty_folders(request: IngestRequest, data_dir: Path) -> None:
+    """Raise ``InvalidInput`` if the folders of a sync hold no document, ``LeanRAGError`` if one cannot be read."""
+    allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
+    found = list_files(request, (), allowed, data_dir)
+    if found.folders and not found.sources:
+        left_out = ", ".join(f"{each.count} {each.reason}" for each in group_skipped(found))
+        raise InvalidInput(
+            f"{' and '.join(str(each.root) for each in found.folders)} holds no document.",
+            (f"Left out: {left_out}. " if left_out else "") + "Give the folder that holds your documents.",
+        )
 
 
 def group_skipped(found: FoundFiles, *, most: int = 200) -> tuple[LeftOut, ...]:

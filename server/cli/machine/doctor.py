@@ -76,7 +76,7 @@ def report(subject: str, state: str, message: str, mend: str = "") -> Check:
 def find_folder(folder: Path) -> Iterator[Check]:
     """Report whether the data folder can be used, and how much room there is."""
     place = folder.expanduser().absolute()
-    existing = next(each for each in (place, *place.parents) if each.exists())
+    existing = next(each for each in (place, *place.parents) if os.path.exists(each))  # noqa: PTH110 - Path.exists raises where a folder is closed
     if not existing.is_dir():
         message = f"{existing} is a file"
         yield report("data folder", "broken", message, f"Move that file away, or {OTHER_FOLDER}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +18,20 @@ from ...clients.files import apply_change, find_installed_command, plan_install
 from ...clients.places import CLIENTS, ClientName, Machine, config_file, is_present
 from ...replies.base import count_things
 from ..options import CollectionOption, DataDir, report_errors
-from ..running import follow_job, leave_unless_done, read_settings, run
-from .install import check_name, command_line, index_options, server_arguments, server_command, server_entry
+from ..running import confirm, follow_job, leave_unless_done, read_settings, run
+from .install import (
+    check_name,
+    command_line,
+    index_options,
+    merge_arguments,
+    server_arguments,
+    server_command,
+    server_entry,
+)
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
-
-INDEX_OPTIONS = ("--data-dir", "--collection")
-"""Options of the server that say which index it opens: that of this setup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +197,6 @@ def add_to_clients(chosen: Sequence[ClientName], name: str, command: Sequence[st
     return failed
 
 
-def confirm(question: str) -> bool:
-    """Ask at a terminal; elsewhere the answer is no."""
-    return sys.stdin.isatty() and typer.confirm(question, default=True)
-
-
 def add_to_client(client: ClientName, file: Path, name: str, command: Sequence[str]) -> str:
     """Add the server to one client and return what was done. Folders and options of an older entry stay."""
     kind = CLIENTS[client]
@@ -209,28 +208,6 @@ def add_to_client(client: ClientName, file: Path, name: str, command: Sequence[s
         return f"{file} is up to date."
     backup = apply_change(plan)
     return f"wrote {file}{f' (backup: {backup.name})' if backup else ''}. {kind.then}"
-
-
-def merge_arguments(present: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Return the arguments of an older entry together with those wanted: the folders of both, the wanted index."""
-    ours = group_options(wanted)
-    kept = [
-        each for each in group_options(present) if each[0].startswith("--") and each[0] not in INDEX_OPTIONS
-    ]
-    first = [each for each in ours if not each[0].startswith("--")]
-    rest = [each for each in ours if each not in first and each not in kept]
-    return [word for each in [*first, *kept, *rest] for word in each]
-
-
-def group_options(arguments: Sequence[str]) -> list[list[str]]:
-    """Return each option with its value, and what stands before the first one."""
-    groups: list[list[str]] = []
-    for word in arguments:
-        if word.startswith("--") or not groups:
-            groups.append([word])
-        else:
-            groups[-1].append(word)
-    return groups
 
 
 def check_server(command: Sequence[str]) -> None:

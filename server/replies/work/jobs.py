@@ -307,10 +307,13 @@ class DeleteReply(ReplyModel):
     next_step: str
 
     @classmethod
-    def from_engine(cls, job: Job | None, found: DocumentLookup) -> DeleteReply:
+    def from_engine(cls, job: Job | None, found: DocumentLookup, *, dry_run: bool = False) -> DeleteReply:
         """Build the reply with the state of each id that was given, the unknown ones last."""
         status: JobStatusName = job.status.value if job else "done"
-        state = DELETION_STATES.get(status, "deleting")
+        state = "not_deleted" if dry_run else DELETION_STATES.get(status, "deleting")
+        message = "Nothing was deleted: no document has any of these ids."
+        if dry_run and found.documents:
+            message = "Dry run: nothing was changed."
         known = [
             DeletedDocument(
                 id=id_, title=shorten_line(document.title, LIMITS.brief), status=state, did_you_mean=[]
@@ -335,7 +338,7 @@ class DeleteReply(ReplyModel):
         return cls(
             job_id=job.id if job else "",
             status=status,
-            message=job.message if job else "Nothing was deleted: no document has any of these ids.",
+            message=job.message if job else message,
             documents=[*known, *unknown],
             next_step=next_step(job) if job else "Call list_collections to see the ids of the documents.",
         )

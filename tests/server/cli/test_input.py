@@ -40,7 +40,7 @@ def test_what_ingest_cannot_take_is_refused_with_the_next_step(
     assert said in ran.stderr
 
 
-@pytest.mark.parametrize("given", ["plan.txt", "sub/plan.txt", "sub"])
+@pytest.mark.parametrize("given", ["sub/plan.txt", "sub"])
 def test_forget_suggests_the_documents_whose_path_ends_so_or_lies_in_the_folder(
     tmp_path: Path, given: str
 ) -> None:
@@ -80,3 +80,55 @@ def test_a_forecast_needs_no_key_and_speaks_in_sentences(
 def test_the_version_and_completion_are_options_of_the_command() -> None:
     assert leanrag("--version").stdout == f"leanrag-mcp {version('leanrag-mcp')}\n"
     assert "--install-completion" in leanrag("--help").stdout
+
+
+# --- forgetting ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A synced folder of three notes, two of one title; its data folder is beside it."""
+    folder = tmp_path / "notes"
+    for name, title in (("old.md", "Plan"), ("sub/new.md", "Plan"), ("sub/bells.md", "Bell tower")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"# {title}\n\nEwan Reid wrote {name} on the Bell tower of Tarbert.")
+    assert leanrag("sync", str(folder), "--data-dir", str(tmp_path / "data")).exit_code == 0
+    return folder
+
+
+@pytest.mark.parametrize("given", ["d2", "bells.md", "Bell tower", "PATH"])
+def test_a_document_is_forgotten_by_number_file_name_title_or_path_and_the_rest_is_built(
+    notes: Path, given: str
+) -> None:
+    data = ("--data-dir", str(notes.parent / "data"))
+    listed = json.loads(leanrag("ls", "--json", *data).stdout)["documents"]
+    meant = next(each for each in listed if each["title"] == "Bell tower")
+    words = {"d2": meant["number"], "PATH": str(notes / "sub" / "bells.md")}
+    before = leanrag("forget", words.get(given, given), "--dry-run", *data)
+    assert (before.exit_code, "Bell tower" in before.stdout) == (0, True)
+    assert len(json.loads(leanrag("ls", "--json", *data).stdout)["documents"]) == 3
+    ran = leanrag("forget", words.get(given, given), *data)
+    assert ran.exit_code == 0, ran.output
+    assert f"{notes / 'sub' / 'bells.md'} is still there: a sync of its folder adds it again." in ran.stderr
+    status = json.loads(leanrag("status", "--json", *data).stdout)
+    assert (status["documents"], status["stale"]) == (2, False)
+    assert "1 added" in leanrag("sync", str(notes), *data).stdout
+
+
+def test_a_title_of_two_documents_is_refused_with_their_numbers(notes: Path) -> None:
+    ran = leanrag("forget", "Plan", "--data-dir", str(notes.parent / "data"))
+    assert ran.exit_code == 1
+    assert "2 documents are called 'Plan'." in ran.stderr
+    assert "sub/new.md" in ran.stderr
+
+
+def test_what_is_forgotten_and_ignored_does_not_come_back(notes: Path) -> None:
+    data = ("--data-dir", str(notes.parent / "data"))
+    (notes / "sub" / ".leanragignore").write_text("*.tmp")
+    (notes / "old.md").rename(notes / "sub" / "[old].md")
+    leanrag("sync", str(notes), *data)
+    assert leanrag("forget", "[old].md", "bells.md", "--ignore", *data).exit_code == 0
+    assert (notes / "sub" / ".leanragignore").read_text().split() == ["*.tmp", "/\\[old\\].md", "/bells.md"]
+    again = leanrag("sync", str(notes), *data).stdout
+    assert "Documents: 1 unchanged." in again
+    assert "2 named by .leanragignore" in again

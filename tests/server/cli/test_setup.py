@@ -91,7 +91,7 @@ def test_a_folder_is_indexed_the_clients_get_the_server_and_its_questions_find_t
 
 
 @pytest.mark.parametrize(
-    ("file", "said"), [("", ""), ("logo.png", "- left out: 1 not supported yet: .png files")]
+    ("file", "said"), [("", ""), ("logo.png", "Left out: 1 not supported yet: .png files.")]
 )
 def test_a_folder_without_documents_is_refused_and_no_client_gets_the_server(
     home: Path, file: str, said: str
