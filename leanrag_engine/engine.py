@@ -114,6 +114,9 @@ PLAIN = BuildRequest()
 REPAIR_PAUSE, LONGEST_REPAIR_PAUSE = 60.0, 600.0
 """Seconds from a repair of the vector index to the next look at it; they double as long as it is not whole."""
 
+MOST_CANCELS = 30
+"""How often a job is asked to stop before its collection is deleted, each time for two seconds."""
+
 T = TypeVar("T")
 
 
@@ -237,6 +240,17 @@ class LeanRAG:
         await self._stores.documents.create_collection(check_name(collection))
         return await self._jobs.submit("ingest", collection, request)
 
+    async def measure_ingest(
+        self, sources: Sequence[DocumentSource], *, collection: str = "default", sync: bool = False
+    ) -> tuple[int, int]:
+        """Return how many documents an ingest of any paths would read, and their bytes. Raises as the ingest."""
+        from .pipeline.ingest.run import measure_due
+
+        is_there = await self._stores.documents.collection(check_name(collection)) is not None
+        held = await self._stores.documents.find_all(collection) if is_there else []
+        request = IngestRequest(tuple(sources), allowed=None, sync=sync)
+        return await to_thread.run_sync(measure_due, request, held, None, self.settings.data_dir)
+
     async def submit_import(
         self,
         format_: str,
@@ -333,9 +347,14 @@ class LeanRAG:
             )
         return await self._jobs.submit("copy", collection, CopyRequest(target))
 
-    async def submit_delete_collection(self, collection: str) -> Job:
-        """Delete a collection with everything in it. Raises ``NotFound``, and ``Busy`` as ``rename_collection``."""
+    async def submit_delete_collection(self, collection: str, *, cancel: bool = False) -> Job:
+        """Delete a collection with everything in it, and ``cancel`` its jobs first. Raises ``NotFound``, and ``Busy`` as
+        ``rename_collection``."""
         self._writable()
+        for _ in range(MOST_CANCELS if cancel else 0):
+            if not (running := await self._jobs.running(collection)):
+                break
+            await self._jobs.cancel(running.id)
         await self._idle_collection(collection)
         return await self._jobs.submit("delete_collection", collection, DeleteCollectionRequest())
 
@@ -478,9 +497,13 @@ class LeanRAG:
         self._writable()
         return await self._jobs.cancel(job_id, collection)
 
-    async def resume_jobs(self) -> list[Job]:
-        """Resume the jobs whose process is gone, and return them."""
-        return await self._jobs.resume()
+    async def resume_jobs(self, *, serves: bool = False) -> list[Job]:
+        """Resume the jobs whose process is gone, and return them; ``serves``: those that a server began."""
+        return await self._jobs.resume(serves=serves)
+
+    async def recent_jobs(self, collection: str | None = None, limit: int = 20) -> list[Job]:
+        """Return jobs with their present status, newest first."""
+        return await self._jobs.recent(collection, limit)
 
     # --- reading --------------------------------------------------------------------------
 

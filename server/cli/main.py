@@ -36,6 +36,7 @@ COMMANDS = {
     "grep": "reading.grep:grep",
     "status": "reading.query:status",
     "doctor": "machine.doctor:doctor",
+    "jobs": "corpus.jobs:app",
     "collections": "reading.collections:app",
     "ls": "reading.ls:list_documents",
     "show": "reading.show:show",

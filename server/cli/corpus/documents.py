@@ -13,7 +13,7 @@ import typer
 from leanrag_engine.core.errors import InvalidInput, NotFound
 
 from ..options import CollectionOption, DataDir, Json, Verbose, report_errors
-from ..running import confirm, follow_job, leave_unless_done, read_settings, run, run_long
+from ..running import agree_on_time, confirm, follow_job, leave_unless_done, read_settings, run, run_long
 from .endings import list_lines, say_early_end, say_next, say_time
 
 if TYPE_CHECKING:
@@ -85,13 +85,15 @@ def ingest(
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
+        sources = [
+            DocumentSource(text=text, title=title or id_ or "standard input", id=id_)
+            if path == STANDARD_INPUT
+            else DocumentSource(path=path)
+            for path in paths
+        ]
+        await agree_on_time(engine, sources, sync=False)
         job = await engine.submit_ingest(
-            [
-                DocumentSource(text=text, title=title or id_ or "standard input", id=id_)
-                if path == STANDARD_INPUT
-                else DocumentSource(path=path)
-                for path in paths
-            ],
+            sources,
             collection=engine.settings.collection,
             build=build,
             allowed=None,
@@ -145,8 +147,11 @@ def sync(
     async def sync_once(engine: LeanRAG) -> IngestReply:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
+        sources = [DocumentSource(path=path) for path in paths]
+        if not dry_run:
+            await agree_on_time(engine, sources, sync=True)
         job = await engine.submit_ingest(
-            [DocumentSource(path=path) for path in paths],
+            sources,
             collection=engine.settings.collection,
             build=build,
             allowed=None,
@@ -375,13 +380,13 @@ def find_id(given: str, held: Sequence[Document]) -> str:
 
 def keep_away(documents: Sequence[Document], *, ignore: bool, dry_run: bool) -> None:
     """Say whose files are still there and would be added again by a sync; if it is wanted, name them in its ignore file."""
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # noqa: PLC0415 - one command needs it
+    from leanrag_engine.documents.folders.walk import write_rule  # noqa: PLC0415 - one command needs it
 
     for file in dict.fromkeys(Path(each.source) for each in documents if each.source):
         if not file.is_file():
             continue
         typer.echo(f"{file} is still there: a sync of its folder adds it again.", err=True)
-        target, line = file.with_name(IGNORE_FILE), f"/{GitIgnoreSpecPattern.escape(file.name)}"
+        target, line = file.with_name(IGNORE_FILE), write_rule(file.name)
         if dry_run or not (ignore or confirm(f"Leave it out of every sync, by {line} in {target}?")):
             or_so = ", or give --ignore" if dry_run else ""
             typer.echo(f"To leave it out, write {line} into {target}{or_so}.", err=True)

@@ -18,7 +18,7 @@ from ...clients.files import apply_change, find_installed_command, plan_install
 from ...clients.places import CLIENTS, ClientName, Machine, config_file, is_present
 from ...replies.base import count_things
 from ..options import CollectionOption, DataDir, report_errors
-from ..running import confirm, follow_job, leave_unless_done, read_settings, run
+from ..running import agree_on_time, confirm, follow_job, leave_unless_done, read_settings, run
 from .install import (
     check_name,
     command_line,
@@ -102,12 +102,12 @@ def index_folder(folder: Path, settings: Settings) -> SetupResult:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
         started = time.monotonic()
-        job = await follow_job(
-            engine,
-            await engine.submit_ingest(
-                [DocumentSource(path=str(folder))], collection=settings.collection, allowed=None, sync=True
-            ),
+        sources = [DocumentSource(path=str(folder))]
+        await agree_on_time(engine, sources, sync=True)
+        submitted = await engine.submit_ingest(
+            sources, collection=settings.collection, allowed=None, sync=True
         )
+        job = await follow_job(engine, submitted)
         print_failures(job)
         leave_unless_done(job.status.value)
         refuse_empty(folder, job)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from leanrag_engine.core.jobs import describe_done
+
 from ..base import LIMITS, Card, JobStatusName, ReplyModel, count_things, shorten_line
 from ..errors import plain_line
 from .results import JobFigures, describe_remarks, describe_taken, result_lines
@@ -141,8 +143,8 @@ def progress_line(job_id: str, at: JobProgressReply | JobState) -> str:
     message = plain_line(at.message)
     if at.status in ("done", "failed", "cancelled"):
         return f"Job {job_id}: {at.status}. {message}".rstrip()
-    progress = f" {at.done} of {at.total}" if at.total else ""
-    if at.rate:
+    progress = f" {describe_done(at)}" if at.total else ""
+    if at.rate and at.stage != "ingest":
         progress += f", {at.rate:.3g} a second"
     if at.seconds_left is not None:
         progress += f", about {at.seconds_left} s left"
@@ -158,9 +160,9 @@ def next_step(job: Job) -> str:
             return _step_after_success(job)
         case "queued" | "running":
             return f"Call get_job with job_id={job.id!r}{where} and wait_seconds=30."
-        case "interrupted":
+        case "interrupted" if job.of_server:
             return f"It resumes by itself; call get_job with job_id={job.id!r}{where} again later."
-        case "cancelled":
+        case "interrupted" | "cancelled":
             return f"Call {TOOL_OF_KIND[job.kind]} again to continue from what is kept."
     return f"Fix what the message names, then call {TOOL_OF_KIND[job.kind]} again."
 
