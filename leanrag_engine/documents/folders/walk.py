@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore import GitIgnorePatternError
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.documents.formats import START_BYTES, format_of, is_prose
@@ -84,11 +83,6 @@ class IgnoreRules:
 
 
 NO_RULES = IgnoreRules()
-
-
-def write_rule(name: str) -> str:
-    """Return the line of an ignore file that leaves out just the file of that name beside it."""
-    return f"/{GitIgnoreSpecPattern.escape(name)}"
 
 
 def _parse(data: bytes) -> GitIgnoreSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
@@ -380,13 +381,11 @@ def find_id(given: str, held: Sequence[Document]) -> str:
 
 def keep_away(documents: Sequence[Document], *, ignore: bool, dry_run: bool) -> None:
     """Say whose files are still there and would be added again by a sync; if it is wanted, name them in its ignore file."""
-    from leanrag_engine.documents.folders.walk import write_rule  # noqa: PLC0415 - one command needs it
-
     for file in dict.fromkeys(Path(each.source) for each in documents if each.source):
         if not file.is_file():
             continue
         typer.echo(f"{file} is still there: a sync of its folder adds it again.", err=True)
-        target, line = file.with_name(IGNORE_FILE), write_rule(file.name)
+        target, line = file.with_name(IGNORE_FILE), "/" + re.sub(r"([][\\*?!# ])", r"\\\1", file.name)
         if dry_run or not (ignore or confirm(f"Leave it out of every sync, by {line} in {target}?")):
             or_so = ", or give --ignore" if dry_run else ""
             typer.echo(f"To leave it out, write {line} into {target}{or_so}.", err=True)
