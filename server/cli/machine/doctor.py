@@ -107,7 +107,6 @@ def find_extras(settings: Settings) -> Iterator[Check]:
         ("postgres", "psycopg", bool(settings.database_url)),
         ("dask", "distributed", bool(settings.dask)),
         ("telemetry", "opentelemetry.sdk", settings.telemetry),
-        ("slides", "pptx", False),
         ("parquet", "pyarrow", False),
         ("plot", "matplotlib", False),
     ):
@@ -123,7 +122,6 @@ def find_extras(settings: Settings) -> Iterator[Check]:
             yield report(f"extra {extra}", "broken", f"the {name} needs it", mend)
         else:
             use = {
-                "slides": ", only .pptx files need it",
                 "parquet": ", only Parquet files need it",
                 "plot": ", only `leanrag eval … --plot` needs it",
             }.get(extra, ", not needed")
