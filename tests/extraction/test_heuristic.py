@@ -311,7 +311,7 @@ def test_what_is_said_of_a_link_counts_and_its_address_does_not() -> None:
             "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n# Copyright (c) 2014 Big Corp Labs\n#\n# The Tide Table.\n",
         ),
         ("text/x-c", "/*\n * Copyright (C) 2001 Big Corp Labs\n *\n * The Tide Table.\n */\n"),
-        ("text/x-java", "// Copyright 2014 Big Corp Labs\n\n/* The Tide Table. */\n"),
+        ("text/x-java", "/*\n * Licensed to Big Corp Labs.\n */\n\n/* The Tide Table. */\n"),
     ],
 )
 def test_the_notices_at_the_head_of_source_code_name_nothing(media_type: str, head: str) -> None:

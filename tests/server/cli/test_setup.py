@@ -103,6 +103,8 @@ def test_questions_come_from_the_prose_of_several_folders_and_each_finds_its_own
     for name in TEXTS:
         (home / "notes" / name).mkdir()
         (home / "notes" / f"{name}.txt").rename(home / "notes" / name / "note.txt")
+    with (home / "notes" / "rock" / "note.txt").open("a", encoding="utf-8") as rock:
+        rock.write(" Arbroath Harbour is a harbour in Angus.")
     for number in range(5):
         line = f'{NOTICE}class Harbour{number}:\n    """Harbour{number} is a harbour of Ray Holder."""\n'
         (home / "notes" / "rock" / f"harbour{number}.py").write_text(line, encoding="utf-8")
