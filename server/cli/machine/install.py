@@ -18,6 +18,7 @@ import typer
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.config import config_file as settings_file
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+from leanrag_engine.core.text.nearest import find_nearest
 
 from ...clients.files import (
     ConfigChange,
@@ -173,7 +174,12 @@ def unseen_variables(environ: Mapping[str, str]) -> list[str]:
 
 # --- the commands --------------------------------------------------------------------------
 
-CLIENT = typer.Argument(help=f"One of {', '.join(CLIENTS)}.", metavar="CLIENT", show_default=False)
+CLIENT = typer.Argument(
+    help=f"One of {', '.join(CLIENTS)}.",
+    metavar="CLIENT",
+    show_default=False,
+    autocompletion=lambda: [*CLIENTS],
+)
 NameOption = Annotated[str, typer.Option(help="What the client calls the server.")]
 ScopeOption = Annotated[
     Scope,
@@ -193,7 +199,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the lines that wou
 
 
 def install(
-    client: Annotated[ClientName, CLIENT],
+    name_: Annotated[str, CLIENT],
     allow_dir: Annotated[
         list[Path] | None,
         typer.Option(help="A folder beneath which the server may read documents; repeatable."),
@@ -228,6 +234,7 @@ def install(
     Example: `leanrag install claude-desktop --allow-dir ~/Documents`
     """
     with report_errors():
+        client = find_client(name_)
         machine = Machine.here()
         kind = CLIENTS[client]
         file = config or config_file(client, scope, machine)
@@ -259,7 +266,7 @@ def install(
 
 
 def uninstall(
-    client: Annotated[ClientName | None, CLIENT] = None,
+    name_: Annotated[str, CLIENT] = "",
     every: Annotated[bool, typer.Option("--all", help="Remove it from every client that has it.")] = False,
     data: Annotated[
         bool, typer.Option("--data", help="Also delete the data folder and the settings; asks first.")
@@ -278,10 +285,11 @@ def uninstall(
     Example: `leanrag uninstall cursor`, or `leanrag uninstall --all --data`
     """
     with report_errors():
-        if (client is None) is not every and not (data and client is None):
+        if bool(name_) is every and not data:
             raise InvalidInput("Either a client or --all is needed.", f"Clients: {', '.join(CLIENTS)}.")
         failed = uninstall_everywhere(check_name(name), scope, dry_run=dry_run) if every else False
-        if client:
+        if name_:
+            client = find_client(name_)
             kind = CLIENTS[client]
             plan = plan_uninstall(
                 kind, config or config_file(client, scope, Machine.here()), check_name(name)
@@ -341,6 +349,15 @@ def delete_data(settings: Settings, *, yes: bool, dry_run: bool) -> None:
             "What a database or Chroma server holds stays: `leanrag collections delete` deletes that first.",
             err=True,
         )
+
+
+def find_client(given: str) -> ClientName:
+    """Return the client of that name. Raises :class:`InvalidInput` if there is none."""
+    for name in CLIENTS:
+        if name == given:
+            return name
+    near = "".join(f"Did you mean {each}? " for each in find_nearest(given, CLIENTS))
+    raise InvalidInput(f"There is no client called {given!r}.", f"{near}Choose one of {', '.join(CLIENTS)}.")
 
 
 def check_name(name: str) -> str:

@@ -13,7 +13,6 @@ import typer
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
-from leanrag_engine.core.text.nearest import find_nearest
 
 from ...clients.files import apply_change, find_installed_command, plan_install
 from ...clients.places import CLIENTS, ClientName, Machine, config_file, is_present
@@ -23,6 +22,7 @@ from ..running import agree_on_time, confirm, find_width, follow_job, leave_unle
 from .install import (
     check_name,
     command_line,
+    find_client,
     index_options,
     merge_arguments,
     server_arguments,
@@ -152,15 +152,6 @@ def tick_missing(job: Job) -> None:
 
 
 # --- the clients ---------------------------------------------------------------------------
-
-
-def find_client(given: str) -> ClientName:
-    """Return the client of that name. Raises :class:`InvalidInput` if there is none."""
-    for name in CLIENTS:
-        if name == given:
-            return name
-    near = "".join(f"Did you mean {each}? " for each in find_nearest(given, CLIENTS))
-    raise InvalidInput(f"There is no client called {given!r}.", f"{near}Choose one of {', '.join(CLIENTS)}.")
 
 
 def add_to_clients(chosen: Sequence[ClientName], name: str, command: Sequence[str], *, yes: bool) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -75,6 +77,36 @@ def test_a_forecast_needs_no_key_and_speaks_in_sentences(
     refused = leanrag("build", *data, LEANRAG_LLM_MODEL="openai/gpt-4o-mini")
     assert refused.exit_code == 1
     assert "OPENAI_API_KEY" in refused.stdout + refused.stderr
+
+
+def test_the_help_lists_the_commands_in_panels() -> None:
+    panels = re.findall(r"─ (\w+) ─", leanrag("--help").stdout)
+    assert panels == ["Options", "Start", "Ask", "Documents", "Graph", "Data", "Server", "Measure"]
+
+
+def test_a_wrong_setting_names_the_command_that_sets_it(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('tau = "many"', encoding="utf-8")
+    refused = leanrag("status", "--data-dir", str(tmp_path), LEANRAG_CONFIG=str(file)).stderr
+    assert f"`leanrag config set tau VALUE` sets it in {file}" in refused
+    assert leanrag("config", "set", "tau", "20", LEANRAG_CONFIG=str(file)).exit_code == 0
+    assert "tau" not in leanrag("status", "--data-dir", str(tmp_path), LEANRAG_CONFIG=str(file)).stderr
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone is the system's")
+def test_times_are_local(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = ("--data-dir", str(notes.parent / "data"))
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    time.tzset()
+    try:
+        listed = [leanrag(command, *data).stdout for command in ("collections", "history")]
+        jobs = leanrag("jobs", *data).stdout
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert all("+05:45" in each and "+00:00" not in each for each in listed)
+    (built,) = re.findall(r"built (\S+)", listed[0])
+    assert jobs.startswith(built[:13].replace("T", " "))
 
 
 def test_the_version_and_completion_are_options_of_the_command() -> None:

@@ -540,6 +540,13 @@ def test_a_bad_argument_is_reported_before_anything_is_written(
     assert not (home / ".cursor").exists()
 
 
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_misspelled_client_is_reported_with_the_one_that_may_be_meant(home: Path, command: str) -> None:
+    ran = leanrag(command, "cursr")
+    assert (ran.exit_code, "Did you mean cursor? Choose one of claude-desktop, " in ran.stderr) == (1, True)
+    assert [each.name for each in home.iterdir()] == ["notes"]
+
+
 def test_a_change_by_another_program_in_between_is_not_lost(home: Path) -> None:
     file = home / ".claude.json"
     file.write_text("{}", encoding="utf-8")
