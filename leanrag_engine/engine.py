@@ -222,7 +222,7 @@ class LeanRAG:
         which paths may lie; ``None`` allows any path, for a caller who is the user in person.
 
         ``sync``, ``allow_empty`` and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
-        from .pipeline.ingest.run import absolute_source, refuse_empty_folders
+        from .pipeline.ingest.run import absolute_source, measure_due
 
         self._writable()
         if not sources:
@@ -236,7 +236,7 @@ class LeanRAG:
             dry_run,
         )
         if sync and await self._stores.documents.collection(check_name(collection)) is None:
-            await to_thread.run_sync(refuse_empty_folders, request, self.settings.data_dir)
+            await to_thread.run_sync(measure_due, request, (), self.settings.data_dir)
         await self._stores.documents.create_collection(check_name(collection))
         return await self._jobs.submit("ingest", collection, request)
 
@@ -249,7 +249,7 @@ class LeanRAG:
         is_there = await self._stores.documents.collection(check_name(collection)) is not None
         held = await self._stores.documents.find_all(collection) if is_there else []
         request = IngestRequest(tuple(sources), allowed=None, sync=sync)
-        return await to_thread.run_sync(measure_due, request, held, None, self.settings.data_dir)
+        return await to_thread.run_sync(measure_due, request, held, self.settings.data_dir)
 
     async def submit_import(
         self,

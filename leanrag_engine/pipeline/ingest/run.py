@@ -170,25 +170,19 @@ def list_files(
     return FoundFiles(tuple(sources), tuple(failed), tuple(folders))
 
 
-def measure_due(
-    request: IngestRequest, held: Sequence[Document], allowed: Sequence[Path] | None, data_dir: Path
-) -> tuple[int, int]:
-    """Return how many documents of a request must be read, and their bytes."""
-    found = list_files(request, held, allowed, data_dir)
-    due, _ = split_unchanged(found.sources, held, allowed)
-    return len(due), count_bytes(due)
-
-
-def refuse_empty_folders(request: IngestRequest, data_dir: Path) -> None:
-    """Raise ``InvalidInput`` if the folders of a sync hold no document, ``LeanRAGError`` if one cannot be read."""
+def measure_due(request: IngestRequest, held: Sequence[Document], data_dir: Path) -> tuple[int, int]:
+    """Return how many documents of a request must be read, and their bytes. Raises as ``list_files``, and ``InvalidInput`` if
+    nothing is ``held`` and the folders of a sync hold no document either."""
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
-    found = list_files(request, (), allowed, data_dir)
-    if found.folders and not found.sources:
+    found = list_files(request, held, allowed, data_dir)
+    if request.sync and found.folders and not (found.sources or held):
         left_out = ", ".join(f"{each.count} {each.reason}" for each in group_skipped(found))
         raise InvalidInput(
             f"{' and '.join(str(each.root) for each in found.folders)} holds no document.",
             (f"Left out: {left_out}. " if left_out else "") + "Give the folder that holds your documents.",
         )
+    due, _ = split_unchanged(found.sources, held, allowed)
+    return len(due), count_bytes(due)
 
 
 def group_skipped(found: FoundFiles, *, most: int = 200) -> tuple[LeftOut, ...]:

@@ -166,12 +166,17 @@ async def show_answer(console: Console, client: Client, settings: Settings, figu
     console.print(f"\n[bold]{QUESTIONS[0]}[/bold]\n")
     quotes = list(find_quotes(reply["context"]))
     for fact, found, in_flat in zip(FACTS, figures.facts, figures.flat_facts, strict=True):
-        note = "" if in_flat else "  flat search lacks it"
         if not found:
-            console.print(Text(f"  ✗ {fact}: not in this reply{note}", "dim"))
+            lacks = "only flat search has it" if in_flat else "in neither reply"
+            console.print(Text(f"  ✗ {fact}: {lacks}", "dim"))
             continue
         quote = next((each for each in quotes if fact in each.sentence), DemoQuote("", "", fact))
-        console.print(Text.assemble((f"  ✓ [{quote.citation}] {quote.place}", "dim"), (note, "yellow")))
+        console.print(
+            Text.assemble(
+                (f"  ✓ [{quote.citation}] {quote.place}", "dim"),
+                ("" if in_flat else "  flat search lacks it", "yellow"),
+            )
+        )
         for line in textwrap.wrap(quote.sentence, 74):
             console.print(Text(f"    {line}", "green"))
     ours, theirs = (f"{sum(each)} of {len(FACTS)}" for each in (figures.facts, figures.flat_facts))

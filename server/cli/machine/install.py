@@ -287,42 +287,33 @@ def uninstall(
     with report_errors():
         if bool(name_) is every and not data:
             raise InvalidInput("Either a client or --all is needed.", f"Clients: {', '.join(CLIENTS)}.")
-        failed = uninstall_everywhere(check_name(name), scope, dry_run=dry_run) if every else False
-        if name_:
-            client = find_client(name_)
-            kind = CLIENTS[client]
-            plan = plan_uninstall(
-                kind, config or config_file(client, scope, Machine.here()), check_name(name)
-            )
-            finish(plan, f"{kind.title} runs without it from its next start.", dry_run=dry_run)
+        clients = [find_client(name_)] if name_ else [*CLIENTS] if every else []
+        failed = False
+        for client in clients:
+            try:
+                remove_entry(client, check_name(name), scope, config, every=every, dry_run=dry_run)
+            except LeanRAGError as problem:
+                if not every:
+                    raise
+                failed = True
+                typer.echo(f"Error: {CLIENTS[client].title} was left as it is. {problem}", err=True)
         if data and not failed:
             delete_data(load_settings(data_dir=data_dir), yes=yes, dry_run=dry_run)
     if failed:
         raise typer.Exit(1)
 
 
-def uninstall_everywhere(name: str, scope: Scope, *, dry_run: bool) -> bool:
-    """Remove the server from every client that has it. Returns whether any of them failed."""
-    machine = Machine.here()
-    found, failed = False, False
-    for client, kind in CLIENTS.items():
-        if scope == "project" and not kind.project_file:
-            continue
-        try:
-            file = config_file(client, scope, machine)
-            if find_installed_command(kind, file, name):
-                found = True
-                finish(
-                    plan_uninstall(kind, file, name),
-                    f"{kind.title} runs without it from its next start.",
-                    dry_run=dry_run,
-                )
-        except LeanRAGError as problem:
-            failed = True
-            typer.echo(f"Error: {kind.title} was left as it is. {problem}", err=True)
-    if not found:
-        typer.echo(f"No client has a server called {name}.")
-    return failed
+def remove_entry(
+    client: ClientName, name: str, scope: Scope, config: Path | None, *, every: bool, dry_run: bool
+) -> None:
+    """Remove the server from one client; with ``every`` one that does not have it is passed over."""
+    kind = CLIENTS[client]
+    if every and scope == "project" and not kind.project_file:
+        return
+    file = config or config_file(client, scope, Machine.here())
+    if not every or find_installed_command(kind, file, name):
+        then = f"{kind.title} runs without it from its next start."
+        finish(plan_uninstall(kind, file, name), then, dry_run=dry_run)
 
 
 def delete_data(settings: Settings, *, yes: bool, dry_run: bool) -> None:
