@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import anyio
+from anyio import to_thread
 
 from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.nearest import find_nearest
@@ -112,6 +113,9 @@ PLAIN = BuildRequest()
 
 REPAIR_PAUSE, LONGEST_REPAIR_PAUSE = 60.0, 600.0
 """Seconds from a repair of the vector index to the next look at it; they double as long as it is not whole."""
+
+MOST_CANCELS = 30
+"""How often a job is asked to stop before its collection is deleted, each time for two seconds."""
 
 T = TypeVar("T")
 
@@ -218,12 +222,11 @@ class LeanRAG:
         which paths may lie; ``None`` allows any path, for a caller who is the user in person.
 
         ``sync``, ``allow_empty`` and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
-        from .pipeline.ingest.run import absolute_source
+        from .pipeline.ingest.run import absolute_source, measure_due
 
         self._writable()
         if not sources:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
-        await self._stores.documents.create_collection(check_name(collection))
         request = IngestRequest(
             tuple(absolute_source(source, anywhere=allowed is None) for source in sources),
             build,
@@ -232,7 +235,21 @@ class LeanRAG:
             allow_empty,
             dry_run,
         )
+        if sync and await self._stores.documents.collection(check_name(collection)) is None:
+            await to_thread.run_sync(measure_due, request, (), self.settings.data_dir)
+        await self._stores.documents.create_collection(check_name(collection))
         return await self._jobs.submit("ingest", collection, request)
+
+    async def measure_ingest(
+        self, sources: Sequence[DocumentSource], *, collection: str = "default", sync: bool = False
+    ) -> tuple[int, int]:
+        """Return how many documents an ingest of any paths would read, and their bytes. Raises as the ingest."""
+        from .pipeline.ingest.run import measure_due
+
+        is_there = await self._stores.documents.collection(check_name(collection)) is not None
+        held = await self._stores.documents.find_all(collection) if is_there else []
+        request = IngestRequest(tuple(sources), allowed=None, sync=sync)
+        return await to_thread.run_sync(measure_due, request, held, self.settings.data_dir)
 
     async def submit_import(
         self,
@@ -330,9 +347,14 @@ class LeanRAG:
             )
         return await self._jobs.submit("copy", collection, CopyRequest(target))
 
-    async def submit_delete_collection(self, collection: str) -> Job:
-        """Delete a collection with everything in it. Raises ``NotFound``, and ``Busy`` as ``rename_collection``."""
+    async def submit_delete_collection(self, collection: str, *, cancel: bool = False) -> Job:
+        """Delete a collection with everything in it, and ``cancel`` its jobs first. Raises ``NotFound``, and ``Busy`` as
+        ``rename_collection``."""
         self._writable()
+        for _ in range(MOST_CANCELS if cancel else 0):
+            if not (running := await self._jobs.running(collection)):
+                break
+            await self._jobs.cancel(running.id)
         await self._idle_collection(collection)
         return await self._jobs.submit("delete_collection", collection, DeleteCollectionRequest())
 
@@ -475,9 +497,13 @@ class LeanRAG:
         self._writable()
         return await self._jobs.cancel(job_id, collection)
 
-    async def resume_jobs(self) -> list[Job]:
-        """Resume the jobs whose process is gone, and return them."""
-        return await self._jobs.resume()
+    async def resume_jobs(self, *, serves: bool = False) -> list[Job]:
+        """Resume the jobs whose process is gone, and return them; ``serves``: those that a server began."""
+        return await self._jobs.resume(serves=serves)
+
+    async def recent_jobs(self, collection: str | None = None, limit: int = 20) -> list[Job]:
+        """Return jobs with their present status, newest first."""
+        return await self._jobs.recent(collection, limit)
 
     # --- reading --------------------------------------------------------------------------
 
@@ -1162,11 +1188,12 @@ class LeanRAG:
         known = [each.name for each in await self._stores.documents.collections()]
         if name == self.settings.collection and not known:
             raise no_documents(name)
-        near = find_nearest(name, known, 5, cutoff=0.3) or known[:5]
+        (near, *_) = [*find_nearest(name, known), ""]
+        guess = f"Did you mean {near!r}? " if near else ""
         raise UnknownCollection(
             f"There is no collection {name!r}.",
-            "Choose one of these." if known else "Ingest documents into it first.",
-            tuple(Candidate("", each) for each in near),
+            f"{guess}These are there:" if known else "Ingest documents into it first.",
+            tuple(Candidate("", each) for each in known),
         )
 
     async def _idle_collection(self, name: str) -> Collection:

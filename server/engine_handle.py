@@ -58,7 +58,7 @@ class EngineHandle:
                 module = await anyio.to_thread.run_sync(import_module, "leanrag_engine.engine")
                 engine: LeanRAG = await module.LeanRAG.open(self.settings)
                 if not self.settings.read_only:
-                    await engine.resume_jobs()
+                    await engine.resume_jobs(serves=True)
                     engine.watch_vectors()
                 self._engine = engine
             return self._engine

@@ -262,7 +262,7 @@ def load_settings(**overrides: object) -> Settings:
             ) from problem
         raise InvalidInput(
             f"Setting {name} cannot be {first['input']!r}: {first['msg']}.",
-            f"Give another value with --{name.replace('_', '-')}, LEANRAG_{name.upper()} or in {config_file()}.",
+            f"`leanrag config set {name} VALUE` sets it in {config_file()}; LEANRAG_{name.upper()} and options go before that.",
         ) from problem
     except ValueError as problem:
         # Of the TOML library: a ValidationError is a ValueError too, and was caught above.

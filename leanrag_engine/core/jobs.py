@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from .model import NO_CORRECTIONS, CorrectionEffects, DocumentSource, LayerCount, SchemaEffects, Spent
 
@@ -354,6 +354,28 @@ JobResult = (
 # --- a job ---------------------------------------------------------------------------------
 
 
+class Step(Protocol):
+    """How far a stage is; ``ingest`` counts kilobytes of files."""
+
+    @property
+    def stage(self) -> str: ...
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+
+
+def describe_done(step: Step) -> str:
+    """Say how much of a stage is done, e.g. ``12 of 40`` or ``1.2 of 205.0 MB``."""
+    if step.stage == "ingest":
+        return f"{step.done / 1000:,.1f} of {step.total / 1000:,.1f} MB"
+    return f"{step.done} of {step.total}"
+
+
+OF_SERVER = "@server"
+"""Ends the owner of a job that a server began."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
     """How far a job is, which process (``owner``) runs it and whether it should stop: ``done`` of ``total``
@@ -372,6 +394,10 @@ class JobState:
     message: str = ""
     rate: float = 0.0
     cancel_requested: bool = False
+
+    @property
+    def of_server(self) -> bool:
+        return self.owner.endswith(OF_SERVER)
 
     @property
     def seconds_left(self) -> int | None:

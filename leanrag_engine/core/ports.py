@@ -247,7 +247,7 @@ class LockHolder:
     since: datetime
 
     def __str__(self) -> str:
-        return f"process {self.pid} on {self.host} ({self.purpose}, since {self.since:%Y-%m-%d %H:%M:%S} UTC)"
+        return f"process {self.pid} on {self.host} ({self.purpose}, since {self.since.astimezone():%Y-%m-%d %H:%M:%S})"
 
 
 class WriterLock(Protocol):

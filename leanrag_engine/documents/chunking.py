@@ -112,7 +112,7 @@ def _make_chunks(
         found,
         find_signatures(document.text, document.media_type) if code else path_at,
         tokenizer,
-        prose=_is_prose(document.media_type),
+        prose=is_prose(document.media_type),
         code=code,
         options=window_options,
     )
@@ -197,7 +197,7 @@ def _pieces(
 ) -> Iterator[_ChunkPart]:
     """Cut the whole text at every line, sentence and heading."""
     text = document.text
-    prose = _is_prose(document.media_type)
+    prose = is_prose(document.media_type)
     waiting = deque(found)
     for start, end in _regions(text):
         borders = _line_borders(text, start, end, prose=prose)
@@ -226,7 +226,7 @@ def _leads_on(passage: str, before: _Border, after: _Border | None, options: Chu
     return alone and len(body) <= options.title_characters and "\n" not in body and body[-1:].isalnum()
 
 
-def _is_prose(media_type: str) -> bool:
+def is_prose(media_type: str) -> bool:
     return not (is_code(media_type) or media_type in _DATA)
 
 

@@ -159,6 +159,6 @@ async def find_restorable(stores: Stores, collection: Collection, number: int) -
 def _candidates(entries: Sequence[HistoryEntry]) -> tuple[Candidate, ...]:
     # An error names the ten newest in place of one that cannot be used.
     return tuple(
-        Candidate("", str(each.number), f"{each.build.mode} of {each.created_at:%Y-%m-%d %H:%M} UTC")
+        Candidate("", str(each.number), f"{each.build.mode} of {each.created_at.astimezone():%Y-%m-%d %H:%M}")
         for each in entries[:10]
     )

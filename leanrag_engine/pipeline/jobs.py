@@ -23,6 +23,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leanrag_engine.core.errors import Cancelled, LeanRAGError, LockLost, NotFound
 from leanrag_engine.core.jobs import (
+    OF_SERVER,
     BuildRequest,
     DeleteRequest,
     IngestOutcome,
@@ -119,7 +120,7 @@ def this_process() -> str:
 
 def is_alive(job: JobState) -> bool:
     """Return whether the process that runs an unfinished job still exists."""
-    pid, host, created = job.owner.split("@")
+    pid, host, created, *_ = job.owner.split("@")
     if host != socket.gethostname():
         return datetime.now(UTC) - job.updated_at < SILENCE
     import psutil  # noqa: PLC0415 - as above
@@ -145,7 +146,12 @@ def as_seen(job: AnyJob) -> AnyJob:
     return replace(
         job,
         status=JobStatus.INTERRUPTED,
-        message="Its process is gone; a server that starts on this data folder resumes the job.",
+        message="Its process is gone; "
+        + (
+            "a server that starts on this data folder resumes the job."
+            if job.of_server
+            else "`leanrag build` finishes it, and so does the command that began it."
+        ),
     )
 
 
@@ -171,12 +177,13 @@ class Jobs:
         self._unwritten: dict[str, Job] = {}
         """Jobs that have ended, as long as their rows do not say so: on a full disk that may take until there is room."""
         self._portal: BlockingPortal | None = None
+        self._serves = False
         self._closing = False
         self._exit = contextlib.ExitStack()
 
     @cached_property
     def _owner(self) -> str:
-        return this_process()
+        return this_process() + (OF_SERVER if self._serves else "")
 
     async def submit(self, kind: str, collection: str, request: JobRequest) -> Job:
         """Store the job, then start it. A crash after this call does not lose it."""
@@ -247,11 +254,20 @@ class Jobs:
         jobs = [each for each in await self._store.find_unfinished() if each.collection == collection]
         return next((each for each in jobs if not is_abandoned(each)), None)
 
-    async def resume(self) -> list[Job]:
-        """Take over the jobs of processes that are gone. A job that crashed too often fails instead."""
+    async def resume(self, *, serves: bool = False) -> list[Job]:
+        """Take over the jobs of processes that are gone. A job that crashed too often fails instead.
+
+        ``serves``: this process is a server, which takes over only what a server began: a person who gave a command up may
+        not want it to go on.
+        """
+        self._serves = serves
         resumed = []
         for job in await self._store.find_unfinished():
-            if not is_abandoned(job) or not await self._store.claim(job.id, job.owner, self._owner):
+            if (
+                (serves and not job.of_server)
+                or not is_abandoned(job)
+                or not await self._store.claim(job.id, job.owner, self._owner)
+            ):
                 continue
             # An attempt counts only if the process crashed and made no progress; a regular close does not count.
             crashed = job.status is not JobStatus.INTERRUPTED and job.done <= job.reached

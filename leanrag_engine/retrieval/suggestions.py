@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.documents.chunking import is_prose
 
 from .index import IndexSnapshot
 from .query import answer_query
@@ -37,15 +40,18 @@ class QuestionCandidate:
 
 
 async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQuestion]:
-    """Return up to ``limit`` questions about different things, each with a passage in its context that it was made from.
+    """Return up to ``limit`` questions about different things, each from another folder as long as there is one, whose own
+    passage comes first in their context.
 
-    In turn: one about a thing that a passage defines, one about two things from different clusters, one about two things
-    that belong together.
+    They are drawn from prose; without any, from code. In turn: one about a thing that a passage defines, one about two things
+    from different clusters, one about two things that belong together.
     """
     number = index.generation.number
     titles = {name_key(each.title) for each in await index.documents.find_all(index.collection.name)}
     chunks = await index.documents.all_chunks(index.collection.name)
     headings = {name_key(heading) for each in chunks for heading in each.heading.split(" > ")}
+    folders = {each.id: str(PurePath(each.source).parent) for each in chunks if is_prose(each.media_type)}
+    folders = folders or {each.id: str(PurePath(each.source).parent) for each in chunks}
     entities = {
         each.id: each
         for each in await index.generations.layer(number, 0)
@@ -59,24 +65,36 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
         for each in await index.generations.relations(number, 0)
         if each.source_id in things and each.target_id in things and each.description
     ]
-    kinds = [
-        define(entities.values()),
-        relate(things, relations, across=True),
-        relate(things, relations, across=False),
-    ]
     found: list[SuggestedQuestion] = []
     used: set[str] = set()
-    # Four candidates are tried for each question, with a query each.
-    for _ in range(limit * 4):
-        if len(found) == limit or not kinds:
-            break
-        candidate = next((each for each in kinds[0] if not each.names & used), None)
-        if candidate is None:
-            kinds.pop(0)
-        elif question := await try_question(index, candidate):
-            found.append(question)
-            used |= candidate.names
-            kinds = [*kinds[1:], kinds[0]]
+    for once in (True, False):
+        seen: set[str] = set()
+        kinds = [
+            define(entities.values()),
+            relate(things, relations, across=True),
+            relate(things, relations, across=False),
+        ]
+        # Four candidates are tried for each question, with a query each.
+        for _ in range(limit * 4):
+            if len(found) == limit or not kinds:
+                break
+            candidate = next(
+                (
+                    each
+                    for each in kinds[0]
+                    if not each.names & used
+                    and (own := each.chunk_ids & folders.keys())
+                    and not (once and {folders[chunk] for chunk in own} & seen)
+                ),
+                None,
+            )
+            if candidate is None:
+                kinds.pop(0)
+            elif question := await try_question(index, candidate, folders.keys()):
+                found.append(question)
+                used |= candidate.names
+                seen |= {folders[chunk] for chunk in candidate.chunk_ids & folders.keys()}
+                kinds = [*kinds[1:], kinds[0]]
     return found
 
 
@@ -151,14 +169,14 @@ def relate(
             yield QuestionCandidate(text, frozenset(keys), frozenset(relation.chunk_ids))
 
 
-async def try_question(index: IndexSnapshot, candidate: QuestionCandidate) -> SuggestedQuestion | None:
-    """Return the question if its context holds a passage that it was made from and nothing warns of weak evidence."""
+async def try_question(
+    index: IndexSnapshot, candidate: QuestionCandidate, drawn: AbstractSet[str]
+) -> SuggestedQuestion | None:
+    """Return the question if the first passage of its context is one of the ``drawn`` ones that it was made from, and nothing
+    warns of weak evidence."""
     result = await answer_query(index, Query(text=candidate.text, token_budget=1500))
-    cited = [
-        each.chunk.citation
-        for each in result.sources
-        if each.chunk.id in candidate.chunk_ids and each.chunk.citation in result.context.cited
-    ]
-    if not cited or result.warnings:
+    cited = {each.chunk.citation: each.chunk.id for each in result.sources}
+    own = [each for each in result.context.cited if cited.get(each) in candidate.chunk_ids & drawn]
+    if result.warnings or result.context.cited[:1] != tuple(own[:1]) or not own:
         return None
-    return SuggestedQuestion(candidate.text, tuple(cited), result.context.tokens)
+    return SuggestedQuestion(candidate.text, tuple(own), result.context.tokens)

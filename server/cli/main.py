@@ -22,40 +22,53 @@ if TYPE_CHECKING:
 
 MARKUP: Final = "markdown"
 
-COMMANDS = {
-    "serve": "serve:serve",
-    "setup": "machine.setup:setup",
-    "demo": "demo.command:demo",
-    "install": "machine.install:install",
-    "uninstall": "machine.install:uninstall",
-    "ingest": "corpus.documents:ingest",
-    "sync": "corpus.documents:sync",
-    "forget": "corpus.documents:forget",
-    "build": "corpus.build:build",
-    "query": "reading.query:query",
-    "grep": "reading.grep:grep",
-    "status": "reading.query:status",
-    "doctor": "machine.doctor:doctor",
-    "collections": "reading.collections:app",
-    "ls": "reading.ls:list_documents",
-    "show": "reading.show:show",
-    "tree": "reading.tree:tree",
-    "explore": "reading.explore:explore",
-    "export": "reading.export:export",
-    "import": "corpus.importing:import_graph",
-    "merge": "corpus.corrections:merge",
-    "split": "corpus.corrections:split",
-    "corrections": "corpus.corrections:corrections",
-    "schema": "corpus.schema:app",
-    "history": "corpus.history:history",
-    "rollback": "corpus.history:rollback",
-    "reindex": "corpus.build:reindex",
-    "backup": "machine.backup:backup",
-    "restore": "machine.backup:restore",
-    "config": "machine.config:app",
-    "eval": "evaluate.commands:app",
+PANELS: Final = {
+    "Start": {
+        "setup": "machine.setup:setup",
+        "demo": "demo.command:demo",
+        "install": "machine.install:install",
+        "uninstall": "machine.install:uninstall",
+        "doctor": "machine.doctor:doctor",
+    },
+    "Ask": {
+        "query": "reading.query:query",
+        "grep": "reading.grep:grep",
+        "show": "reading.show:show",
+        "explore": "reading.explore:explore",
+    },
+    "Documents": {
+        "ingest": "corpus.documents:ingest",
+        "sync": "corpus.documents:sync",
+        "forget": "corpus.documents:forget",
+        "ls": "reading.ls:list_documents",
+        "status": "reading.query:status",
+        "jobs": "corpus.jobs:app",
+        "collections": "reading.collections:app",
+    },
+    "Graph": {
+        "build": "corpus.build:build",
+        "tree": "reading.tree:tree",
+        "merge": "corpus.corrections:merge",
+        "split": "corpus.corrections:split",
+        "corrections": "corpus.corrections:corrections",
+        "schema": "corpus.schema:app",
+        "history": "corpus.history:history",
+        "rollback": "corpus.history:rollback",
+        "export": "reading.export:export",
+        "import": "corpus.importing:import_graph",
+    },
+    "Data": {
+        "backup": "machine.backup:backup",
+        "restore": "machine.backup:restore",
+        "reindex": "corpus.build:reindex",
+        "config": "machine.config:app",
+    },
+    "Server": {"serve": "serve:serve"},
+    "Measure": {"eval": "evaluate.commands:app"},
 }
-"""Where each command is: a module of this package, and a function or a Typer application in it."""
+"""Where each command is: a module of this package, and a function or a Typer application in it; by panels of the help."""
+
+COMMANDS = {name: place for panel in PANELS.values() for name, place in panel.items()}
 
 OTHER_NAMES = {"delete": "forget"}
 """Names that work, and that no list shows."""
@@ -80,11 +93,12 @@ class Commands(TyperGroup):
     def load(self, name: str, place: str) -> Command:
         """Import the command that is found at ``place``."""
         found = resolve_name(f"{__package__}.{place}")
+        panel = next(each for each, names in PANELS.items() if name in names)
         alone = typer.Typer(rich_markup_mode=MARKUP)
         if isinstance(found, typer.Typer):
-            alone.add_typer(found, name=name)
+            alone.add_typer(found, name=name, rich_help_panel=panel)
         else:
-            alone.command(name)(found)
+            alone.command(name, rich_help_panel=panel)(found)
         return typer.main.get_group(alone).commands[name]
 
 

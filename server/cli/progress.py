@@ -21,7 +21,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from leanrag_engine.core.jobs import ImportRequest, IngestRequest, JobRequest
+from leanrag_engine.core.jobs import ImportRequest, IngestRequest, JobRequest, describe_done
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
@@ -108,11 +108,15 @@ class WholeProgress:
         self._began = clock()
         self._place = -1
         self._stage = ""
+        self._counted = ""
         self.share = 0.0
         """What is done of the whole job, from 0 to 1; it never falls."""
 
     def see(self, progress: StageProgress) -> None:
         """Take note of what the job does now."""
+        self._counted = (
+            f" ({describe_done(progress)})" if progress.stage == "ingest" and progress.total else ""
+        )
         self._stage = progress.message or ("starting" if progress.stage == "queued" else progress.stage)
         places = range(max(self._place, 0), len(self._steps))
         # Several steps embed something: it is the next of them that has not passed yet.
@@ -138,7 +142,10 @@ class WholeProgress:
         """Say what is done, e.g. ``building the hierarchy, step 5 of 8, about 20 s left``."""
         if self._place < 0:
             return self._stage
-        parts = [self._steps[self._place].words, f"step {self._place + 1} of {len(self._steps)}"]
+        parts = [
+            f"{self._steps[self._place].words}{self._counted}",
+            f"step {self._place + 1} of {len(self._steps)}",
+        ]
         if (left := self.seconds_left) is not None:
             parts.append(f"about {format_seconds(left)} left")
         return ", ".join(parts)
@@ -234,21 +241,26 @@ class ProgressLines:
 
 
 def format_stage(step: StageProgress) -> str:
-    count = f" {step.done} of {step.total}" if step.total else ""
+    count = f" {describe_done(step)}" if step.total else ""
     message = f" ({step.message})" if step.message else ""
     return f"{step.stage}{count}{message}"
 
 
-async def follow(engine: LeanRAG, job: Job, *, verbose: bool = False) -> Job:
-    """Show how far the job is until it ends, ``verbose`` by stages; if interrupted, cancel it."""
+async def follow(engine: LeanRAG, job: Job, *, verbose: bool = False, watched: bool = False) -> Job:
+    """Show how far the job is until it ends, ``verbose`` by stages; if this is interrupted, cancel it unless it is only
+    ``watched``."""
     steps = list_steps(job.kind, job.request, engine.settings)
     try:
         with stage_bars() if verbose else whole_bar(WholeProgress(steps)) as show:
-            while not (state := await engine.job_state(job.id, wait_seconds=0.1)).status.finished:
+            while (state := await engine.job_state(job.id, wait_seconds=0.1)).status.value in (
+                "queued",
+                "running",
+            ):
                 show(state)
     except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
         with anyio.CancelScope(shield=True):
-            await engine.cancel_job(job.id)
+            if not watched:
+                await engine.cancel_job(job.id)
         raise
     return await engine.job(job.id)
 

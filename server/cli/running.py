@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from .options import report_errors, run_async
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
+    from leanrag_engine.core.model import DocumentSource
     from leanrag_engine.engine import LeanRAG
 
 
@@ -82,11 +84,41 @@ def wrap_line(line: str, width: int) -> str:
     return fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-async def follow_job(engine: LeanRAG, job: Job, *, verbose: bool = False) -> Job:
-    """Show a job's progress until it ends, each stage by itself if ``verbose``. Ctrl-C cancels it."""
+async def follow_job(engine: LeanRAG, job: Job, *, verbose: bool = False, watched: bool = False) -> Job:
+    """Show a job's progress until it ends, each stage by itself if ``verbose``. Ctrl-C cancels it, if it is not only
+    ``watched``."""
     from .progress import follow  # noqa: PLC0415 - rich is heavy
 
-    return await follow(engine, job, verbose=verbose)
+    return await follow(engine, job, verbose=verbose, watched=watched)
+
+
+SECONDS_PER_MB, PASSAGES_PER_MB, LONG_SECONDS = 200, 1_450, 300
+"""Of text: processor time of an ingest with its build, and passages, as measured; and the time from which an estimate is said."""
+
+
+async def agree_on_time(engine: LeanRAG, sources: Sequence[DocumentSource], *, sync: bool) -> None:
+    """Say how long an ingest without a model will take if that is long; at a terminal ask whether to go on."""
+    from .progress import format_seconds  # noqa: PLC0415 - rich is heavy
+
+    files, size = await engine.measure_ingest(sources, collection=engine.settings.collection, sync=sync)
+    cores = engine.settings.workers or os.cpu_count() or 1
+    seconds = size / 1e6 * SECONDS_PER_MB / cores
+    if seconds < LONG_SECONDS:
+        return
+    passages = round(size / 1e6 * PASSAGES_PER_MB, 1 - len(str(round(size / 1e6 * PASSAGES_PER_MB))))
+    said = (
+        f"{size / 1e6:,.0f} MB in {files:,} files: about {passages:,.0f} passages, about {format_seconds(seconds)}"
+        f" on {cores} {'core' if cores == 1 else 'cores'}."
+    )
+    if not sys.stdin.isatty():
+        typer.echo(f"Warning: {said} Ctrl-C keeps what is done.", err=True)
+    else:
+        typer.confirm(f"{said} Go on?", default=True, abort=True, err=True)
+
+
+def confirm(question: str) -> bool:
+    """Ask at a terminal; elsewhere the answer is no."""
+    return sys.stdin.isatty() and typer.confirm(question, default=True, err=True)
 
 
 def leave_unless_done(status: str) -> None:

@@ -4,6 +4,7 @@ backup, atomically."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A change of one file. ``before`` and ``after`` are whole texts."""
+    """A change of one file. ``before`` and ``after`` are whole texts; ``undone``: what is left is as it was before
+    an install, whose backups (in ``equal``) are needed no longer; without any the file is deleted."""
 
     file: Path
     before: str
     after: str
     existed: bool
+    undone: bool = False
+    equal: tuple[Path, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -74,7 +78,31 @@ def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
         document = document.remove([client.servers, name])
     except jsonc.Malformed as problem:
         raise syntax_error(client, file, problem) from problem
-    return ConfigChange(file, before, document.text, existed)
+    bare = strip_layout(client, document.text)
+    alike = [
+        (backup, text)
+        for backup in list_backups(file.resolve())
+        if strip_layout(client, text := backup.read_bytes().decode("utf-8")) == bare
+        and (not bare or parse_config(client, text).value == document.value)
+    ]
+    after = alike[-1][1] if alike else document.text
+    equal = tuple(backup for backup, _ in alike)
+    return ConfigChange(file, before, after, existed, not bare or bool(alike), equal)
+
+
+def strip_layout(client: Client, text: str) -> str:
+    """Return a configuration without white space; "" if it has no server, setting or comment."""
+    bare = "".join(text.split())
+    return "" if bare in ("{}", f'{{"{client.servers}":{{}}}}') else bare
+
+
+def list_backups(file: Path) -> list[Path]:
+    """Return the numbered backups of a file."""
+    return [
+        each
+        for each in sorted(file.parent.iterdir())
+        if re.fullmatch(rf"{re.escape(file.name)}\.bak\d+", each.name)
+    ]
 
 
 def find_installed_command(client: Client, file: Path, name: str) -> list[str]:
@@ -156,8 +184,8 @@ def refuse_foreign(present: tuple[Any, int], name: str, file: Path) -> None:
 
 
 def apply_change(plan: ConfigChange) -> Path | None:
-    """Back up the file and replace it; return the backup, if there was a file. Raises :class:`InvalidInput`
-    if it cannot, or has changed."""
+    """Back up the file and replace it; return the backup, if there was a file and an install is not just undone.
+    Raises :class:`InvalidInput` if it cannot, or has changed."""
     # A symbolic link to the file, as in a dotfiles repository, stays a link, and the backup lies beside what it names.
     file = plan.file.resolve()
     try:
@@ -167,8 +195,13 @@ def apply_change(plan: ConfigChange) -> Path | None:
             raise InvalidInput(
                 f"{file} was changed by another program just now.", "Run this again. Nothing was written."
             )
-        backup = back_up(file, now) if plan.existed else None
-        replace_file(file, plan.after.encode("utf-8"), private=True)
+        backup = back_up(file, now) if plan.existed and not plan.undone else None
+        if plan.undone and not plan.equal:
+            file.unlink()
+        else:
+            replace_file(file, plan.after.encode("utf-8"), private=True)
+        for each in plan.equal:
+            each.unlink()
     except OSError as problem:
         raise InvalidInput(
             f"{plan.file} cannot be written: {problem.strerror}.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import struct
-import sys
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from openpyxl import Workbook
 from pptx import Presentation
 from pptx.util import Inches
 
-from leanrag_engine.core.errors import DocumentUnreadable, FormatUnsupported
+from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, Page
 from leanrag_engine.documents import formats, readers
 from leanrag_engine.documents.loading import load
@@ -105,13 +104,6 @@ def test_each_slide_is_a_page_under_its_title_with_table_and_notes(tmp_path: Pat
     first = "# The lighthouse\n\n- Built in 1811\n  - By Stevenson\n\nNotes: Mention the storm."
     assert found.text == f"{first}\n\n# Keepers\n\n| Name | Years |\n| Reid | 1811 to 1824 |"
     assert found.pages == (Page(1, 0), Page(3, len(first) + 2))
-
-
-def test_without_its_package_a_presentation_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pptx", None)
-    with pytest.raises(FormatUnsupported, match="python-pptx") as refused:
-        read(tmp_path, "talk.pptx", slides())
-    assert "pip install" in refused.value.next_step
 
 
 def test_real_slides_and_spreadsheets_are_read(shared_data: Path, tmp_path: Path) -> None:

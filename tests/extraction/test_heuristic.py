@@ -4,6 +4,7 @@ import json
 import pydoc_data.topics
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -300,6 +301,26 @@ def test_what_is_said_of_a_link_counts_and_its_address_does_not() -> None:
     )
     assert found.keys() == {"Ann Lee"}
     assert found["Ann Lee"].description == "We read the report of Ann Lee and it helps."
+
+
+@pytest.mark.parametrize(
+    ("media_type", "head"),
+    [
+        (
+            "text/x-python",
+            "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n# Copyright (c) 2014 Big Corp Labs\n#\n# The Tide Table.\n",
+        ),
+        ("text/x-c", "/*\n * Copyright (C) 2001 Big Corp Labs\n *\n * The Tide Table.\n */\n"),
+        ("text/x-java", "/*\n * Licensed to Big Corp Labs.\n */\n\n/* The Tide Table. */\n"),
+    ],
+)
+def test_the_notices_at_the_head_of_source_code_name_nothing(media_type: str, head: str) -> None:
+    (chunk,) = document(f"{head}class TideTable: pass  // Fresnel wrote the Licence to Print\n")
+    found = {each.name for each in extract([replace(chunk, media_type=media_type)], "")[0].entities}
+    assert "Tide Table" in found
+    assert not [name for name in found if "Corp" in name or "Copyright" in name or "License" in name]
+    prose = {each.name for each in extract([replace(chunk, media_type="text/plain")], "")[0].entities}
+    assert any("Corp" in name for name in prose)
 
 
 def test_code_that_a_chunk_only_continues_is_code() -> None:

@@ -103,6 +103,20 @@ async def test_closing_leaves_a_job_that_the_next_opening_resumes(tmp_path: Path
         assert (await second.status()).collection.documents == len(STARS)
 
 
+async def test_a_server_resumes_what_a_server_began_and_leaves_what_a_command_gave_up(tmp_path: Path) -> None:
+    settings = load_settings(data_dir=tmp_path)
+    async with await LeanRAG.open(settings) as command:
+        given_up = await command.submit_ingest(STARS, collection="given-up")
+    async with await LeanRAG.open(settings) as server:
+        assert await server.resume_jobs(serves=True) == []
+        assert "`leanrag build` finishes it" in (await server.job(given_up.id)).message
+        began = await server.submit_ingest(STARS, collection="begun")
+    async with await LeanRAG.open(settings) as server:
+        assert [each.id for each in await server.resume_jobs(serves=True)] == [began.id]
+    async with await LeanRAG.open(settings) as command:
+        assert {each.id for each in await command.resume_jobs()} == {began.id, given_up.id}
+
+
 async def test_closing_in_good_order_never_uses_up_the_attempts(tmp_path: Path) -> None:
     settings = load_settings(data_dir=tmp_path)
     async with await LeanRAG.open(settings) as first:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leanrag_engine.adapters.wiring import Adapters, compose
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.adapters.wiring import Adapters, compose, embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import PassageText, Vectors
@@ -51,7 +52,7 @@ class FlatIndex:
         similarities = await self.embedder.embed_queries(queries) @ self.vectors.T
         fused = np.zeros(len(self.texts))
         for query, similar in zip(queries, similarities, strict=True):
-            for scores in (self._score_by_words(query), similar):
+            for scores in (self.score_by_words(query), similar):
                 ranks = np.argsort(np.argsort(-scores, kind="stable"), kind="stable")
                 # Reciprocal rank fusion (Cormack et al. 2009).
                 fused += 1 / (60 + ranks)
@@ -64,7 +65,7 @@ class FlatIndex:
                 room -= cost
         return "\n\n".join(chosen)
 
-    def _score_by_words(self, query: str) -> Vectors:
+    def score_by_words(self, query: str) -> Vectors:
         """Return the BM25 score of each window."""
         lengths = np.array([terms.total() for terms in self.terms], dtype=np.float32)
         norms = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths / max(float(lengths.mean()), 1.0))
@@ -91,6 +92,21 @@ def cut_into_windows(text: str, tokenizer: Tokenizer) -> list[str]:
             windows[-1] += f" {sentence}"
             used += size
     return windows
+
+
+async def answer_flat(settings: Settings, documents: Sequence[str], question: str, budget: int) -> str:
+    """Return the flat reply to one question; only the windows that BM25 ranks among its first hundred are embedded."""
+    tokenizer = TiktokenTokenizer()
+    texts = tuple(text for document in documents for text in cut_into_windows(document, tokenizer))
+    embedder, _ = await embedder_source(settings).fit(texts)
+    terms = tuple(Counter(words(text)) for text in texts)
+    sizes = tuple(tokenizer.count_many(texts))
+    likely = FlatIndex(texts, sizes, terms, embedder, np.zeros((0, 0), dtype=np.float32), tokenizer)
+    best = np.argsort(-likely.score_by_words(question), kind="stable")[:100]
+    embedded = await embedder.embed([texts[place] for place in best])
+    vectors = np.zeros((len(texts), embedded.shape[1]), dtype=np.float32)
+    vectors[best] = embedded
+    return await replace(likely, vectors=vectors).answer((question,), budget)
 
 
 FLAT = "flat"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.model import Chunk, is_code
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.sentences import Piece, PieceKind, count_fences, pieces
 from leanrag_engine.core.text.language.turns import Turn, find_turn, has_times, is_conversation
@@ -35,8 +35,31 @@ _CONTENTS = re.compile(
 _PREFIXES = frozenset(["multi", "inter", "intra", "non", "pre", "post", "semi", "sub", "super", "self", "cross", "co", "anti", "re"])  # fmt: skip
 
 
+_LEADING_COMMENTS = re.compile(r"(?:\s*(?:(?:#|//|;|--|%)[^\n]*(?:\n|$)|/\*.*?\*/|<!--.*?-->))+", re.DOTALL)
+_COMMENTED = re.compile(r"(?:[^\n]*\w[^\n]*(?:\n|$))+")
+"""Lines of comments up to one without a word."""
+_NOTICE = re.compile(
+    r"copyright|©|licen[cs]e|spdx-|warrant(?:y|ies)\b|redistribut|permission is hereby|all rights reserved|\bcoding[:=]",
+    re.IGNORECASE,
+)
+
+
+def without_notices(chunk: Chunk) -> Chunk:
+    """Blank licence, copyright and encoding in the comments that source code begins with: they say nothing of its subject."""
+    if chunk.start or not is_code(chunk.media_type):
+        return chunk
+    head = _LEADING_COMMENTS.match(chunk.text)
+    if head is None:
+        return chunk
+    blank = _COMMENTED.sub(
+        lambda part: re.sub(r"\S", " ", part[0]) if _NOTICE.search(part[0]) else part[0], head[0]
+    )
+    return replace(chunk, text=blank + chunk.text[head.end() :])
+
+
 def parse_chunks(chunks: Sequence[Chunk]) -> list[ParsedChunk]:
     """Parse the chunks of one document, in order; the mentions are still empty."""
+    chunks = [without_notices(each) for each in chunks]
     whole = "\n\n".join(chunk.text for chunk in chunks)
     spans = [
         pieces(chunk.text, fenced=fenced) for chunk, fenced in zip(chunks, _find_fenced(chunks), strict=True)

@@ -19,6 +19,7 @@ import anyio.to_thread
 from leanrag_engine.adapters.wiring import open_process, open_workers
 from leanrag_engine.core.errors import (
     Cancelled,
+    InvalidInput,
     LeanRAGError,
     StoreUnusable,
     first_error,
@@ -79,14 +80,14 @@ async def ingest_all(
     stamps: dict[str, tuple[str, str]] = {}
     # If a model reads the documents, or none is read, processes of our own have nothing to do.
     is_idle = stores.extractor is not None or request.dry_run
-    size = 0 if is_idle else await anyio.to_thread.run_sync(count_bytes, due)
-    async with open_workers(stores.settings, size) as workers:
+    size = await anyio.to_thread.run_sync(count_bytes, due)
+    async with open_workers(stores.settings, 0 if is_idle else size) as workers:
         beside = anyio.CapacityLimiter(workers.width)
         ingestion = Ingestion(
             stores, collection, allowed, stamps, workers, beside, index, dry_run=request.dry_run
         )
         statuses += await ingestion.ingest(due, progress)
-    progress.report(Progress("ingest", len(due), len(due)))
+    progress.report(Progress("ingest", to_kilobytes(size), to_kilobytes(size)))
     if not request.dry_run:
         await stores.documents.put_file_stamps(collection, stamps)
     if plan is not None:
@@ -169,6 +170,21 @@ def list_files(
     return FoundFiles(tuple(sources), tuple(failed), tuple(folders))
 
 
+def measure_due(request: IngestRequest, held: Sequence[Document], data_dir: Path) -> tuple[int, int]:
+    """Return how many documents of a request must be read, and their bytes. Raises as ``list_files``, and ``InvalidInput`` if
+    nothing is ``held`` and the folders of a sync hold no document either."""
+    allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
+    found = list_files(request, held, allowed, data_dir)
+    if request.sync and found.folders and not (found.sources or held):
+        left_out = ", ".join(f"{each.count} {each.reason}" for each in group_skipped(found))
+        raise InvalidInput(
+            f"{' and '.join(str(each.root) for each in found.folders)} holds no document.",
+            (f"Left out: {left_out}. " if left_out else "") + "Give the folder that holds your documents.",
+        )
+    due, _ = split_unchanged(found.sources, held, allowed)
+    return len(due), count_bytes(due)
+
+
 def group_skipped(found: FoundFiles, *, most: int = 200) -> tuple[LeftOut, ...]:
     """Count what was left out by reason, the most frequent one first, each with at most ``most`` examples."""
     paths: dict[str, list[str]] = {}
@@ -222,6 +238,11 @@ def count_bytes(sources: Sequence[DocumentSource]) -> int:
     return total
 
 
+def to_kilobytes(size: int) -> int:
+    """Round a size up: the columns of a job's progress hold no bytes of two gigabytes."""
+    return -(-size // 1000)
+
+
 # --- documents -----------------------------------------------------------------------------
 
 
@@ -270,10 +291,12 @@ class Ingestion:
         transaction."""
         waiting: deque[QueuedDocument] = deque()
         statuses: list[str] = []
+        sizes = [count_bytes([source]) for source in sources]
+        done, total = 0, sum(sizes)
 
         def show(source: DocumentSource) -> None:
             name = source.title or file_name_of(source)
-            progress.report(Progress("ingest", len(statuses), len(sources), name))
+            progress.report(Progress("ingest", to_kilobytes(done), to_kilobytes(total), name))
 
         def has_room(queued: QueuedDocument) -> bool:
             if not waiting:
@@ -290,13 +313,16 @@ class Ingestion:
         async def store_next() -> None:
             show(waiting[0].source)
             await waiting[0].is_there.wait()
-            outcomes = await self._store_or_fail(take_together(waiting), progress)
+            together = take_together(waiting)
+            outcomes = await self._store_or_fail(together, progress)
+            nonlocal done
+            done += sum(each.size for each in together)
             statuses.extend(record_outcome(each, progress) for each in outcomes)
 
         try:
             async with anyio.create_task_group() as group:
-                for source in sources:
-                    queued = QueuedDocument(source, count_bytes([source]))
+                for source, size in zip(sources, sizes, strict=True):
+                    queued = QueuedDocument(source, size)
                     while not has_room(queued):
                         await store_next()
                     show(source)

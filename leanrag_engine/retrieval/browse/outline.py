@@ -146,12 +146,12 @@ async def view_folder(index: IndexSnapshot, name: str = "") -> FolderView:
     return FolderView(path, size, folders_, tuple(direct))
 
 
-async def find_document(index: IndexSnapshot, name: str) -> Document:
+def find_document(name: str, documents: Sequence[Document]) -> Document:
     """Return the document of that id, title, file name or number (``d3``).
 
     Raises ``NotFound`` with the nearest documents, ``Ambiguous`` with all that bear the name.
     """
-    found = find_documents(name, await index.documents.find_all(index.collection.name))
+    found = find_documents(name, documents)
     if len(found) > 1:
         raise Ambiguous(
             f"{len(found)} documents are called {name!r}.",
@@ -165,7 +165,7 @@ async def find_document(index: IndexSnapshot, name: str) -> Document:
 
 async def view_outline(index: IndexSnapshot, document: str, section: str = "") -> Outline:
     """Return the outline of a document, or of what is below the heading ``section`` in it. Raises as the two finders."""
-    found = await find_document(index, document)
+    found = find_document(document, await index.documents.find_all(index.collection.name))
     parts = [
         passage async for passage in read_passages(index.documents, index.collection.name, [found.number])
     ]

@@ -123,7 +123,7 @@ async def sources_of_document(
     """
     check_page(offset, limit)
     if not section:
-        document = await find_document(index, name)
+        document = find_document(name, await index.documents.find_all(index.collection.name))
         if question:
             ids = await index.documents.chunk_ids(index.collection.name, [document.id])
             return await _read_ranked(index, ids, question, offset, limit)

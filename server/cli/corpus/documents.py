@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.errors import InvalidInput, NotFound
 
 from ..options import CollectionOption, DataDir, Json, Verbose, report_errors
-from ..running import follow_job, leave_unless_done, read_settings, run, run_long
-from .endings import say_early_end, say_next, say_time
+from ..running import agree_on_time, confirm, follow_job, leave_unless_done, read_settings, run, run_long
+from .endings import list_lines, say_early_end, say_next, say_time
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
     from leanrag_engine.core.jobs import Job
+    from leanrag_engine.core.model import Document
     from leanrag_engine.engine import LeanRAG
 
-    from ...replies.work.jobs import IngestReply
+    from ...replies.work.jobs import DeleteReply, IngestReply
 
 STANDARD_INPUT = "-"
+
+IGNORE_FILE = ".leanragignore"
 
 EXIT_PARTIAL = 3
 """Exit code: some of the documents failed. 1: all failed; 2: wrong arguments."""
@@ -82,13 +86,15 @@ def ingest(
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
+        sources = [
+            DocumentSource(text=text, title=title or id_ or "standard input", id=id_)
+            if path == STANDARD_INPUT
+            else DocumentSource(path=path)
+            for path in paths
+        ]
+        await agree_on_time(engine, sources, sync=False)
         job = await engine.submit_ingest(
-            [
-                DocumentSource(text=text, title=title or id_ or "standard input", id=id_)
-                if path == STANDARD_INPUT
-                else DocumentSource(path=path)
-                for path in paths
-            ],
+            sources,
             collection=engine.settings.collection,
             build=build,
             allowed=None,
@@ -142,8 +148,11 @@ def sync(
     async def sync_once(engine: LeanRAG) -> IngestReply:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
+        sources = [DocumentSource(path=path) for path in paths]
+        if not dry_run:
+            await agree_on_time(engine, sources, sync=True)
         job = await engine.submit_ingest(
-            [DocumentSource(path=path) for path in paths],
+            sources,
             collection=engine.settings.collection,
             build=build,
             allowed=None,
@@ -202,7 +211,7 @@ def concerns_sync(path: Path, folders: list[Path], ours: list[Path]) -> bool:
     *parents, name = path.relative_to(root).parts or ("",)
     if any(part.startswith(".") for part in parents):
         return False
-    return not name.startswith(".") or name in {".gitignore", ".leanragignore"}
+    return not name.startswith(".") or name in {".gitignore", IGNORE_FILE}
 
 
 def print_outcomes(
@@ -278,62 +287,110 @@ def leave_by(reply: IngestReply) -> None:
 
 
 def forget(
-    ids: Annotated[
+    names: Annotated[
         list[str],
-        typer.Argument(help="Ids of documents, their paths, or numbers such as d3.", metavar="ID..."),
+        typer.Argument(
+            help="Numbers of documents such as d3, paths, ids, titles or file names.", metavar="DOCUMENT..."
+        ),
     ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,
+    ignore: Annotated[
+        bool,
+        typer.Option("--ignore", help="Name files that are still there in .leanragignore, without asking."),
+    ] = False,
+    build: Build = True,
     verbose: Verbose = False,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
-    """Delete documents permanently, with everything that only they support.
+    """Delete documents permanently, with everything that only they support; then build.
 
-    Summaries lose the sentences that rested on them; heuristic ones are hidden until the next `leanrag build`. Exit code
-    0: all were deleted; 3: some ids are unknown, the others were deleted; 1: nothing was deleted.
+    Your files stay; a sync of their folder would add them again, unless its `.leanragignore` names them. Exit code 0: all were
+    deleted; 3: some names are unknown, the other documents were deleted; 1: nothing was deleted.
 
-    Example: `leanrag forget notes/old.md d12`
+    Example: `leanrag forget notes/old.md d12 "Minutes of May"`
     """
 
     async def work(engine: LeanRAG) -> None:
-        from ...replies.work.jobs import DeleteReply  # noqa: PLC0415 - heavy
+        from leanrag_engine.pipeline.delete import look_up_documents  # noqa: PLC0415 - heavy
+
+        from ...replies.work.jobs import DeleteReply, JobReply  # noqa: PLC0415 - heavy
 
         collection = engine.settings.collection
-        known = {each.id for each in await engine.documents(collection=collection)}
-        job, found = await engine.submit_delete([id_of(each, known) for each in ids], collection=collection)
-        job = await follow_job(engine, job, verbose=verbose) if job else None
-        reply = DeleteReply.from_engine(job, found)
-        if json:
-            typer.echo(reply.model_dump_json())
+        held = await engine.documents(collection=collection)
+        ids = [find_id(each, held) for each in names]
+        job = None
+        if dry_run:
+            found = look_up_documents(held, ids)
         else:
-            for each in reply.documents:
-                near = f"  (did you mean {', '.join(each.did_you_mean)}?)" if each.did_you_mean else ""
-                typer.echo(f"{each.status:10} {each.id}{near}")
-            for line in ending_of_deletion(job, reply.message, engine.settings):
-                typer.echo(line)
-        leave_unless_done(reply.status if job else "failed")
+            job, found = await engine.submit_delete(ids, collection=collection)
+            job = await follow_job(engine, job, verbose=verbose) if job else None
+        reply = DeleteReply.from_engine(job, found, dry_run=dry_run)
+        print_deletion(reply, job, json=json)
+        leave_unless_done(reply.status if found.documents else "failed")
+        keep_away([document for _, document in found.documents], ignore=ignore, dry_run=dry_run)
+        lines: list[str] = []
+        if job and len(found.documents) < len(held):
+            lines = [say_next(["build"], engine.settings)]
+        if lines and build:
+            job = await follow_job(engine, await engine.submit_build(collection=collection), verbose=verbose)
+            lines = list_lines(JobReply.from_engine(job), job, engine.settings, ())
+        if lines and not json:
+            typer.echo("\n".join(lines))
+        if job:
+            leave_unless_done(job.status.value)
         if found.unknown:
             raise typer.Exit(EXIT_PARTIAL)
 
     run_long(read_settings(data_dir, collection), work, KEPT_DELETION)
 
 
-def ending_of_deletion(job: Job | None, message: str, settings: Settings) -> list[str]:
-    """Say what was deleted, or why nothing was."""
+def print_deletion(reply: DeleteReply, job: Job | None, *, json: bool) -> None:
+    """Print what became of each document that was named, and what was deleted, or why nothing was."""
     from ...replies.work.jobs import JobReply  # noqa: PLC0415 - heavy
 
-    if job is None:
-        return [message]
-    if job.status.value != "done":
-        return [say_early_end(job)]
-    return [
-        *JobReply.from_engine(job).ending_lines(),
-        "Summaries that a heuristic made from them are hidden until the next build.",
-        say_next(["build"], settings),
-    ]
+    if json:
+        typer.echo(reply.model_dump_json())
+        return
+    for each in reply.documents:
+        near = f"  (did you mean {', '.join(each.did_you_mean)}?)" if each.did_you_mean else ""
+        title = f"  ({each.title})" if each.title else ""
+        typer.echo(f"{each.status.replace('_', ' '):11} {each.id}{title}{near}")
+    if job and job.status.value != "done":
+        typer.echo(say_early_end(job))
+    elif job:
+        typer.echo("\n".join(JobReply.from_engine(job).ending_lines()))
+    else:
+        typer.echo(reply.message)
 
 
-def id_of(given: str, known: set[str]) -> str:
-    """Return the id of the document that ``given`` names: of a file, its whole path."""
+def find_id(given: str, held: Sequence[Document]) -> str:
+    """Return the id of the document that ``given`` names, or ``given``. Raises ``Ambiguous`` if it names several."""
+    from leanrag_engine.retrieval.browse.outline import find_document  # noqa: PLC0415 - heavy
+
     whole = str(Path(given).expanduser().resolve())
-    return whole if given not in known and whole in known else given
+    known = {each.id for each in held}
+    if given in known or whole in known:
+        return given if given in known else whole
+    try:
+        return find_document(given, held).id
+    except NotFound:
+        return given
+
+
+def keep_away(documents: Sequence[Document], *, ignore: bool, dry_run: bool) -> None:
+    """Say whose files are still there and would be added again by a sync; if it is wanted, name them in its ignore file."""
+    for file in dict.fromkeys(Path(each.source) for each in documents if each.source):
+        if not file.is_file():
+            continue
+        typer.echo(f"{file} is still there: a sync of its folder adds it again.", err=True)
+        target, line = file.with_name(IGNORE_FILE), "/" + re.sub(r"([][\\*?!# ])", r"\\\1", file.name)
+        if dry_run or not (ignore or confirm(f"Leave it out of every sync, by {line} in {target}?")):
+            or_so = ", or give --ignore" if dry_run else ""
+            typer.echo(f"To leave it out, write {line} into {target}{or_so}.", err=True)
+            continue
+        before = target.read_text("utf-8") if target.exists() else ""
+        with target.open("a", encoding="utf-8") as written:
+            written.write(f"{'' if before.endswith(chr(10)) or not before else chr(10)}{line}\n")
+        typer.echo(f"Added {line} to {target}.", err=True)

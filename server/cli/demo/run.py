@@ -25,6 +25,7 @@ from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.engine import LeanRAG
+from leanrag_engine.evaluation.replies.run import answer_flat
 
 from ..machine.install import command_line, index_options, server_command
 from ..machine.session import call_tool, open_session
@@ -33,10 +34,21 @@ from ..progress import follow
 TOKEN_BUDGET = 1200
 
 QUESTIONS = (
+    "Which takes precedence in attribute lookup: a data descriptor, the instance dictionary or __getattr__?",
     "What does the with statement do with __enter__ and __exit__ when the body raises an exception?",
     "How does a generator function differ from a coroutine function, and what does yield do in each?",
-    "Which takes precedence in attribute lookup: a data descriptor, the instance dictionary or __getattr__?",
 )
+
+FACTS = (
+    "always override a redefinition in an instance dictionary",
+    "non-data descriptors can be overridden by instances",
+    'does not define "__get__()"',
+    "Called when the default attribute access fails",
+)
+"""Words of the reference that answer the first question; which of them a reply holds is found out by each run."""
+
+LIBRARY = re.compile(r"bltin-.*|debugger|formatstrings|string-methods|types.+|specialattrs|truth")
+"""Topics that the library's documentation holds, not the reference of the language."""
 
 
 @dataclass(slots=True)
@@ -49,7 +61,9 @@ class DemoFigures:
     relations: list[int] = field(default_factory=list)
     index_seconds: float = 0
     context_tokens: list[int] = field(default_factory=list)
-    flat_tokens: int = 0
+    document_tokens: int = 0
+    facts: list[bool] = field(default_factory=list)
+    flat_facts: list[bool] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
     total_seconds: float = 0
 
@@ -65,12 +79,11 @@ SEED, PATH, ANCESTOR = "yellow", "cyan", "bold green"
 
 @dataclass(frozen=True, slots=True)
 class DemoQuote:
-    """A sentence of a context, where it stands, and the lines that begin with it."""
+    """A sentence of a context, and where it stands."""
 
     citation: str
     place: str
     sentence: str
-    lines: tuple[str, ...]
 
 
 async def run_demo(data_dir: Path | None, collection: str, full: bool, as_json: bool) -> None:
@@ -82,11 +95,11 @@ async def run_demo(data_dir: Path | None, collection: str, full: bool, as_json: 
     await index_reference(console, settings, figures)
     command = [*server_command(), *index_options(settings)]
     async with open_session(command) as client:
-        await show_answer(console, client, figures)
+        await show_answer(console, client, settings, figures)
         if full:
             await show_rest(console, client, figures)
     figures.total_seconds = round(time.perf_counter() - started, 1)
-    show_next(console, settings, full=full)
+    show_next(console, settings, figures, full=full)
     if as_json:
         sys.stdout.write(json.dumps(asdict(figures)) + "\n")
 
@@ -94,12 +107,28 @@ async def run_demo(data_dir: Path | None, collection: str, full: bool, as_json: 
 # --- index ---------------------------------------------------------------------------------
 
 
+def choose_topics() -> dict[str, str]:
+    """Return the topics of the language reference by name, without those that only repeat passages of longer ones."""
+
+    def paragraphs(text: str) -> set[str]:
+        return {" ".join(each.split()) for each in text.split("\n\n")}
+
+    chosen: dict[str, str] = {}
+    held: set[str] = set()
+    for name, text in sorted(topics.items(), key=lambda item: -len(item[1])):
+        if not LIBRARY.fullmatch(name) and any(len(each) > 80 for each in paragraphs(text) - held):  # noqa: PLR2004 - no heading
+            chosen[name] = text
+            held |= paragraphs(text)
+    return dict(sorted(chosen.items()))
+
+
 async def index_reference(console: Console, settings: Settings, figures: DemoFigures) -> None:
-    size = sum(len(text.encode()) for text in topics.values()) // 1000
+    texts = choose_topics()
+    size = sum(len(text.encode()) for text in texts.values()) // 1000
     console.print(
-        f"[bold]The Python language reference on this machine[/bold]: {len(topics)} documents, {size} kB"
+        f"[bold]The Python language reference on this machine[/bold]: {len(texts)} documents, {size} kB"
     )
-    sources = [DocumentSource(text=text, id=f"python/{name}") for name, text in sorted(topics.items())]
+    sources = [DocumentSource(text=text, id=f"python/{name}") for name, text in texts.items()]
     started = time.perf_counter()
     async with await LeanRAG.open(settings) as engine:
         job = await engine.submit_ingest(sources, collection=settings.collection)
@@ -108,6 +137,7 @@ async def index_reference(console: Console, settings: Settings, figures: DemoFig
             raise LeanRAGError(f"The demo's job {job.status.value}: {job.message}", "Run it again.")
         found = (await engine.status(settings.collection)).collection
         assert found.generation is not None, "a finished job has built a generation"
+        figures.document_tokens = sum(engine.count_tokens([*texts.values()]))
         figures.documents, figures.passages = found.documents, found.chunks
         figures.layers = [each.entities for each in found.generation.layers]
         figures.relations = [each.relations for each in found.generation.layers]
@@ -121,36 +151,38 @@ async def index_reference(console: Console, settings: Settings, figures: DemoFig
 # --- the answer ----------------------------------------------------------------------------
 
 
-async def show_answer(console: Console, client: Client, figures: DemoFigures) -> None:
-    """Ask the first question through the MCP client; print the best passage, the tree, and what flat search gives."""
+async def show_answer(console: Console, client: Client, settings: Settings, figures: DemoFigures) -> None:
+    """Ask the first question through the MCP client; print the lines that answer it and what flat search has of them, then
+    the tree."""
     figures.tools = [tool.name for tool in (await client.list_tools()).tools]
     asked = {"query": QUESTIONS[0], "token_budget": TOKEN_BUDGET, "response_format": "detailed"}
     reply = await call_tool(client, "query_lca_context", asked)
-    flat = await call_tool(client, "query_lca_context", asked | {"mode": "naive"})
+    flat = await answer_flat(settings, [*choose_topics().values()], QUESTIONS[0], TOKEN_BUDGET)
     figures.context_tokens.append(reply["tokens"])
-    figures.flat_tokens = flat["tokens"]
+    figures.facts, figures.flat_facts = (
+        [fact in " ".join(text.split()) for fact in FACTS] for text in (reply["context"], flat)
+    )
 
-    console.print(f"\n[bold]{QUESTIONS[0]}[/bold]")
-    quote = best_quote(reply["context"], QUESTIONS[0])
-    console.print(Padding(Text(f"[{quote.citation}] {quote.place}", style="dim"), (1, 0, 0, 2)))
-    for line in quote.lines:
-        console.print(Text(f"  │ {line}", no_wrap=True, overflow="ellipsis"))
-    console.print(Padding(lca_tree(reply), (1, 0, 1, 2)))
-    same = len(set(reply["sources"]) & set(flat["sources"]))
-    found = f"{reply['tokens']:,} tokens with {len(reply['relations'])} relations between these entities"
-    console.print(f"  [green]by the tree[/green]  {found}")
-    found = f"{flat['tokens']:,} tokens; {same} of {len(flat['sources'])} passages are the same, no tree or relations"
-    console.print(f"  flat search  {found}")
-
-
-def best_quote(context: str, question: str) -> DemoQuote:
-    """Return three lines of the context, from the sentence on that shares the longest words with the question."""
-    wanted = find_words(question)
-    return max(find_quotes(context), key=lambda each: sum(map(len, wanted & find_words(each.sentence))))
-
-
-def find_words(text: str) -> set[str]:
-    return set(re.findall(r"\w{5,}", text.lower()))
+    console.print(f"\n[bold]{QUESTIONS[0]}[/bold]\n")
+    quotes = list(find_quotes(reply["context"]))
+    for fact, found, in_flat in zip(FACTS, figures.facts, figures.flat_facts, strict=True):
+        if not found:
+            lacks = "only flat search has it" if in_flat else "in neither reply"
+            console.print(Text(f"  ✗ {fact}: {lacks}", "dim"))
+            continue
+        quote = next((each for each in quotes if fact in each.sentence), DemoQuote("", "", fact))
+        console.print(
+            Text.assemble(
+                (f"  ✓ [{quote.citation}] {quote.place}", "dim"),
+                ("" if in_flat else "  flat search lacks it", "yellow"),
+            )
+        )
+        for line in textwrap.wrap(quote.sentence, 74):
+            console.print(Text(f"    {line}", "green"))
+    ours, theirs = (f"{sum(each)} of {len(FACTS)}" for each in (figures.facts, figures.flat_facts))
+    how = "(as many tokens; BM25 and the same embedder)"
+    console.print(f"\n  [bold green]{ours} facts[/bold green], [yellow]flat search {theirs}[/yellow] {how}")
+    console.print(Padding(lca_tree(reply), (1, 0, 0, 2)))
 
 
 def find_quotes(context: str) -> Iterator[DemoQuote]:
@@ -165,11 +197,7 @@ def find_quotes(context: str) -> Iterator[DemoQuote]:
             place = " › ".join(filter(None, (title, heading)))
             text = part[label.end() :].replace("```", "")
             for start, end in sentences(text):
-                lines = textwrap.wrap(" ".join(text[start:].split()), 74)
-                most = 3
-                more = " …" if len(lines) > most else ""
-                quoted = (*lines[: most - 1], lines[most - 1] + more) if more else tuple(lines)
-                yield DemoQuote(label[1], place, text[start:end], quoted)
+                yield DemoQuote(label[1], place, " ".join(text[start:end].split()))
 
 
 def lca_tree(reply: dict[str, Any]) -> Tree:
@@ -187,8 +215,8 @@ def lca_tree(reply: dict[str, Any]) -> Tree:
     return trees[top]
 
 
-def show_next(console: Console, settings: Settings, *, full: bool) -> None:
-    """Print where the collection is kept and what to type next."""
+def show_next(console: Console, settings: Settings, figures: DemoFigures, *, full: bool) -> None:
+    """Print where the collection is kept, what to type next, and how little of the documents the reply is."""
     rows = [("leanrag setup FOLDER", "the same with your documents, in your MCP clients")]
     if not full:
         rows.append(("leanrag demo --full", "whole contexts, three questions, the other tools"))
@@ -199,6 +227,8 @@ def show_next(console: Console, settings: Settings, *, full: bool) -> None:
     console.print(Text(f"  {ask}", style="cyan"), soft_wrap=True)
     place = settings.data_dir.expanduser()
     console.print(Text(f"Kept in {place}, collection {settings.collection}.", style="dim"), soft_wrap=True)
+    tokens = f"{figures.context_tokens[0]:,} tokens of a reply instead of {figures.document_tokens:,} of the documents"
+    console.print(f"\n[bold green]{tokens}[/bold green]")
 
 
 async def show_rest(console: Console, client: Client, figures: DemoFigures) -> None:

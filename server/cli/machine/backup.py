@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -78,7 +79,9 @@ def print_backup(made: Backup, words: str, following: str, *, json: bool) -> Non
         or "no collection"
     )
     without = "" if made.vectors else ", without vectors"
-    typer.echo(f"{words} {held}: {made.size / 1e6:,.1f} MB{without}, as of {made.created_at}. {following}")
+    typer.echo(
+        f"{words} {held}: {made.size / 1e6:,.1f} MB{without}, as of {datetime.fromisoformat(made.created_at).astimezone():%Y-%m-%d %H:%M}. {following}"
+    )
 
 
 @contextmanager

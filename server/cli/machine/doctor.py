@@ -76,7 +76,7 @@ def report(subject: str, state: str, message: str, mend: str = "") -> Check:
 def find_folder(folder: Path) -> Iterator[Check]:
     """Report whether the data folder can be used, and how much room there is."""
     place = folder.expanduser().absolute()
-    existing = next(each for each in (place, *place.parents) if each.exists())
+    existing = next(each for each in (place, *place.parents) if os.path.exists(each))  # noqa: PTH110 - Path.exists raises where a folder is closed
     if not existing.is_dir():
         message = f"{existing} is a file"
         yield report("data folder", "broken", message, f"Move that file away, or {OTHER_FOLDER}.")
@@ -107,7 +107,6 @@ def find_extras(settings: Settings) -> Iterator[Check]:
         ("postgres", "psycopg", bool(settings.database_url)),
         ("dask", "distributed", bool(settings.dask)),
         ("telemetry", "opentelemetry.sdk", settings.telemetry),
-        ("slides", "pptx", False),
         ("parquet", "pyarrow", False),
         ("plot", "matplotlib", False),
     ):
@@ -123,7 +122,6 @@ def find_extras(settings: Settings) -> Iterator[Check]:
             yield report(f"extra {extra}", "broken", f"the {name} needs it", mend)
         else:
             use = {
-                "slides": ", only .pptx files need it",
                 "parquet": ", only Parquet files need it",
                 "plot": ", only `leanrag eval … --plot` needs it",
             }.get(extra, ", not needed")

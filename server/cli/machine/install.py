@@ -16,11 +16,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leanrag_engine.core.config import Settings, load_settings
-from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.config import config_file as settings_file
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+from leanrag_engine.core.text.nearest import find_nearest
 
-from ...clients.files import ConfigChange, apply_change, plan_install, plan_uninstall, print_config
+from ...clients.files import (
+    ConfigChange,
+    apply_change,
+    find_installed_command,
+    plan_install,
+    plan_uninstall,
+    print_config,
+)
 from ...clients.places import CLIENTS, Client, ClientName, Machine, Scope, config_file
-from ..options import report_errors
+from ..options import DataDir, report_errors
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Json, JsonObject
@@ -28,6 +37,12 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PACKAGE = "leanrag-mcp"
+
+INDEX_OPTIONS = ("--data-dir", "--collection")
+"""Options of the server that say which index it opens: always that of the command."""
+
+DATA_FILES = ("graph.sqlite3*", "vectors*", "arrays", "*.lock", "writer.json", "restoring", "database-*")
+"""What the data folder holds of ours."""
 
 
 # --- the entry ---------------------------------------------------------------------------
@@ -121,6 +136,28 @@ def server_entry(client: Client, command: Sequence[str]) -> dict[str, Json]:
     return {**client.marks, "command": program, "args": arguments}
 
 
+def merge_arguments(present: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Return the arguments of an older entry together with those wanted: the folders of both, the wanted index."""
+    ours = group_options(wanted)
+    kept = [
+        each for each in group_options(present) if each[0].startswith("--") and each[0] not in INDEX_OPTIONS
+    ]
+    first = [each for each in ours if not each[0].startswith("--")]
+    rest = [each for each in ours if each not in first and each not in kept]
+    return [word for each in [*first, *kept, *rest] for word in each]
+
+
+def group_options(arguments: Sequence[str]) -> list[list[str]]:
+    """Return each option with its value, and what stands before the first one."""
+    groups: list[list[str]] = []
+    for word in arguments:
+        if word.startswith("--") or not groups:
+            groups.append([word])
+        else:
+            groups[-1].append(word)
+    return groups
+
+
 def existing_folder(folder: Path) -> Path:
     found = folder.expanduser().absolute()
     if not found.is_dir():
@@ -137,9 +174,12 @@ def unseen_variables(environ: Mapping[str, str]) -> list[str]:
 
 # --- the commands --------------------------------------------------------------------------
 
-ClientArgument = Annotated[
-    ClientName, typer.Argument(help=f"One of {', '.join(CLIENTS)}.", metavar="CLIENT", show_default=False)
-]
+CLIENT = typer.Argument(
+    help=f"One of {', '.join(CLIENTS)}.",
+    metavar="CLIENT",
+    show_default=False,
+    autocompletion=lambda: [*CLIENTS],
+)
 NameOption = Annotated[str, typer.Option(help="What the client calls the server.")]
 ScopeOption = Annotated[
     Scope,
@@ -159,7 +199,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the lines that wou
 
 
 def install(
-    client: ClientArgument,
+    name_: Annotated[str, CLIENT],
     allow_dir: Annotated[
         list[Path] | None,
         typer.Option(help="A folder beneath which the server may read documents; repeatable."),
@@ -172,6 +212,9 @@ def install(
     name: NameOption = "leanrag",
     scope: ScopeOption = "user",
     config: ConfigOption = None,
+    clear: Annotated[
+        bool, typer.Option("--no-allow-dir", help="Forget the folders that an earlier install allowed.")
+    ] = False,
     uvx: Annotated[
         bool,
         typer.Option("--uvx", help="Write `uvx leanrag-mcp`, once the package can be had from an index."),
@@ -181,16 +224,17 @@ def install(
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Add this server to an MCP client's configuration.
+    """Add this server to an MCP client's configuration, or change its entry there.
 
-    Other servers and settings there stay as they are, comments too where the client allows them; a
-    numbered backup is made beside the file. The command written is the full path of this installation's
+    Folders that the entry allows already stay allowed, unless `--no-allow-dir` is given. Other servers and settings
+    stay as they are, comments too where the client allows them; a numbered backup is made beside the file. The command written is the full path of this installation's
     `leanrag-mcp`, because desktop programs do not see your shell's PATH; with `--scope project` it is the
     name alone, and folders are relative to the project. Keys are never written: they come from the environment.
 
     Example: `leanrag install claude-desktop --allow-dir ~/Documents`
     """
     with report_errors():
+        client = find_client(name_)
         machine = Machine.here()
         kind = CLIENTS[client]
         file = config or config_file(client, scope, machine)
@@ -205,6 +249,10 @@ def install(
             command += list_shared_arguments(kind, allow_dir or [], data_dir, settings, machine.folder)
         else:
             command += server_arguments(settings)
+        if not (clear or show):
+            present = group_options(find_installed_command(kind, file, check_name(name)))
+            allowed = [word for each in present if each[0].startswith("--allow-dir") for word in each]
+            command[1:] = merge_arguments(allowed, command[1:])
         entry = server_entry(kind, command)
         if show:
             print_entry(client, file, check_name(name), scope, entry, command)
@@ -214,22 +262,93 @@ def install(
         typer.echo(f"The client will start: {command_line(command)}")
         if scope == "project":
             typer.echo(f"Everyone who opens this project needs {command[0]} on their PATH.")
-        warn_of_gaps(kind, settings, machine.environ)
+        warn_of_gaps(kind, command, machine.environ)
 
 
 def uninstall(
-    client: ClientArgument,
+    name_: Annotated[str, CLIENT] = "",
+    every: Annotated[bool, typer.Option("--all", help="Remove it from every client that has it.")] = False,
+    data: Annotated[
+        bool, typer.Option("--data", help="Also delete the data folder and the settings; asks first.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete the data without asking.")] = False,
     name: NameOption = "leanrag",
     scope: ScopeOption = "user",
     config: ConfigOption = None,
     dry_run: DryRun = False,
+    data_dir: DataDir = None,
 ) -> None:
-    """Remove this server from an MCP client's configuration. Your documents and their index stay."""
+    """Remove this server from an MCP client's configuration. Without `--data` your index stays; your files stay always.
+
+    A file that held nothing else goes, and so do backups that equal what is left.
+
+    Example: `leanrag uninstall cursor`, or `leanrag uninstall --all --data`
+    """
     with report_errors():
-        file = config or config_file(client, scope, Machine.here())
-        kind = CLIENTS[client]
+        if bool(name_) is every and not data:
+            raise InvalidInput("Either a client or --all is needed.", f"Clients: {', '.join(CLIENTS)}.")
+        clients = [find_client(name_)] if name_ else [*CLIENTS] if every else []
+        failed = False
+        for client in clients:
+            try:
+                remove_entry(client, check_name(name), scope, config, every=every, dry_run=dry_run)
+            except LeanRAGError as problem:
+                if not every:
+                    raise
+                failed = True
+                typer.echo(f"Error: {CLIENTS[client].title} was left as it is. {problem}", err=True)
+        if data and not failed:
+            delete_data(load_settings(data_dir=data_dir), yes=yes, dry_run=dry_run)
+    if failed:
+        raise typer.Exit(1)
+
+
+def remove_entry(
+    client: ClientName, name: str, scope: Scope, config: Path | None, *, every: bool, dry_run: bool
+) -> None:
+    """Remove the server from one client; with ``every`` one that does not have it is passed over."""
+    kind = CLIENTS[client]
+    if every and scope == "project" and not kind.project_file:
+        return
+    file = config or config_file(client, scope, Machine.here())
+    if not every or find_installed_command(kind, file, name):
         then = f"{kind.title} runs without it from its next start."
-        finish(plan_uninstall(kind, file, check_name(name)), then, dry_run=dry_run)
+        finish(plan_uninstall(kind, file, name), then, dry_run=dry_run)
+
+
+def delete_data(settings: Settings, *, yes: bool, dry_run: bool) -> None:
+    """Delete what is ours in the data folder, and the file of settings; ask first."""
+    folder = settings.data_dir.expanduser().absolute()
+    found = [each for pattern in DATA_FILES for each in sorted(folder.glob(pattern))]
+    found += [each for each in [settings_file()] if each.is_file()]
+    if not found:
+        typer.echo(f"{folder} holds no index.")
+        return
+    if dry_run:
+        typer.echo("Would delete:\n" + "\n".join(f"  {each}" for each in found))
+        return
+    if not yes:
+        typer.confirm(f"Delete the index in {folder} with all settings permanently?", abort=True, err=True)
+    for each in found:
+        shutil.rmtree(each) if each.is_dir() else each.unlink(missing_ok=True)
+    for each in {folder, settings_file().parent}:
+        if each.is_dir() and not any(each.iterdir()):
+            each.rmdir()
+    typer.echo(f"Deleted: the index in {folder} and the settings.")
+    if settings.database_url or settings.chroma_url:
+        typer.echo(
+            "What a database or Chroma server holds stays: `leanrag collections delete` deletes that first.",
+            err=True,
+        )
+
+
+def find_client(given: str) -> ClientName:
+    """Return the client of that name. Raises :class:`InvalidInput` if there is none."""
+    for name in CLIENTS:
+        if name == given:
+            return name
+    near = "".join(f"Did you mean {each}? " for each in find_nearest(given, CLIENTS))
+    raise InvalidInput(f"There is no client called {given!r}.", f"{near}Choose one of {', '.join(CLIENTS)}.")
 
 
 def check_name(name: str) -> str:
@@ -264,7 +383,8 @@ def finish(plan: ConfigChange, then: str, *, dry_run: bool) -> None:
         typer.echo("\n".join(diff_lines(plan)))
     else:
         backup = apply_change(plan)
-        typer.echo(f"Wrote {plan.file}" + (f" (backup: {backup.name})." if backup else "."))
+        what = "Deleted" if plan.undone and not plan.equal else "Wrote"
+        typer.echo(f"{what} {plan.file}" + (f" (backup: {backup.name})." if backup else "."))
         typer.echo(then)
 
 
@@ -281,9 +401,9 @@ def warn_if_absent(client: Client, file: Path, scope: Scope) -> None:
         )
 
 
-def warn_of_gaps(client: Client, settings: Settings, environ: Mapping[str, str]) -> None:
+def warn_of_gaps(client: Client, command: Sequence[str], environ: Mapping[str, str]) -> None:
     """Print notes about what the server will lack."""
-    if not settings.allow_dirs:
+    if "--allow-dir" not in command:
         typer.echo("Note: without --allow-dir the server reads no files, only texts passed to it.", err=True)
     if unseen := unseen_variables(environ):
         typer.echo(

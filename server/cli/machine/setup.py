@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import anyio
@@ -19,24 +18,21 @@ from ...clients.files import apply_change, find_installed_command, plan_install
 from ...clients.places import CLIENTS, ClientName, Machine, config_file, is_present
 from ...replies.base import count_things
 from ..options import CollectionOption, DataDir, report_errors
-from ..running import follow_job, leave_unless_done, read_settings, run
-from .install import check_name, command_line, index_options, server_arguments, server_command, server_entry
+from ..running import agree_on_time, confirm, find_width, follow_job, leave_unless_done, read_settings, run
+from .install import (
+    check_name,
+    command_line,
+    find_client,
+    index_options,
+    merge_arguments,
+    server_arguments,
+    server_command,
+    server_entry,
+)
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
-
-INDEX_OPTIONS = ("--data-dir", "--collection")
-"""Options of the server that say which index it opens: that of this setup."""
-
-
-@dataclass(frozen=True, slots=True)
-class SetupResult:
-    """What is indexed, as sentences, and questions that it answers."""
-
-    outcome: str
-    place: str
-    questions: tuple[str, ...]
 
 
 def setup(
@@ -71,17 +67,16 @@ def setup(
     folder = folder.expanduser().resolve()
     settings = read_settings(data_dir, collection, allow_dirs=(folder,))
     try:
-        result = index_folder(folder, settings)
+        questions = index_folder(folder, settings)
         command = [*server_command(), *server_arguments(settings)]
         failed = add_to_clients(chosen, name, command, yes=yes)
         check_server(command)
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. What is done is kept; `leanrag setup {folder}` goes on from there.", err=True)
         raise typer.Exit(130) from None
-    print_questions(result.questions, settings)
-    typer.echo(
-        f"\n{result.place} When files change: {command_line(['leanrag', 'sync', str(folder), *index_options(settings)])}"
-    )
+    print_questions(questions, settings)
+    again = command_line(["leanrag", "sync", str(folder), *index_options(settings)])
+    typer.echo(f"\nWhen files change: {again}")
     if failed:
         raise typer.Exit(1)
 
@@ -89,85 +84,74 @@ def setup(
 # --- the index -----------------------------------------------------------------------------
 
 
-def index_folder(folder: Path, settings: Settings) -> SetupResult:
-    """Make the collection equal to the folder, build it, and find questions that it answers."""
+def tick(text: str, *, ok: bool = True) -> None:
+    """Print a line of the list of what was done, at a terminal broken between words; not ``ok``: it may need attention."""
+    mark = typer.style("✓", fg="green") if ok else typer.style("!", fg="yellow")
+    if width := find_width():
+        text = fill(text, width, initial_indent="  ", subsequent_indent="  ", break_long_words=False).strip()
+    typer.echo(f"{mark} {text}")
+
+
+def index_folder(folder: Path, settings: Settings) -> list[str]:
+    """Make the collection equal to the folder and build it; return questions that it answers."""
     typer.echo(f"Indexing {folder} …", err=True)
-    found: list[SetupResult] = []
+    questions: list[str] = []
 
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
         started = time.monotonic()
-        job = await follow_job(
-            engine,
-            await engine.submit_ingest(
-                [DocumentSource(path=str(folder))], collection=settings.collection, allowed=None, sync=True
-            ),
+        sources = [DocumentSource(path=str(folder))]
+        await agree_on_time(engine, sources, sync=True)
+        submitted = await engine.submit_ingest(
+            sources, collection=settings.collection, allowed=None, sync=True
         )
-        print_failures(job)
+        job = await follow_job(engine, submitted)
+        if job.status.value == "done":
+            await tick_index(engine, settings, time.monotonic() - started)
+        tick_missing(job)
         leave_unless_done(job.status.value)
-        refuse_empty(folder, job)
-        found.append(await describe(engine, settings, job, time.monotonic() - started))
+        if not job.documents:
+            raise InvalidInput(f"{folder} holds no document.", "Give the folder that holds your documents.")
+        found = await engine.suggest_questions(3, collection=settings.collection)
+        questions.extend(each.text for each in found)
 
     run(settings, work)
-    typer.echo(found[0].outcome)
-    return found[0]
+    return questions
 
 
-def print_failures(job: Job) -> None:
-    """Print why the job failed, or the first files that could not be read."""
-    from ...replies.work.jobs import IngestReply, failure_line  # noqa: PLC0415 - heavy
+async def tick_index(engine: LeanRAG, settings: Settings, seconds: float) -> None:
+    """Print what the published build of the collection holds, and where."""
+    found = (await engine.status(settings.collection)).collection
+    layers = " → ".join(f"{each.entities:,}" for each in found.generation.layers) if found.generation else ""
+    data_dir = settings.data_dir.expanduser().absolute()
+    size = sum(file.stat().st_size for file in data_dir.rglob("*") if file.is_file())
+    tick(
+        f"Indexed in {seconds:.0f} s: {count_things(found.documents, 'document')}, {count_things(found.chunks, 'passage')}, "
+        f"entities by layer {layers}; in {data_dir} ({max(size / 1e6, 1):.0f} MB)."
+    )
 
+
+def tick_missing(job: Job) -> None:
+    """Print what was left out, what could not be read and why the job failed; names if they are few."""
+    from ...replies.work.jobs import IngestReply  # noqa: PLC0415 - heavy
+
+    few = 5
+    for group in job.skipped:
+        names = f" ({', '.join(group.examples)})" if group.count <= few else ""
+        tick(f"Left out: {group.count} {group.reason}{names}.", ok=False)
     reply = IngestReply.from_engine(job)
-    failed = [each.to_line() for each in reply.documents if each.status == "failed"]
-    failed += [failure_line(each) for each in reply.failures]
-    most = 5
-    for line in failed[:most]:
-        typer.echo(line, err=True)
-    if len(failed) > most:
-        typer.echo(f"- and {len(failed) - most} more: leanrag sync shows all", err=True)
+    failed = [each.error for each in reply.documents if each.status == "failed"]  # it names the file
+    failed += [f"{each['document']}: {each['error']}" for each in reply.failures]
+    for line in failed[:few]:
+        tick(f"Not read: {line}", ok=False)
+    if len(failed) > few:
+        tick(f"Not read: {len(failed) - few} more, which `leanrag sync` lists.", ok=False)
     if reply.status != "done":
         typer.echo(f"Error: indexing {reply.status}. {reply.message}".rstrip(), err=True)
 
 
-def refuse_empty(folder: Path, job: Job) -> None:
-    """Raise :class:`InvalidInput` if the folder gave no document; print what was left out."""
-    from ...replies.work.jobs import IngestReply  # noqa: PLC0415 - heavy
-
-    if job.documents:
-        return
-    for left_out in IngestReply.from_engine(job).skipped:
-        typer.echo(left_out.to_line(), err=True)
-    raise InvalidInput(f"{folder} holds no document.", "Give the folder that holds your documents.")
-
-
-async def describe(engine: LeanRAG, settings: Settings, job: Job, seconds: float) -> SetupResult:
-    """Return what the published build of the collection holds, and questions that it answers."""
-    found = (await engine.status(settings.collection)).collection
-    assert found.generation is not None, "a finished job has built a generation"
-    layers = " → ".join(f"{each.entities:,}" for each in found.generation.layers)
-    skipped = sum(each.count for each in job.skipped)
-    left_out = f" {skipped:,} files were left out (leanrag sync --details lists them)." if skipped else ""
-    data_dir = settings.data_dir.expanduser().absolute()
-    size = sum(file.stat().st_size for file in data_dir.rglob("*") if file.is_file())
-    return SetupResult(
-        outcome=f"{count_things(found.documents, 'document')}, {count_things(found.chunks, 'passage')}, entities by layer {layers}, in {seconds:.0f} s.{left_out}",
-        place=f"The index lies in {data_dir} ({max(size / 1e6, 1):.0f} MB).",
-        questions=tuple(
-            each.text for each in await engine.suggest_questions(3, collection=settings.collection)
-        ),
-    )
-
-
 # --- the clients ---------------------------------------------------------------------------
-
-
-def find_client(given: str) -> ClientName:
-    """Return the client of that name. Raises :class:`InvalidInput` if there is none."""
-    for name in CLIENTS:
-        if name == given:
-            return name
-    raise InvalidInput(f"There is no client called {given!r}.", f"Choose one of {', '.join(CLIENTS)}.")
 
 
 def add_to_clients(chosen: Sequence[ClientName], name: str, command: Sequence[str], *, yes: bool) -> bool:
@@ -181,21 +165,14 @@ def add_to_clients(chosen: Sequence[ClientName], name: str, command: Sequence[st
             continue
         try:
             added = True
-            typer.echo(f"{title}: {add_to_client(client, file, name, command)}")
+            tick(f"{title}: {add_to_client(client, file, name, command)}")
         except LeanRAGError as problem:
             failed = True
-            typer.echo(f"Error: {title} was left as it is. {problem}", err=True)
+            tick(f"{title} was left as it is. {problem}", ok=False)
     if not added:
-        typer.echo(
-            ("No client was found" if not found else "No client was changed")
-            + ". leanrag setup FOLDER --client CLIENT adds the server to one; leanrag install --help lists them."
-        )
+        what = "No client was changed" if found else "No client was found"
+        tick(f"{what}: `leanrag install CLIENT` adds the server to one, and --help lists them.", ok=False)
     return failed
-
-
-def confirm(question: str) -> bool:
-    """Ask at a terminal; elsewhere the answer is no."""
-    return sys.stdin.isatty() and typer.confirm(question, default=True)
 
 
 def add_to_client(client: ClientName, file: Path, name: str, command: Sequence[str]) -> str:
@@ -211,35 +188,13 @@ def add_to_client(client: ClientName, file: Path, name: str, command: Sequence[s
     return f"wrote {file}{f' (backup: {backup.name})' if backup else ''}. {kind.then}"
 
 
-def merge_arguments(present: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Return the arguments of an older entry together with those wanted: the folders of both, the wanted index."""
-    ours = group_options(wanted)
-    kept = [
-        each for each in group_options(present) if each[0].startswith("--") and each[0] not in INDEX_OPTIONS
-    ]
-    first = [each for each in ours if not each[0].startswith("--")]
-    rest = [each for each in ours if each not in first and each not in kept]
-    return [word for each in [*first, *kept, *rest] for word in each]
-
-
-def group_options(arguments: Sequence[str]) -> list[list[str]]:
-    """Return each option with its value, and what stands before the first one."""
-    groups: list[list[str]] = []
-    for word in arguments:
-        if word.startswith("--") or not groups:
-            groups.append([word])
-        else:
-            groups[-1].append(word)
-    return groups
-
-
 def check_server(command: Sequence[str]) -> None:
     """Start the server as a client does, list its tools, and print how many there are."""
     from .session import list_tools  # noqa: PLC0415 - heavy
 
     with report_errors():
         tools = anyio.run(list_tools, command)
-    typer.echo(f"The server was started once, as a client starts it: it offers {len(tools)} tools.")
+    tick(f"Server: started once, as a client starts it; it offers {len(tools)} tools.")
 
 
 # --- the questions -------------------------------------------------------------------------

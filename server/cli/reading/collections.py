@@ -105,7 +105,7 @@ def delete_collection(
 ) -> None:
     """Delete a collection permanently, with its documents, hierarchy, history, model replies and vectors.
 
-    Your files stay as they are. Asks first.
+    Your files stay as they are. Asks first; then jobs of the collection are cancelled.
 
     Example: `leanrag collections delete trial`
     """
@@ -120,7 +120,9 @@ def delete_collection(
     async def work(engine: LeanRAG) -> None:
         from ..corpus.endings import end  # noqa: PLC0415 - listing needs no replies about jobs
 
-        job = await follow_job(engine, await engine.submit_delete_collection(name), verbose=verbose)
+        job = await follow_job(
+            engine, await engine.submit_delete_collection(name, cancel=True), verbose=verbose
+        )
         end(job, engine.settings, json=json)
 
     if not yes:

@@ -48,7 +48,7 @@ class GenerationCard(Card):
         }
         return cls(
             generation=entry.number,
-            published_at=entry.created_at.isoformat(timespec="seconds"),
+            published_at=entry.created_at.astimezone().isoformat(timespec="seconds"),
             reason=f"{entry.build.mode}, as {entry.build.reason}",
             changed={what: count for what, count in changed.items() if count},
             cost={what: figure for what, figure in cost.items() if figure},

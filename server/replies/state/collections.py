@@ -45,8 +45,8 @@ class CollectionCard(Card):
             layers=len(generation.layers) if generation else 0,
             embedder=generation.embedder_name if generation else "",
             summaries=summary_methods(generation) if generation else "",
-            created_at=collection.created_at.isoformat(timespec="seconds"),
-            built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
+            created_at=collection.created_at.astimezone().isoformat(timespec="seconds"),
+            built_at=generation.created_at.astimezone().isoformat(timespec="seconds") if generation else "",
             stale=bool(collection.documents) and collection.stale,
         )
 
@@ -92,7 +92,7 @@ class ListedDocument(Card):
             document,
             number=format_document(document.number),
             title=shorten_line(document.title, LIMITS.brief),
-            ingested_at=document.ingested_at.isoformat(timespec="seconds"),
+            ingested_at=document.ingested_at.astimezone().isoformat(timespec="seconds"),
             metadata={
                 key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()
             },

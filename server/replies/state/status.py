@@ -192,7 +192,7 @@ class StatusReply(ReplyModel):
             stale=bool(collection.documents) and collection.stale,
             generation=generation.number if generation else 0,
             mode=describe_mode(generation),
-            built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
+            built_at=generation.created_at.astimezone().isoformat(timespec="seconds") if generation else "",
             embedder=generation.embedder if generation else "",
             embedder_name=embedder_name(generation),
             layers=[LayerCard.of(each) for each in (generation.layers if generation else ())],

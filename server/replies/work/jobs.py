@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from leanrag_engine.core.jobs import describe_done
+
 from ..base import LIMITS, Card, JobStatusName, ReplyModel, count_things, shorten_line
 from ..errors import plain_line
 from .results import JobFigures, describe_remarks, describe_taken, result_lines
@@ -141,8 +143,8 @@ def progress_line(job_id: str, at: JobProgressReply | JobState) -> str:
     message = plain_line(at.message)
     if at.status in ("done", "failed", "cancelled"):
         return f"Job {job_id}: {at.status}. {message}".rstrip()
-    progress = f" {at.done} of {at.total}" if at.total else ""
-    if at.rate:
+    progress = f" {describe_done(at)}" if at.total else ""
+    if at.rate and at.stage != "ingest":
         progress += f", {at.rate:.3g} a second"
     if at.seconds_left is not None:
         progress += f", about {at.seconds_left} s left"
@@ -158,9 +160,9 @@ def next_step(job: Job) -> str:
             return _step_after_success(job)
         case "queued" | "running":
             return f"Call get_job with job_id={job.id!r}{where} and wait_seconds=30."
-        case "interrupted":
+        case "interrupted" if job.of_server:
             return f"It resumes by itself; call get_job with job_id={job.id!r}{where} again later."
-        case "cancelled":
+        case "interrupted" | "cancelled":
             return f"Call {TOOL_OF_KIND[job.kind]} again to continue from what is kept."
     return f"Fix what the message names, then call {TOOL_OF_KIND[job.kind]} again."
 
@@ -307,10 +309,13 @@ class DeleteReply(ReplyModel):
     next_step: str
 
     @classmethod
-    def from_engine(cls, job: Job | None, found: DocumentLookup) -> DeleteReply:
+    def from_engine(cls, job: Job | None, found: DocumentLookup, *, dry_run: bool = False) -> DeleteReply:
         """Build the reply with the state of each id that was given, the unknown ones last."""
         status: JobStatusName = job.status.value if job else "done"
-        state = DELETION_STATES.get(status, "deleting")
+        state = "not_deleted" if dry_run else DELETION_STATES.get(status, "deleting")
+        message = "Nothing was deleted: no document has any of these ids."
+        if dry_run and found.documents:
+            message = "Dry run: nothing was changed."
         known = [
             DeletedDocument(
                 id=id_, title=shorten_line(document.title, LIMITS.brief), status=state, did_you_mean=[]
@@ -335,7 +340,7 @@ class DeleteReply(ReplyModel):
         return cls(
             job_id=job.id if job else "",
             status=status,
-            message=job.message if job else "Nothing was deleted: no document has any of these ids.",
+            message=job.message if job else message,
             documents=[*known, *unknown],
             next_step=next_step(job) if job else "Call get_outline to see the documents.",
         )

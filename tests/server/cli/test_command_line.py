@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -174,6 +175,47 @@ def test_a_sync_lists_what_it_would_do_then_does_it_and_groups_what_it_leaves_ou
     gone = leanrag("sync", str(tmp_path / "gone"), *data)
     assert gone.returncode == 1
     assert str(tmp_path / "gone") in gone.stdout
+
+
+@pytest.mark.parametrize(("folder", "said"), [("empty", "holds no document"), ("gone", "There is no file")])
+def test_a_folder_without_documents_makes_no_collection(tmp_path: Path, folder: str, said: str) -> None:
+    (tmp_path / "empty").mkdir()
+    data = ("--data-dir", str(tmp_path / "data"))
+    refused = leanrag("sync", str(tmp_path / folder), "--collection", "new", *data)
+    assert (refused.returncode, said in refused.stderr) == (1, True)
+    assert leanrag("collections", *data).stdout == "There is no collection yet.\n"
+
+
+def test_an_unknown_collection_is_reported_with_all_that_are_there_and_the_nearest(
+    tmp_path: Path, indexed: Path
+) -> None:
+    shutil.copytree(indexed, tmp_path / "data")
+    data = ("--data-dir", str(tmp_path / "data"))
+    assert leanrag("collections", "copy", "default", "zebra", *data).returncode == 0
+    said = leanrag("query", "tea", "--collection", "defualt", *data).stderr
+    assert "There is no collection 'defualt'. Did you mean 'default'?" in said
+    assert said.splitlines()[1:] == ["- default", "- zebra"]
+
+
+def test_a_data_folder_that_may_not_be_looked_into_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed" / "data"
+    look = os.stat
+
+    def refuse(path: object, *rest: object, **more: object) -> os.stat_result:
+        # An administrator, as whom tests may run, may look into every folder.
+        if os.fspath(path).startswith(os.fspath(closed)):  # type: ignore[call-overload]
+            raise PermissionError(13, "Permission denied", os.fspath(closed))
+        return look(path, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", refuse)
+    for command in (["status"], ["ingest", str(tmp_path)], ["doctor"]):
+        ran = leanrag(*command, "--data-dir", str(closed))
+        assert ran.returncode == 1
+        assert (
+            f"The data folder {closed} cannot be looked into: Permission denied." in ran.stdout + ran.stderr
+        )
 
 
 @pytest.mark.skipif(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -40,7 +42,7 @@ def test_what_ingest_cannot_take_is_refused_with_the_next_step(
     assert said in ran.stderr
 
 
-@pytest.mark.parametrize("given", ["plan.txt", "sub/plan.txt", "sub"])
+@pytest.mark.parametrize("given", ["sub/plan.txt", "sub"])
 def test_forget_suggests_the_documents_whose_path_ends_so_or_lies_in_the_folder(
     tmp_path: Path, given: str
 ) -> None:
@@ -77,6 +79,88 @@ def test_a_forecast_needs_no_key_and_speaks_in_sentences(
     assert "OPENAI_API_KEY" in refused.stdout + refused.stderr
 
 
+def test_the_help_lists_the_commands_in_panels() -> None:
+    panels = re.findall(r"─ (\w+) ─", leanrag("--help").stdout)
+    assert panels == ["Options", "Start", "Ask", "Documents", "Graph", "Data", "Server", "Measure"]
+
+
+def test_a_wrong_setting_names_the_command_that_sets_it(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('tau = "many"', encoding="utf-8")
+    refused = leanrag("status", "--data-dir", str(tmp_path), LEANRAG_CONFIG=str(file)).stderr
+    assert f"`leanrag config set tau VALUE` sets it in {file}" in refused
+    assert leanrag("config", "set", "tau", "20", LEANRAG_CONFIG=str(file)).exit_code == 0
+    assert "tau" not in leanrag("status", "--data-dir", str(tmp_path), LEANRAG_CONFIG=str(file)).stderr
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone is the system's")
+def test_times_are_local(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = ("--data-dir", str(notes.parent / "data"))
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    time.tzset()
+    try:
+        listed = [leanrag(command, *data).stdout for command in ("collections", "history")]
+        jobs = leanrag("jobs", *data).stdout
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert all("+05:45" in each and "+00:00" not in each for each in listed)
+    (built,) = re.findall(r"built (\S+)", listed[0])
+    assert jobs.startswith(built[:13].replace("T", " "))
+
+
 def test_the_version_and_completion_are_options_of_the_command() -> None:
     assert leanrag("--version").stdout == f"leanrag-mcp {version('leanrag-mcp')}\n"
     assert "--install-completion" in leanrag("--help").stdout
+
+
+# --- forgetting ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A synced folder of three notes, two of one title; its data folder is beside it."""
+    folder = tmp_path / "notes"
+    for name, title in (("old.md", "Plan"), ("sub/new.md", "Plan"), ("sub/bells.md", "Bell tower")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"# {title}\n\nEwan Reid wrote {name} on the Bell tower of Tarbert.")
+    assert leanrag("sync", str(folder), "--data-dir", str(tmp_path / "data")).exit_code == 0
+    return folder
+
+
+@pytest.mark.parametrize("given", ["d2", "bells.md", "Bell tower", "PATH"])
+def test_a_document_is_forgotten_by_number_file_name_title_or_path_and_the_rest_is_built(
+    notes: Path, given: str
+) -> None:
+    data = ("--data-dir", str(notes.parent / "data"))
+    listed = json.loads(leanrag("ls", "--json", *data).stdout)["documents"]
+    meant = next(each for each in listed if each["title"] == "Bell tower")
+    words = {"d2": meant["number"], "PATH": str(notes / "sub" / "bells.md")}
+    before = leanrag("forget", words.get(given, given), "--dry-run", *data)
+    assert (before.exit_code, "Bell tower" in before.stdout) == (0, True)
+    assert len(json.loads(leanrag("ls", "--json", *data).stdout)["documents"]) == 3
+    ran = leanrag("forget", words.get(given, given), *data)
+    assert ran.exit_code == 0, ran.output
+    assert f"{notes / 'sub' / 'bells.md'} is still there: a sync of its folder adds it again." in ran.stderr
+    status = json.loads(leanrag("status", "--json", *data).stdout)
+    assert (status["documents"], status["stale"]) == (2, False)
+    assert "1 added" in leanrag("sync", str(notes), *data).stdout
+
+
+def test_a_title_of_two_documents_is_refused_with_their_numbers(notes: Path) -> None:
+    ran = leanrag("forget", "Plan", "--data-dir", str(notes.parent / "data"))
+    assert ran.exit_code == 1
+    assert "2 documents are called 'Plan'." in ran.stderr
+    assert "sub/new.md" in ran.stderr
+
+
+def test_what_is_forgotten_and_ignored_does_not_come_back(notes: Path) -> None:
+    data = ("--data-dir", str(notes.parent / "data"))
+    (notes / "sub" / ".leanragignore").write_text("*.tmp")
+    (notes / "old.md").rename(notes / "sub" / "[old].md")
+    leanrag("sync", str(notes), *data)
+    assert leanrag("forget", "[old].md", "bells.md", "--ignore", *data).exit_code == 0
+    assert (notes / "sub" / ".leanragignore").read_text().split() == ["*.tmp", "/\\[old\\].md", "/bells.md"]
+    again = leanrag("sync", str(notes), *data).stdout
+    assert "Documents: 1 unchanged." in again
+    assert "2 named by .leanragignore" in again

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shlex
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from leanrag_tests_forks import Fork
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -15,6 +20,7 @@ from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.jobs import BuildRequest, IngestRequest
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
+from leanrag_mcp.cli import running
 from leanrag_mcp.cli.corpus.documents import LISTED
 from leanrag_mcp.cli.main import app
 from leanrag_mcp.cli.progress import LINE_SECONDS, ProgressLines, WholeProgress, list_steps
@@ -91,8 +97,8 @@ def test_one_bar_counts_the_steps_of_the_whole_and_never_goes_back() -> None:
     assert said == [
         "starting",
         "looking for files, step 1 of 9",
-        "reading documents, step 2 of 9",
-        "reading documents, step 2 of 9",
+        "reading documents (0.0 of 0.0 MB), step 2 of 9",
+        "reading documents (0.0 of 0.0 MB), step 2 of 9",
         "embedding passages, step 3 of 9",
         "embedding passages, step 3 of 9",
         "merging what the passages name, step 4 of 9",
@@ -108,6 +114,82 @@ def test_one_bar_counts_the_steps_of_the_whole_and_never_goes_back() -> None:
     left = whole.share / (1 - whole.share)
     now = 60 * left
     assert str(whole) == "publishing, step 9 of 9, about 60 s left"
+
+
+def test_reading_is_counted_in_bytes() -> None:
+    whole = WholeProgress(list_steps("ingest", IngestRequest(()), load_settings()))
+    whole.see(Progress("ingest", 12_300, 205_000, "a.md"))
+    assert str(whole) == "reading documents (12.3 of 205.0 MB), step 2 of 9"
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """A folder whose three files have 300 MB and no content on the disk; each is too large to be read."""
+    folder = tmp_path / "large"
+    folder.mkdir()
+    for name in ("a.md", "b.md", "c.md"):
+        (folder / name).write_text("# Tea\n\n" + "Assam tea grows along the Brahmaputra. " * 100)
+        os.truncate(folder / name, 100_000_000)
+    return folder
+
+
+LARGE = "300 MB in 3 files: about 400,000 passages, about 8 h on 2 cores."
+
+
+def test_long_work_says_before_it_begins_how_long_it_takes(large: Path) -> None:
+    files = [str(each) for each in large.iterdir()]
+    ran = CliRunner().invoke(
+        app,
+        ["ingest", *files, "--data-dir", str(large.parent / "data")],
+        env={"LEANRAG_WORKERS": "2", "LEANRAG_MAX_DOCUMENT_MB": "1"},
+    )
+    assert f"Warning: {LARGE}" in ran.stderr
+
+
+def test_at_a_terminal_long_work_asks_and_no_leaves_everything_as_it_was(
+    large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    where = ("--data-dir", str(large.parent / "data"))
+    files = [str(each) for each in large.iterdir()]
+    ran = CliRunner().invoke(app, ["ingest", *files, *where], input="n\n", env={"LEANRAG_WORKERS": "2"})
+    assert (ran.exit_code, f"{LARGE} Go on? [Y/n]" in ran.stderr) == (1, True)
+    monkeypatch.undo()
+    assert CliRunner().invoke(app, ["collections", *where]).stdout == "There is no collection yet.\n"
+
+
+@pytest.fixture
+def at_work(tmp_path: Path) -> Iterator[tuple[str, ...]]:
+    """A command in another process that reads for a while; the options of its data folder."""
+    where = ("--data-dir", str(tmp_path / "data"))
+    (tmp_path / "long.md").write_text(
+        "\n\n".join(f"Star Kepler-{n} shines near Vega-{n}." for n in range(20_000))
+    )
+    with Fork(
+        ["ingest", tmp_path / "long.md", *where], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        while not CliRunner().invoke(app, ["jobs", *where]).stdout.count("running"):
+            assert other.poll() is None
+        yield where
+
+
+def test_a_job_of_another_process_is_listed_cancelled_and_watched_to_its_end(
+    at_work: tuple[str, ...],
+) -> None:
+    listed = json.loads(CliRunner().invoke(app, ["jobs", "--json", *at_work]).stdout)["jobs"]
+    assert [(each["kind"], each["status"]) for each in listed] == [("ingest", "running")]
+    cancelled = CliRunner().invoke(app, ["jobs", "cancel", *at_work])
+    assert cancelled.exit_code == 0
+    assert cancelled.stdout.startswith(f"{listed[0]['job_id']} (ingest of collection default): ")
+    watched = CliRunner().invoke(app, ["jobs", "watch", listed[0]["job_id"], *at_work])
+    assert (watched.exit_code, "was cancelled" in watched.stdout) == (1, True)
+    assert "No job is running" in CliRunner().invoke(app, ["jobs", "watch", *at_work]).stderr
+
+
+def test_deleting_a_collection_cancels_its_jobs_first(at_work: tuple[str, ...]) -> None:
+    ran = CliRunner().invoke(app, ["collections", "delete", "default", "--yes", *at_work])
+    assert ran.exit_code == 0, ran.stderr
+    assert CliRunner().invoke(app, ["collections", *at_work]).stdout == "There is no collection yet.\n"
 
 
 def test_a_job_that_waits_says_for_what() -> None:
@@ -168,9 +250,9 @@ def test_building_reindexing_rolling_back_and_forgetting_end_in_sentences(tmp_pa
     assert "is published, with the content of generation 1: G0 " in run("rollback", "1")
     forgotten = run("forget", str(notes / "b.md"))
     assert "Deleted 1 document with 1 passage and everything that only they support." in forgotten
-    assert "Next: leanrag build" in forgotten
-    # The hierarchy without it is what the next build keeps.
-    assert "Existing clusters were kept (mode update): " in run("build")
+    # The hierarchy without it is what the build keeps.
+    assert "Existing clusters were kept (mode update): " in forgotten
+    assert run("forget", str(notes / "a.md")).splitlines()[-1].startswith("Deleted 1 document")
 
 
 def test_of_many_files_the_replaced_one_is_listed_and_the_others_are_counted(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -90,8 +91,41 @@ def test_a_folder_is_indexed_the_clients_get_the_server_and_its_questions_find_t
     ]
 
 
+NOTICE = """# -*- coding: utf-8 -*-
+# Copyright 2013 Ray Holder
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+"""
+
+
+def test_questions_come_from_the_prose_of_several_folders_and_each_finds_its_own_first(home: Path) -> None:
+    for name in TEXTS:
+        (home / "notes" / name).mkdir()
+        (home / "notes" / f"{name}.txt").rename(home / "notes" / name / "note.txt")
+    with (home / "notes" / "rock" / "note.txt").open("a", encoding="utf-8") as rock:
+        rock.write(" Arbroath Harbour is a harbour in Angus.")
+    for number in range(5):
+        line = f'{NOTICE}class Harbour{number}:\n    """Harbour{number} is a harbour of Ray Holder."""\n'
+        (home / "notes" / "rock" / f"harbour{number}.py").write_text(line, encoding="utf-8")
+    (home / "notes" / "logo.png").write_bytes(b"\x89PNG")
+    (home / "notes" / "board" / "plan.docx").write_bytes(b"PK broken")
+    ran = leanrag("setup", "notes", "--data-dir", "data")
+    assert ran.exit_code == 0, ran.output
+    assert "✓ Indexed in " in ran.stdout
+    assert "! Left out: 1 not supported yet: .png files (logo.png)." in ran.stdout
+    assert f"! Not read: '{home}/notes/board/plan.docx' cannot be read" in ran.stdout
+    questions = [line.partition(". ")[2] for line in ran.stdout.splitlines() if line[:2] == "  "]
+    assert len(questions) == 3
+    first = [
+        re.findall(r"### .*?(\w+)/note.txt", context)[0]
+        for context in anyio.run(read_contexts, home / "data", questions)
+    ]
+    assert sorted(first) == sorted(TEXTS)
+
+
 @pytest.mark.parametrize(
-    ("file", "said"), [("", ""), ("logo.png", "- left out: 1 not supported yet: .png files")]
+    ("file", "said"), [("", ""), ("logo.png", "Left out: 1 not supported yet: .png files.")]
 )
 def test_a_folder_without_documents_is_refused_and_no_client_gets_the_server(
     home: Path, file: str, said: str
@@ -121,10 +155,10 @@ def test_a_client_that_was_not_found_can_be_named_and_one_with_a_broken_file_sto
     broken.write_text("{", encoding="utf-8")
     assert setting_up.add_to_clients(["cursor", "windsurf"], "leanrag", ["leanrag-mcp"], yes=False)
     said = capsys.readouterr()
-    assert "Cursor was left as it is." in said.err
-    assert f"{broken}, line 1" in said.err
+    assert "! Cursor was left as it is." in said.out
+    assert f"{broken}, line 1" in said.out
     assert broken.read_text(encoding="utf-8") == "{"
-    assert "Windsurf: wrote" in said.out
+    assert "✓ Windsurf: wrote" in said.out
 
 
 def test_a_second_folder_joins_the_first_and_other_options_of_the_entry_stay(home: Path) -> None:
@@ -144,6 +178,7 @@ def test_a_second_folder_joins_the_first_and_other_options_of_the_entry_stay(hom
     [
         (["nowhere"], "nowhere is not a folder"),
         (["notes", "--client", "emacs"], "There is no client called 'emacs'. Choose one of claude-desktop"),
+        (["notes", "--client", "cursr"], "Did you mean cursor? Choose one of"),
         (["notes", "--name", "my server"], "'my server'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import stat
@@ -320,7 +321,7 @@ def test_a_shared_file_holds_no_path_of_one_person(
     ]
     assert "Everyone who opens this project needs leanrag-mcp on their PATH" in ran.output
     assert leanrag("uninstall", client, "--scope", "project").exit_code == 0
-    assert "leanrag" not in config_file(client, "project", Machine.here()).read_text(encoding="utf-8")
+    assert not config_file(client, "project", Machine.here()).exists()
 
 
 def test_a_shared_file_with_uvx_needs_nothing_on_the_path_but_uvx(home: Path) -> None:
@@ -539,6 +540,13 @@ def test_a_bad_argument_is_reported_before_anything_is_written(
     assert not (home / ".cursor").exists()
 
 
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_misspelled_client_is_reported_with_the_one_that_may_be_meant(home: Path, command: str) -> None:
+    ran = leanrag(command, "cursr")
+    assert (ran.exit_code, "Did you mean cursor? Choose one of claude-desktop, " in ran.stderr) == (1, True)
+    assert [each.name for each in home.iterdir()] == ["notes"]
+
+
 def test_a_change_by_another_program_in_between_is_not_lost(home: Path) -> None:
     file = home / ".claude.json"
     file.write_text("{}", encoding="utf-8")
@@ -646,3 +654,73 @@ def test_an_installed_entry_starts_the_server(home: Path) -> None:
     ran = subprocess.run(command, input="", capture_output=True, text=True, check=False, timeout=60)
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
+
+
+# --- installed again, and removed ------------------------------------------------------------
+
+
+def allowed_folders(file: Path) -> list[str]:
+    arguments = read_json(file)["mcpServers"]["leanrag"]["args"]
+    return [each for before, each in itertools.pairwise(arguments) if before == "--allow-dir"]
+
+
+def test_a_second_install_keeps_the_folders_that_are_there_unless_they_are_cleared(home: Path) -> None:
+    (home / "papers").mkdir()
+    file = home / ".cursor/mcp.json"
+    for more, expected in (
+        (["--allow-dir", "notes"], ["notes"]),
+        (["--allow-dir", "papers"], ["notes", "papers"]),
+        (["--collection", "work"], ["notes", "papers"]),
+        (["--no-allow-dir", "--allow-dir", "papers"], ["papers"]),
+        (["--no-allow-dir"], []),
+    ):
+        ran = leanrag("install", "cursor", *more)
+        assert ran.exit_code == 0, ran.output
+        assert allowed_folders(file) == [str(home / each) for each in expected]
+        assert ("reads no files" in ran.stderr) is (not expected)
+
+
+@pytest.mark.parametrize(
+    "original", [None, "", "{}", '{\n  "mcpServers": {}\n}\n', '{"mcpServers": {"x": {}}}']
+)
+def test_an_uninstall_leaves_what_was_there_before_and_no_backup_of_it(
+    home: Path, original: str | None
+) -> None:
+    file = home / ".cursor/mcp.json"
+    file.parent.mkdir()
+    if original is not None:
+        file.write_text(original, encoding="utf-8")
+    leanrag("install", "cursor", "--allow-dir", "notes")
+    ran = leanrag("uninstall", "cursor")
+    assert ran.exit_code == 0, ran.output
+    left = {each.name: each.read_text(encoding="utf-8") for each in file.parent.iterdir()}
+    assert left == ({} if original is None else {"mcp.json": original})
+
+
+def test_removing_everything_takes_the_server_out_of_each_client_and_deletes_only_our_data(
+    home: Path,
+) -> None:
+    data = home / "data"
+    leanrag("ingest", str(home / "notes"), "--data-dir", "data")
+    (home / "notes" / "a.md").write_text("Assam tea grows along the Brahmaputra.", encoding="utf-8")
+    assert leanrag("ingest", "notes", "--data-dir", "data").exit_code == 0
+    (data / "mine.txt").write_text("not yours", encoding="utf-8")
+    for client in ("cursor", "codex", "zed"):
+        leanrag("install", client, "--data-dir", "data")
+    broken = home / ".gemini" / "settings.json"
+    broken.parent.mkdir()
+    broken.write_text("{", encoding="utf-8")
+    all_of_it = ("uninstall", "--all", "--data", "--yes", "--data-dir", "data")
+    stopped = leanrag(*all_of_it)
+    assert (stopped.exit_code, "Gemini CLI was left as it is" in stopped.stderr) == (1, True)
+    assert not [*home.glob(".cursor/*"), *home.glob(".codex/*"), *home.glob(".config/zed/*")]
+    assert (data / "graph.sqlite3").exists()
+    broken.unlink()
+    assert leanrag(*all_of_it, "--dry-run").stdout.count("graph.sqlite3\n") == 1
+    assert CliRunner().invoke(app, [*all_of_it[:3], *all_of_it[4:]], input="n\n").exit_code == 1
+    assert (data / "graph.sqlite3").exists()
+    ran = leanrag(*all_of_it)
+    assert ran.exit_code == 0, ran.output
+    assert [each.name for each in data.iterdir()] == ["mine.txt"]
+    assert (home / "notes" / "a.md").exists()
+    assert leanrag("uninstall").exit_code == 1

@@ -8,8 +8,9 @@ from io import BytesIO
 from typing import Any
 
 from lxml.etree import LxmlError
+from pptx import Presentation
+from pptx.exc import PythonPptxError
 
-from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.model import Page
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.readers.reading import (
@@ -30,17 +31,8 @@ _Shape = Any
 def read_pptx(data: bytes, name: str) -> Reading:
     """Read a presentation; a slide is a page.
 
-    Raises ``FormatUnsupported`` if python-pptx is not installed, ``DocumentUnreadable`` if the file is damaged, locked,
-    or of another kind.
+    Raises ``DocumentUnreadable`` if the file is damaged, locked, or of another kind.
     """
-    try:
-        from pptx import Presentation  # noqa: PLC0415 - the package need not be installed
-        from pptx.exc import PythonPptxError  # noqa: PLC0415
-    except ImportError as problem:
-        raise FormatUnsupported(
-            f"{name!r} cannot be read: slides need the package python-pptx, which is not installed.",
-            "pip install python-pptx, or save the slides as PDF.",
-        ) from problem
     refuse_encrypted(data, name, "PPTX")
     try:
         refuse_bomb(data, name)

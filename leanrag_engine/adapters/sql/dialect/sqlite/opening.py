@@ -42,7 +42,13 @@ _PRAGMAS = (
 
 def open_file(folder: Path, *, read_only: bool) -> OpenedDatabase:
     """Return the opened store in ``folder``. Raises as :func:`open_engine`."""
-    engine = open_engine(folder, read_only=read_only)
+    try:
+        engine = open_engine(folder, read_only=read_only)
+    except PermissionError as problem:
+        raise StoreUnusable(
+            f"The data folder {folder} cannot be looked into: {problem.strerror}.",
+            "Change its owner or permissions, or choose another data folder.",
+        ) from problem
     writer = engine.execution_options(writes=True)
     path = folder / FILE
     return OpenedDatabase(
