@@ -3,6 +3,7 @@ transaction."""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import deque
@@ -19,6 +20,7 @@ import anyio.to_thread
 from leanrag_engine.adapters.wiring import open_process, open_workers
 from leanrag_engine.core.errors import (
     Cancelled,
+    DocumentUnreadable,
     LeanRAGError,
     StoreUnusable,
     first_error,
@@ -44,6 +46,8 @@ from leanrag_engine.pipeline.pending import PendingIndex
 
 from .reading import ReadingTask, read_document, read_in_limited_memory
 from .sync import plan_sync, remove_missing
+
+logger = logging.getLogger(__name__)
 
 
 async def extract_heuristically(
@@ -309,13 +313,16 @@ class Ingestion:
         return statuses
 
     async def _read_or_fail(self, queued: QueuedDocument, say: Callable[[str], None]) -> None:
-        """Read a document. An error becomes its outcome, except ``StoreUnusable`` and ``Cancelled``."""
+        """Read a document. An error becomes its outcome, that of a reader too, except ``StoreUnusable`` and ``Cancelled``."""
         try:
             queued.result = await self._read(queued.source, say)
         except (StoreUnusable, Cancelled):
             raise
         except LeanRAGError as problem:
             queued.result = failure_of(queued.source, problem)
+        except Exception as bug:
+            logger.exception("%s was not read", queued.source.path or queued.source.id)
+            queued.result = failure_of(queued.source, f"Unexpected {type(bug).__name__}: {bug}")
         queued.is_there.set()
 
     async def _store_or_fail(
@@ -366,6 +373,11 @@ class Ingestion:
             return unchanged
         if self.dry_run:
             return IngestOutcome(document.id, document.title, "replaced" if before else "added")
+        if len(document.text) > (most := settings.max_text_characters):
+            raise DocumentUnreadable(
+                f"{document.source or document.id!r} holds {len(document.text):,} characters; at most {most:,} are cut and extracted.",
+                "Split it, or raise the setting max_text_characters (LEANRAG_MAX_TEXT_CHARACTERS).",
+            )
         task = ReadingTask(
             # A read-only mapping cannot be sent to a process.
             replace(document, metadata=dict(document.metadata)),
@@ -436,5 +448,5 @@ def take_together(waiting: deque[QueuedDocument]) -> list[QueuedDocument]:
     return taken
 
 
-def failure_of(source: DocumentSource, problem: LeanRAGError) -> IngestOutcome:
+def failure_of(source: DocumentSource, problem: LeanRAGError | str) -> IngestOutcome:
     return IngestOutcome(source.id or source.path or source.title, source.title, "failed", error=str(problem))
