@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Right = Literal["read", "write", "admin"]
 
 RIGHTS: tuple[Right, ...] = ("read", "write", "admin")
-"""Each includes those before it. write: ingest texts, build, correct, submit work. admin: also delete documents and
+"""Each includes those before it. write: ingest new texts, build, correct, submit work. admin: also delete or replace documents and
 ingest the server's own files, which may belong to collections that a caller does not see."""
 
 

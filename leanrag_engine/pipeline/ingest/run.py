@@ -87,7 +87,7 @@ async def ingest_all(
     async with open_workers(stores.settings, size) as workers:
         beside = anyio.CapacityLimiter(workers.width)
         ingestion = Ingestion(
-            stores, collection, allowed, stamps, workers, beside, index, dry_run=request.dry_run
+            stores, collection, allowed, stamps, workers, beside, index, request.dry_run, request.replaces
         )
         statuses += await ingestion.ingest(due, progress)
     progress.report(Progress("ingest", len(due), len(due)))
@@ -268,6 +268,7 @@ class Ingestion:
     long_texts: anyio.CapacityLimiter
     index: PendingIndex
     dry_run: bool
+    replaces: bool
 
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
         """Ingest documents and return their statuses: read beside each other, stored in order, several in a
@@ -421,6 +422,10 @@ class Ingestion:
             before = await documents.find(self.collection, document.id)
             if unchanged := self._find_unchanged(document, before):
                 outcomes.append(unchanged)
+                continue
+            if before is not None and not self.replaces:
+                told = "It would take the place of one with this id, whose text would be lost: that needs the right admin."
+                outcomes.append(IngestOutcome(document.id, document.title, "failed", error=told))
                 continue
             held = frozenset(await documents.chunk_ids(self.collection, [document.id]))
             kept = sum(chunk.id in held for chunk in each.chunks)
