@@ -110,7 +110,7 @@ class ArrayFiles:
 
 def _sum(key: str, file: Path) -> int:
     """Return a checksum of a file and its place: one in the place of another is damaged too."""
-    return zlib.crc32(np.memmap(file, np.uint8, "r"), zlib.crc32(f"{key}/{file.name}".encode()))
+    return zlib.crc32(np.memmap(file, np.uint8, "r").data, zlib.crc32(f"{key}/{file.name}".encode()))
 
 
 def _open_array(file: Path) -> NDArray[Any]:

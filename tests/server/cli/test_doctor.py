@@ -86,7 +86,7 @@ def test_kept_arrays_that_are_cut_swapped_or_older_are_broken_until_the_command_
     tmp_path: Path,
 ) -> None:
     before, after = build_twice(tmp_path)
-    kept = sorted(each for each in (after / "arrays").iterdir() if (each / "targets.npy").exists())[-1]
+    kept = max(each for each in (after / "arrays").iterdir() if (each / "targets.npy").exists())
     older = next(iter((before / "arrays").glob("*/targets.npy")))
     targets, strengths = (kept / "targets.npy").read_bytes(), (kept / "strengths.npy").read_bytes()
     for content in (b"", targets[:10], strengths, older.read_bytes()):
