@@ -981,7 +981,8 @@ class LeanRAG:
             with suppress(StoreUnreachable):  # documents go in all the same
                 await self._repair_first(job, progress)
         index = await PendingIndex.open(self._stores, job.collection)
-        changed = await ingest_all(self._stores, job.collection, request, progress, index)
+        later = await self._jobs.find_later_documents(job) if job.reached >= 0 else frozenset()
+        changed = await ingest_all(self._stores, job.collection, request, progress, index, later)
         held = await self._collection(job.collection)
         if request.dry_run or not (request.build and held.documents and (changed or held.stale)):
             return IngestResult(built=not held.stale, dry_run=request.dry_run)

@@ -31,7 +31,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
-from crashes import COPY, Crashes, Expected, Step, begin, choose_step, fork, look, read_texts, run, settings_of, settle
+from crashes import (
+    COPY,
+    Crashes,
+    Expected,
+    Step,
+    begin,
+    choose_step,
+    fork,
+    look,
+    read_texts,
+    run,
+    settings_of,
+    settle,
+)
 
 from leanrag_engine.adapters import wiring
 from leanrag_engine.core.config import Settings
@@ -91,7 +104,9 @@ class Service:
         for command in self._commands:
             with (self._folder / "log").open("ab") as log:
                 self._running.append(
-                    subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log, start_new_session=True, **self._how)
+                    subprocess.Popen(
+                        command, cwd=self._folder, stdout=log, stderr=log, start_new_session=True, **self._how
+                    )
                 )
             until = time.monotonic() + 60
             while True:
@@ -144,7 +159,17 @@ def serve_postgres(folder: Path) -> tuple[Service, str]:
         [tools / "initdb", "-D", folder / "data", "-U", "leanrag", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8"],
         check=True, stdout=subprocess.DEVNULL, cwd=folder, **how,
     )  # fmt: skip
-    command = [str(tools / "postgres"), "-D", str(folder / "data"), "-h", "127.0.0.1", "-p", str(port), "-k", str(folder)]
+    command = [
+        str(tools / "postgres"),
+        "-D",
+        str(folder / "data"),
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-k",
+        str(folder),
+    ]
     service = Service([command], folder, port, **how)
     return service, f"postgresql://leanrag@127.0.0.1:{port}/postgres"
 
@@ -161,7 +186,17 @@ def serve_dask(folder: Path) -> tuple[Service, str]:
     address = f"tcp://127.0.0.1:{port}"
     dask = [sys.executable, "-P", "-m", "dask"]
     scheduler = [*dask, "scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
-    worker = [*dask, "worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder)]
+    worker = [
+        *dask,
+        "worker",
+        address,
+        "--no-nanny",
+        "--nthreads",
+        "1",
+        "--no-dashboard",
+        "--local-directory",
+        str(folder),
+    ]
     return Service([scheduler, worker], folder, port), address
 
 
@@ -200,8 +235,14 @@ async def follow(engine: LeanRAG, job_id: str, say: Callable[[Any], None]) -> No
                 break
         except (StoreUnusable, StoreUnreachable):
             await anyio.sleep(0.1)
-    failed = isinstance(job.result, IngestResult) and [each.error for each in job.result.documents if each.status == "failed"]
-    say({"done": True} if job.status.value == "done" and not failed else {"ended": job.status.value, "message": job.message or str(failed)})
+    failed = isinstance(job.result, IngestResult) and [
+        each.error for each in job.result.documents if each.status == "failed"
+    ]
+    say(
+        {"done": True}
+        if job.status.value == "done" and not failed
+        else {"ended": job.status.value, "message": job.message or str(failed)}
+    )
 
 
 class Outages:
@@ -337,7 +378,9 @@ def main(kind: str, strikes: int, seed: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kind", choices=("disk", "postgres", "chroma", "dask"))
     parser.add_argument("--strikes", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)

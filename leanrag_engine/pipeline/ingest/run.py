@@ -58,11 +58,16 @@ async def extract_heuristically(
 
 
 async def ingest_all(
-    stores: Stores, collection: str, request: IngestRequest, progress: JobProgress, index: PendingIndex
+    stores: Stores,
+    collection: str,
+    request: IngestRequest,
+    progress: JobProgress,
+    index: PendingIndex,
+    later: frozenset[str] = frozenset(),
 ) -> bool:
     """Ingest the documents of a request; return whether any was added, replaced or removed.
 
-    ``index`` makes search by meaning find them. A sync then removes the documents whose files vanished. Raises ``LeanRAGError`` if every document failed.
+    ``index`` makes search by meaning find them; ``later`` are the ids of documents that were asked for after these. A sync then removes the documents whose files vanished. Raises ``LeanRAGError`` if every document failed.
     """
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     held = await stores.documents.find_all(collection)
@@ -87,7 +92,16 @@ async def ingest_all(
     async with open_workers(stores.settings, size) as workers:
         beside = anyio.CapacityLimiter(workers.width)
         ingestion = Ingestion(
-            stores, collection, allowed, stamps, workers, beside, index, request.dry_run, request.replaces
+            stores,
+            collection,
+            allowed,
+            stamps,
+            workers,
+            beside,
+            index,
+            request.dry_run,
+            request.replaces,
+            later,
         )
         statuses += await ingestion.ingest(due, progress)
     progress.report(Progress("ingest", len(due), len(due)))
@@ -269,6 +283,7 @@ class Ingestion:
     index: PendingIndex
     dry_run: bool
     replaces: bool
+    later: frozenset[str]
 
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
         """Ingest documents and return their statuses: read beside each other, stored in order, several in a
@@ -422,6 +437,10 @@ class Ingestion:
             before = await documents.find(self.collection, document.id)
             if unchanged := self._find_unchanged(document, before):
                 outcomes.append(unchanged)
+                continue
+            # A text that was given, unlike a file that is read now, is older than theirs.
+            if before is not None and not document.source and document.id in self.later:
+                outcomes.append(IngestOutcome(before.id, before.title, "unchanged", before.chunks))
                 continue
             if before is not None and not self.replaces:
                 told = "It would take the place of one with this id, whose text would be lost: that needs the right admin."
