@@ -25,22 +25,18 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
 from crashes import (
-    COPY,
     Crashes,
-    Expected,
     Step,
     begin,
     choose_step,
     fork,
     look,
-    read_texts,
     run,
     settings_of,
     settle,
@@ -73,10 +69,11 @@ class Disk:
     def __init__(self, folder: Path, megabytes: int = 48) -> None:
         self.folder = folder
         self._ballast = folder / "ballast"
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", folder], check=True)
+        options = ["-t", "tmpfs", "-o", f"size={megabytes}m", "none", str(folder)]
+        subprocess.run(["mount", *options], check=True)  # noqa: S607 - a tool of the system
 
     def begin(self, chance: random.Random) -> str:
-        room = int(4 ** chance.uniform(0, 6.5)) * 1024 if chance.random() < 0.9 else 0
+        room = int(4 ** chance.uniform(0, 4.5)) * 1024 if chance.random() < 0.9 else 0
         free = shutil.disk_usage(self.folder).free
         with self._ballast.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, max(1, free - room))
@@ -86,7 +83,7 @@ class Disk:
         self._ballast.unlink()
 
     def close(self) -> None:
-        subprocess.run(["umount", "-l", self.folder], check=True)
+        subprocess.run(["umount", "-l", self.folder], check=True)  # noqa: S607 - as above
 
 
 class Service:
@@ -94,7 +91,11 @@ class Service:
 
     stages = True
 
-    def __init__(self, commands: list[list[str]], folder: Path, port: int, **how: Any) -> None:
+    def __init__(
+        self, commands: list[list[str]], folder: Path, port: int, ready: list[str] | None = None, **how: Any
+    ) -> None:
+        """``ready``: a command that says whether it answers; else an open port does."""
+        self._ready = ready
         self._commands, self._folder, self._port, self._how = commands, folder, port, how
         self._running: list[subprocess.Popen[bytes]] = []
         self._stopped = False
@@ -109,13 +110,18 @@ class Service:
                     )
                 )
             until = time.monotonic() + 60
-            while True:
-                try:
-                    socket.create_connection(("127.0.0.1", self._port), 1).close()
-                    break
-                except OSError:
-                    assert time.monotonic() < until, (self._folder / "log").read_text()
-                    time.sleep(0.1)
+            while not self._is_ready():
+                assert time.monotonic() < until, (self._folder / "log").read_text()
+                time.sleep(0.1)
+
+    def _is_ready(self) -> bool:
+        if self._ready:
+            return not subprocess.run(self._ready, check=False, stdout=subprocess.DEVNULL).returncode
+        try:
+            socket.create_connection(("127.0.0.1", self._port), 1).close()
+        except OSError:
+            return False
+        return True
 
     def begin(self, chance: random.Random) -> str:
         self._stopped = chance.random() < 0.25
@@ -170,7 +176,8 @@ def serve_postgres(folder: Path) -> tuple[Service, str]:
         "-k",
         str(folder),
     ]
-    service = Service([command], folder, port, **how)
+    ready = [str(tools / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
+    service = Service([command], folder, port, ready, **how)
     return service, f"postgresql://leanrag@127.0.0.1:{port}/postgres"
 
 
