@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
@@ -31,6 +32,8 @@ class Rights:
     right: Right = "admin"
     collections: tuple[str, ...] = ()
     """The collections that the caller sees; empty: all."""
+    holder: str = ""
+    """Whose token it is; "" for a caller without one of several."""
 
     def may(self, right: Right) -> bool:
         return RIGHTS.index(right) <= RIGHTS.index(self.right)
@@ -49,6 +52,14 @@ class EngineHandle:
         self._find_rights = find_rights
         self._engine: LeanRAG | None = None
         self._opening = anyio.Lock()
+        self._turns: dict[str, anyio.Semaphore] = {}
+
+    def take_turn(self) -> AbstractAsyncContextManager[object]:
+        """Enclose work of the processor: of one holder of several so many at once, so that the others do not wait for all of it."""
+        at_once, holder = 2, self._find_rights().holder
+        if not holder:
+            return nullcontext()
+        return self._turns.setdefault(holder, anyio.Semaphore(at_once))
 
     async def get(self) -> LeanRAG:
         """Return the open engine. Raises ``StoreUnusable`` if the data folder cannot be used."""

@@ -46,6 +46,8 @@ def text_of(number: int) -> str:
 def examine(folder: Path) -> list[tuple[str, str]]:
     """Return what doctor finds amiss, each with its mend."""
     ran = leanrag(folder, "doctor", "--json")
+    if not ran.stdout:
+        return [(f"doctor ended with {ran.returncode}: {ran.stderr[-300:]}", "")]
     findings: list[dict[str, Any]] = json.loads(ran.stdout)["findings"]
     return [
         (f"{each['subject']}: {each['message']}", each["mend"]) for each in findings if each["state"] != "ok"

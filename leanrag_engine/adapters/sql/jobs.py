@@ -137,7 +137,8 @@ def _job(row: RowMapping) -> Job:
     values |= {
         "status": JobStatus(row["status"]),
         "failures": tuple(JobFailure(**each) for each in row["failures"]),
-        "request": from_json(_REQUESTS.get(kind, BuildRequest), row["request"]),
+        # Rows of an earlier version lack options that came later.
+        "request": from_json(_REQUESTS.get(kind, BuildRequest), row["request"], whole=False),
         "result": _result_from_json(kind, figures) if figures else None,
     }
     return Job(**values, **resumed)
