@@ -71,7 +71,15 @@ from .core.ports import ChatModel, Embedder, Extractor
 from .core.runtime.telemetry import watch
 from .core.runtime.threads import run_chain
 from .llm.prompts import Prompts
-from .pipeline.index import Stores, embedder_trouble, find_damaged_spaces, rebuild_vectors, restore_embedder
+from .pipeline.index import (
+    Damage,
+    Stores,
+    embedder_trouble,
+    examine,
+    find_damaged_spaces,
+    rebuild_vectors,
+    restore_embedder,
+)
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.status import (
     Status,
@@ -217,11 +225,12 @@ class LeanRAG:
         sync: bool = False,
         allow_empty: bool = False,
         dry_run: bool = False,
+        replaces: bool = True,
     ) -> Job:
         """Ingest documents, then build if ``build`` is set. ``allowed`` are the folders beneath
         which paths may lie; ``None`` allows any path, for a caller who is the user in person.
 
-        ``sync``, ``allow_empty`` and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
+        ``sync``, ``allow_empty``, ``dry_run`` and ``replaces`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
         from .pipeline.ingest.run import absolute_source, measure_due
 
         self._writable()
@@ -234,6 +243,7 @@ class LeanRAG:
             sync,
             allow_empty,
             dry_run,
+            replaces,
         )
         if sync and await self._stores.documents.collection(check_name(collection)) is None:
             await to_thread.run_sync(measure_due, request, (), self.settings.data_dir)
@@ -1018,7 +1028,8 @@ class LeanRAG:
             with suppress(StoreUnreachable):  # documents go in all the same
                 await self._repair_first(job, progress)
         index = await PendingIndex.open(self._stores, job.collection)
-        changed = await ingest_all(self._stores, job.collection, request, progress, index)
+        later = await self._jobs.find_later_documents(job) if job.reached >= 0 else frozenset()
+        changed = await ingest_all(self._stores, job.collection, request, progress, index, later)
         held = await self._collection(job.collection)
         if request.dry_run or not (request.build and held.documents and (changed or held.stale)):
             return IngestResult(built=not held.stale, dry_run=request.dry_run)
@@ -1073,15 +1084,13 @@ class LeanRAG:
 
     # --- a damaged vector index -----------------------------------------------------------
 
-    async def find_damaged_vectors(self, *, collection: str = "default") -> list[str]:
-        """Return the kinds of vectors that are missing, cannot be searched or are too few.
+    async def find_damage(self, *, collection: str = "default", vectors: bool = True) -> Damage:
+        """Return what of a collection is no longer as it was written; ``vectors``: also of those.
 
-        Raises ``StoreUnreachable`` if that cannot be known.
+        Raises ``StoreUnreachable`` if that cannot be known, ``StoreUnusable`` if the database is damaged.
         """
-        held = await self._collection(collection)
-        damaged = await find_damaged_spaces(self._stores, held)
-        spaces = held.generation.record.spaces.by_kind() if held.generation else {}
-        return [kind for kind, space in spaces.items() if space in damaged]
+        await self._stores.database.check()
+        return await examine(self._stores, await self._collection(collection), vectors=vectors)
 
     def watch_vectors(self) -> None:
         """Repair damaged vector spaces in the background, now and when a query meets one; other processes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from importlib.metadata import version
 
 from mcp.server.auth.provider import TokenVerifier
@@ -37,7 +37,7 @@ from .replies.errors import (
     unknown_tool,
 )
 from .tools.deferred import defer_tools
-from .tools.toolsets import ALL_TOOLS, RIGHT_OF_TOOL, offers
+from .tools.toolsets import ALL_TOOLS, COMPUTING, RIGHT_OF_TOOL, offers
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,8 @@ class LeanRAGServer(MCPServer[None]):
         started = time.perf_counter()
         outcome = "failed"
         try:
-            result = await super().call_tool(name, given, context)
+            async with self.handle.take_turn() if name in COMPUTING else nullcontext():
+                result = await super().call_tool(name, given, context)
             outcome = "answered"
         except UnexpectedToolError as problem:
             cause = problem.__cause__

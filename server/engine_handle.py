@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Right = Literal["read", "write", "admin"]
 
 RIGHTS: tuple[Right, ...] = ("read", "write", "admin")
-"""Each includes those before it. write: ingest texts, build, correct, submit work. admin: also delete documents and
+"""Each includes those before it. write: ingest new texts, build, correct, submit work. admin: also delete or replace documents and
 ingest the server's own files, which may belong to collections that a caller does not see."""
 
 
@@ -31,6 +32,8 @@ class Rights:
     right: Right = "admin"
     collections: tuple[str, ...] = ()
     """The collections that the caller sees; empty: all."""
+    holder: str = ""
+    """Whose token it is; "" for a caller without one of several."""
 
     def may(self, right: Right) -> bool:
         return RIGHTS.index(right) <= RIGHTS.index(self.right)
@@ -49,6 +52,14 @@ class EngineHandle:
         self._find_rights = find_rights
         self._engine: LeanRAG | None = None
         self._opening = anyio.Lock()
+        self._turns: dict[str, anyio.Semaphore] = {}
+
+    def take_turn(self) -> AbstractAsyncContextManager[object]:
+        """Enclose work of the processor: of one holder of several so many at once, so that the others do not wait for all of it."""
+        at_once, holder = 2, self._find_rights().holder
+        if not holder:
+            return nullcontext()
+        return self._turns.setdefault(holder, anyio.Semaphore(at_once))
 
     async def get(self) -> LeanRAG:
         """Return the open engine. Raises ``StoreUnusable`` if the data folder cannot be used."""

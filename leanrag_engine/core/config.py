@@ -201,6 +201,9 @@ class Settings(BaseSettings):
         gt=0,
         description="Most seconds for one document, and for each megabyte of its file: for opening a PDF, Word file or large page, and for cutting and extracting a long text.",
     )
+    max_text_characters: int = Field(
+        default=20_000_000, ge=10_000, description="Longest text of a document that is cut and extracted."
+    )
     max_parse_mb: int = Field(default=2048, ge=256, description="Most memory for this, in megabytes (Linux).")
 
     @classmethod

@@ -32,7 +32,8 @@ class IngestRequest:
     """Documents to ingest. ``allowed`` are the folders beneath which paths may lie; ``None`` allows any path.
 
     ``sync``: the documents are folders, and documents whose files vanished from beneath them are deleted; those of an empty
-    folder only if ``allow_empty``. ``dry_run``: only find out what would happen.
+    folder only if ``allow_empty``. ``dry_run``: only find out what would happen. ``replaces``: a document may take the place of
+    one of its id, whose text is then deleted.
     """
 
     documents: tuple[DocumentSource, ...]
@@ -41,6 +42,7 @@ class IngestRequest:
     sync: bool = False
     allow_empty: bool = False
     dry_run: bool = False
+    replaces: bool = True
 
 
 AskedMode = Literal["auto", "update", "rebuild"]

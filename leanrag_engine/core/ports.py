@@ -233,6 +233,9 @@ class ArrayStore(Protocol):
     async def save(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Store the arrays, all or none. If nothing can be written, nothing is stored, without an error."""
 
+    async def examine(self, prefix: str) -> dict[str, bool]:
+        """Return all keys that begin with ``prefix``, and whether the arrays of each are what was stored."""
+
     async def drop_all_but(self, prefix: str, keys: AnyCollection[str]) -> None:
         """Delete all keys that begin with ``prefix``, except ``keys``."""
 
@@ -277,6 +280,9 @@ class WriterLock(Protocol):
 
 class Database(Protocol):
     """What these stores are views of; closing it closes them."""
+
+    async def check(self) -> None:
+        """Read the whole database, where that is ours to do. Raises ``StoreUnusable`` if it is damaged."""
 
     async def close(self) -> None: ...
 

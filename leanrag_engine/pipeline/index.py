@@ -4,7 +4,7 @@ within a job. Vectors are written before a generation is published, and unused s
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -65,6 +65,8 @@ async def rebuild_vectors(
     if not due:
         return ReindexResult({})
     embedder = await restore_embedder(stores, generation)
+    if not damaged_only:
+        await stores.adjacencies.drop_damaged(collection)
     texts = await read_indexed_texts(stores, generation)
     texts = {space: texts[space] for space in due}
     rows = {space: await embed_rows(embedder, pairs, report) for space, pairs in texts.items()}
@@ -112,6 +114,70 @@ async def _is_damaged(stores: Stores, space: str, rows: int, dimension: int) -> 
     except StoreUnusable:
         return True
     return len(found) < min(rows, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is no longer as it was written: kinds of vectors, the number of kept arrays, and whether the database is older than
+    those, as a restored file is."""
+
+    vectors: tuple[str, ...]
+    arrays: int
+    is_old: bool
+
+
+async def examine(stores: Stores, held: Collection, *, vectors: bool) -> Damage:
+    """Return the damage of a collection, its vectors left out if they cannot be opened. Raises ``StoreUnreachable`` if
+    unknown."""
+    kept = await stores.adjacencies.examine(held.name)
+    numbers = [each.number for each in await stores.generations.find_all(held.name)]
+    later = [int(key.split("-")[1]) > max(numbers, default=0) for key in kept]
+    spaces = held.generation.record.spaces.by_kind() if held.generation and vectors else {}
+    damaged = await find_foreign_spaces(stores, held) if spaces else []
+    kinds = tuple(kind for kind, space in spaces.items() if space in damaged)
+    return Damage(kinds, list(kept.values()).count(False), any(later))
+
+
+async def find_foreign_spaces(stores: Stores, held: Collection) -> list[str]:
+    """Return the published spaces that are damaged or whose vectors, in a sample, are not those of their texts.
+
+    Takes seconds and asks no service. Raises ``StoreUnreachable`` if unknown.
+    """
+    damaged = await find_damaged_spaces(stores, held)
+    generation = held.generation
+    if generation is None or not held.documents or stores.embedders.name.startswith("litellm/"):
+        return damaged
+    try:
+        embedder = await restore_embedder(stores, generation)
+    except (InvalidInput, ModelUnavailable):
+        return damaged
+    texts = await read_indexed_texts(stores, generation)
+    for space, pairs in texts.items():
+        if space in damaged or (held.stale and space == generation.record.spaces.windows):
+            continue
+        sample = [
+            pairs[place]
+            for place in sorted({*np.linspace(0, len(pairs) - 1, min(len(pairs), 50)).astype(int)})
+        ]
+        fresh = await embedder.embed([text for _, text in sample])
+        if not await _holds(stores, space, dict(zip([id_ for id_, _ in sample], fresh, strict=True))):
+            damaged.append(space)
+    return damaged
+
+
+async def _holds(stores: Stores, space: str, rows: Mapping[str, Vectors]) -> bool:
+    """Return whether a space has these rows, and search finds them."""
+    try:
+        held = await stores.vectors.fetch(space, [*rows])
+        found = [await stores.vectors.search(space, row, 1) for row in rows.values() if row.any()]
+    except StoreUnreachable:
+        raise
+    except StoreUnusable:
+        return False
+    near = 0.99  # models round otherwise in another batch
+    return all(id_ in held and held[id_] @ row >= near * (row @ row) for id_, row in rows.items()) and all(
+        hits and hits[0].score >= near for hits in found
+    )
 
 
 async def read_indexed_texts(

@@ -176,6 +176,8 @@ class Jobs:
         self._running: dict[str, JobProgress] = {}
         self._unwritten: dict[str, Job] = {}
         """Jobs that have ended, as long as their rows do not say so: on a full disk that may take until there is room."""
+        self._turn = anyio.Lock()
+        """Jobs of one process work in the order of their submission: a later one may replace what an earlier one stores."""
         self._portal: BlockingPortal | None = None
         self._serves = False
         self._closing = False
@@ -255,14 +257,14 @@ class Jobs:
         return next((each for each in jobs if not is_abandoned(each)), None)
 
     async def resume(self, *, serves: bool = False) -> list[Job]:
-        """Take over the jobs of processes that are gone. A job that crashed too often fails instead.
+        """Take over the jobs of processes that are gone, in their order. A job that crashed too often fails instead.
 
         ``serves``: this process is a server, which takes over only what a server began: a person who gave a command up may
         not want it to go on.
         """
         self._serves = serves
         resumed = []
-        for job in await self._store.find_unfinished():
+        for job in reversed(await self._store.find_unfinished()):
             if (
                 (serves and not job.of_server)
                 or not is_abandoned(job)
@@ -286,6 +288,12 @@ class Jobs:
             await self._start(claimed)
             resumed.append(claimed)
         return resumed
+
+    async def find_later_documents(self, job: Job) -> frozenset[str]:
+        """Return the ids of the documents that later jobs have ingested."""
+        newest = await self._store.find_newest(job.collection, limit=1000)
+        later = [each for job_ in newest if job_.created_at > job.created_at for each in job_.documents]
+        return frozenset(each.id for each in later if each.status != "failed")
 
     async def close(self) -> None:
         """Stop all jobs of this process; they count as interrupted and can be resumed."""
@@ -377,13 +385,15 @@ class Jobs:
 
         Other work might undo what was done meanwhile: bring back a document that was deleted, say.
         """
-        losses = 0
+        losses, purpose = 0, f"{job.kind} of collection {job.collection}"
         while True:
             try:
-                async with self._lock.hold(f"{job.kind} of collection {job.collection}", waiting=waiting):
-                    with anyio.CancelScope() as progress.scope:
+                with anyio.CancelScope() as progress.scope:
+                    if self._turn.locked():
+                        waiting(await self._lock.holder())
+                    async with self._turn, self._lock.hold(purpose, waiting=waiting):
                         return await self._work(job, progress)
-                    progress.check()
+                progress.check()
             except LockLost as problem:
                 losses += 1
                 if losses > MOST_LOSSES or not isinstance(job.request, BuildRequest | ReindexRequest):

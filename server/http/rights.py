@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from hmac import compare_digest
 from math import ceil
@@ -61,7 +62,7 @@ class ListedTokens:
 
     def __init__(self, entries: Mapping[str, _TokenEntry]) -> None:
         self._granted = [
-            (bytes.fromhex(entry.sha256), name, Rights(entry.right, tuple(entry.collections)))
+            (bytes.fromhex(entry.sha256), name, Rights(entry.right, tuple(entry.collections), name))
             for name, entry in entries.items()
         ]
         self.limits = {name: entry.requests_per_minute for name, entry in entries.items()}
@@ -130,7 +131,9 @@ class ClaimedRights:
             return None
         claimed = (accepted.claims or {}).get(COLLECTIONS_CLAIM)
         rights = rights_of_claims(accepted.scopes, claimed)
-        return None if rights is None else GrantedToken(**accepted.model_dump(), rights=rights)
+        if rights is None:
+            return None
+        return GrantedToken(**accepted.model_dump(), rights=replace(rights, holder=accepted.client_id))
 
 
 # --- how often -----------------------------------------------------------------------------

@@ -74,7 +74,12 @@ class ManageTools(ToolGroup):
             job = await engine.submit_import(graph, path, collection=where, build=build, allowed=allowed)
         else:
             job = await engine.submit_ingest(
-                sources, collection=where, build=build, allowed=allowed, sync=sync
+                sources,
+                collection=where,
+                build=build,
+                allowed=allowed,
+                sync=sync,
+                replaces=self._engine.may("admin"),
             )
         job = await wait_for_job(engine, job, remaining_seconds(started, wait_seconds), context)
         return IngestReply.from_engine(job).to_result()

@@ -112,6 +112,8 @@ TOOLS = (
 
 ALL_TOOLS = frozenset(offer.name for offer in TOOLS)
 RIGHT_OF_TOOL = {offer.name: offer.right for offer in TOOLS}
+COMPUTING = frozenset(each.name for each in TOOLS if not (each.writes or each.needs_model)) - {"get_job"}
+"""Tools whose calls do not wait for a job, a model or a lock: they take the processor."""
 
 
 def offers(settings: Settings) -> list[ToolEntry]:

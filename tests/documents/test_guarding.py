@@ -82,3 +82,35 @@ async def test_a_word_file_of_countless_paragraphs_ends_at_the_limit_though_it_i
     assert status == "failed"
     assert "was not read within" in error
     assert found["plain.txt"] == ("added", "")
+
+
+async def test_a_line_of_a_hundred_megabytes_is_refused_with_its_length_and_the_setting(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "line.txt").write_text("the lamp of Tiree " * 5_600_000)
+    (tmp_path / "plain.txt").write_text("Isla Grant wrote.")
+    found = await outcomes(tmp_path)
+    assert found["plain.txt"] == ("added", "")
+    status, error = found["line.txt"]
+    assert status == "failed"
+    assert "holds 100,800,000 characters; at most 20,000,000" in error
+    assert "LEANRAG_MAX_TEXT_CHARACTERS" in error
+
+
+async def test_a_table_whose_first_cell_is_longer_than_the_csv_module_allows_is_read(tmp_path: Path) -> None:
+    (tmp_path / "wide.csv").write_text("the lamp of Tiree " * 8_000 + ",1\nIsla,2\n")
+    assert await outcomes(tmp_path) == {"wide.csv": ("added", "")}
+
+
+async def test_a_fault_of_a_reader_fails_its_document_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise IndexError("no such row")
+
+    monkeypatch.setattr("leanrag_engine.documents.formats.read_table", fail)
+    (tmp_path / "faulty.csv").write_text("Isla,2\n")
+    (tmp_path / "plain.txt").write_text("Isla Grant wrote.")
+    found = await outcomes(tmp_path)
+    assert found["plain.txt"] == ("added", "")
+    assert found["faulty.csv"] == ("failed", "Unexpected IndexError: no such row")

@@ -6,7 +6,7 @@ import subprocess
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,70 @@ async def test_a_waiting_job_can_be_cancelled(engine: LeanRAG, tmp_path: Path) -
         assert (await engine.cancel_job(job.id)).status is JobStatus.CANCELLED
         assert other.stdin is not None
         other.stdin.close()
+
+
+async def text_of_k1(engine: LeanRAG) -> str:
+    return "".join(chunk.text for chunk in (await engine.sources(document="k1")).chunks)
+
+
+async def test_jobs_that_wait_work_in_the_order_in_which_they_were_asked_for(
+    engine: LeanRAG, tmp_path: Path
+) -> None:
+    versions = [f"Kepler-1 is version {number}." for number in range(12)]
+    with Fork(["-c", HOLDER, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        assert other.stdin
+        assert other.stdout.readline()
+        for version in versions:
+            job = await engine.submit_ingest([DocumentSource(text=version, id="k1")], build=False)
+            await anyio.sleep(
+                0.03
+            )  # each asks for the lock at another moment of the pause between two trials
+        other.stdin.close()
+        await engine.job(job.id, wait_seconds=60)
+    while await engine._stores.jobs.find_unfinished():
+        await anyio.sleep(0.05)
+    assert await text_of_k1(engine) == versions[-1]
+
+
+async def leave_ingest(engine: LeanRAG, text: str, job_id: str) -> None:
+    """Leave the row of a job whose process is gone."""
+    now = datetime.now(UTC)
+    await engine._stores.jobs.put(
+        Job(
+            id=job_id,
+            kind="ingest",
+            collection="default",
+            status=JobStatus.RUNNING,
+            request=IngestRequest((DocumentSource(text=text, id="k1"),), build=False),
+            owner="999999999@nowhere@0.00",
+            created_at=now,
+            updated_at=now - timedelta(minutes=5),
+            stage="ingest",
+        )
+    )
+
+
+async def test_jobs_that_were_interrupted_are_resumed_in_their_order(engine: LeanRAG) -> None:
+    await engine._stores.documents.create_collection("default")
+    for number in range(5):
+        await leave_ingest(engine, f"Kepler-1 is version {number}.", f"job-{number}")
+    for job in await engine.resume_jobs():
+        assert (await engine.job(job.id, wait_seconds=60)).status is JobStatus.DONE
+    assert await text_of_k1(engine) == "Kepler-1 is version 4."
+
+
+async def test_an_interrupted_ingest_does_not_bring_back_a_text_that_was_replaced_since(
+    engine: LeanRAG,
+) -> None:
+    await engine._stores.documents.create_collection("default")
+    await leave_ingest(engine, "Kepler-1 is old.", "job-old")
+    newer = await engine.submit_ingest([DocumentSource(text="Kepler-1 is new.", id="k1")], build=False)
+    await engine.job(newer.id, wait_seconds=60)
+    for job in await engine.resume_jobs():
+        ended = await engine.job(job.id, wait_seconds=60)
+        assert [each.status for each in ended.documents] == ["unchanged"]
+    assert await text_of_k1(engine) == "Kepler-1 is new."
 
 
 async def test_closing_leaves_a_job_that_the_next_opening_resumes(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
-"""Store arrays as memory-mapped files: one folder for each key, one ``.npy`` file for each array."""
+"""Store arrays as memory-mapped files: one folder for each key, one ``.npy`` file for each array, and their checksums."""
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import uuid
+import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from tokenize import TokenError
@@ -19,8 +21,11 @@ from leanrag_engine.core.runtime.threads import run_blocking
 logger = logging.getLogger(__name__)
 
 _UNFINISHED = ".unfinished"
-_UNREADABLE = (OSError, ValueError, OverflowError, SyntaxError, TokenError, TypeError)
-"""What numpy raises for a file that is cut or overwritten: its header is evaluated as Python."""
+_CHECKSUMS = "checksums.json"
+_CHECKED = 1 << 26
+"""Bytes of a larger file are not checked when it is opened: that would read all of it."""
+_UNREADABLE = (OSError, ValueError, AttributeError, OverflowError, SyntaxError, TokenError, TypeError)
+"""What numpy raises for a file that is cut or overwritten, as its header is evaluated as Python, and JSON of another form."""
 
 
 class ArrayFiles:
@@ -42,10 +47,25 @@ class ArrayFiles:
         if not self._read_only:
             await run_blocking(self._drop, prefix, keys)
 
-    def _load(self, key: str) -> dict[str, NDArray[Any]] | None:
+    async def examine(self, prefix: str) -> dict[str, bool]:
+        def examine() -> dict[str, bool]:
+            keys = [each.name for each in self._folder.glob(f"{prefix}*") if _UNFINISHED not in each.name]
+            return {key: self._load(key, whole=True) is not None for key in keys}
+
+        return await run_blocking(examine)
+
+    def _load(self, key: str, *, whole: bool = False) -> dict[str, NDArray[Any]] | None:
+        """Return the arrays of a key; ``whole``: after reading all of them."""
+        folder = self._folder / key
+        if not folder.exists():
+            return None
         try:
-            files = sorted((self._folder / key).glob("*.npy"))
-            return {file.stem: _open_array(file) for file in files} or None
+            sums = json.loads((folder / _CHECKSUMS).read_bytes())
+            files = {name: folder / f"{name}.npy" for name in sums}
+            for name, file in files.items():
+                if (whole or file.stat().st_size <= _CHECKED) and _sum(key, file) != sums[name]:
+                    raise ValueError(f"{file.name} is not what was stored")
+            return {name: _open_array(file) for name, file in files.items()}
         except _UNREADABLE as problem:
             logger.warning("The arrays in %s cannot be read and are computed again: %s", key, problem)
             return None
@@ -58,6 +78,10 @@ class ArrayFiles:
                 with (unfinished / f"{name}.npy").open("wb") as file:
                     np.save(file, array, allow_pickle=False)
                     sync(file)
+            sums = {name: _sum(key, unfinished / f"{name}.npy") for name in arrays}
+            with (unfinished / _CHECKSUMS).open("w", encoding="utf-8") as text:
+                json.dump(sums, text)
+                sync(text)
             sync_folder(unfinished)
             self._place(unfinished, self._folder / key)
             sync_folder(self._folder)
@@ -82,6 +106,11 @@ class ArrayFiles:
             if folder.name not in keys:
                 # Processes that have the files mapped keep them until they close them.
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sum(key: str, file: Path) -> int:
+    """Return a checksum of a file and its place: one in the place of another is damaged too."""
+    return zlib.crc32(np.memmap(file, np.uint8, "r").data, zlib.crc32(f"{key}/{file.name}".encode()))
 
 
 def _open_array(file: Path) -> NDArray[Any]:

@@ -133,11 +133,13 @@ def request_cancel(connection: Connection, id_: str) -> JobStatus | None:
 def _job(row: RowMapping) -> Job:
     values = {name: row[name] for name in Job.__dataclass_fields__ if name in row}
     kind, figures = row["kind"], dict(row["result"])
+    # Options that rows of an earlier version lack.
+    later = {"replaces": True} if kind == "ingest" else {}
     resumed = {name: figures.pop(name) for name in ("attempts", "reached") if name in figures}
     values |= {
         "status": JobStatus(row["status"]),
         "failures": tuple(JobFailure(**each) for each in row["failures"]),
-        "request": from_json(_REQUESTS.get(kind, BuildRequest), row["request"]),
+        "request": from_json(_REQUESTS.get(kind, BuildRequest), later | row["request"]),
         "result": _result_from_json(kind, figures) if figures else None,
     }
     return Job(**values, **resumed)

@@ -420,5 +420,8 @@ class SqlDatabase:
         """Return the name that the database got when it was made."""
         return await self._transactions.read(collection_rows.read_identity)
 
+    async def check(self) -> None:
+        await self._transactions.check()
+
     async def close(self) -> None:
         await self._transactions.close()

@@ -43,6 +43,7 @@ def read_table(reading: Reading) -> Reading:
 
 def _parse(text: str) -> list[tuple[int, list[str]]]:
     """Return the rows of a table, each with the number of its first line. Rows without a cell stay as blank ones."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     separator = _find_separator(text)
     rows = list(_read_rows(text, separator, csv.QUOTE_MINIMAL))
     lines = [line for line, _ in rows]
@@ -54,7 +55,6 @@ def _parse(text: str) -> list[tuple[int, list[str]]]:
 
 
 def _read_rows(text: str, separator: str, quoting: int) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     reader = csv.reader(StringIO(text, newline=""), delimiter=separator, quoting=quoting)  # type: ignore[arg-type]
     line = 1
     for row in reader:

@@ -3,6 +3,7 @@ transaction."""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import deque
@@ -19,6 +20,7 @@ import anyio.to_thread
 from leanrag_engine.adapters.wiring import open_process, open_workers
 from leanrag_engine.core.errors import (
     Cancelled,
+    DocumentUnreadable,
     InvalidInput,
     LeanRAGError,
     StoreUnusable,
@@ -46,6 +48,8 @@ from leanrag_engine.pipeline.pending import PendingIndex
 from .reading import ReadingTask, read_document, read_in_limited_memory
 from .sync import plan_sync, remove_missing
 
+logger = logging.getLogger(__name__)
+
 
 async def extract_heuristically(
     document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
@@ -55,11 +59,16 @@ async def extract_heuristically(
 
 
 async def ingest_all(
-    stores: Stores, collection: str, request: IngestRequest, progress: JobProgress, index: PendingIndex
+    stores: Stores,
+    collection: str,
+    request: IngestRequest,
+    progress: JobProgress,
+    index: PendingIndex,
+    later: frozenset[str] = frozenset(),
 ) -> bool:
     """Ingest the documents of a request; return whether any was added, replaced or removed.
 
-    ``index`` makes search by meaning find them. A sync then removes the documents whose files vanished. Raises ``LeanRAGError`` if every document failed.
+    ``index`` makes search by meaning find them; ``later`` are the ids of documents that were asked for after these. A sync then removes the documents whose files vanished. Raises ``LeanRAGError`` if every document failed.
     """
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     held = await stores.documents.find_all(collection)
@@ -84,7 +93,16 @@ async def ingest_all(
     async with open_workers(stores.settings, 0 if is_idle else size) as workers:
         beside = anyio.CapacityLimiter(workers.width)
         ingestion = Ingestion(
-            stores, collection, allowed, stamps, workers, beside, index, dry_run=request.dry_run
+            stores,
+            collection,
+            allowed,
+            stamps,
+            workers,
+            beside,
+            index,
+            request.dry_run,
+            request.replaces,
+            later,
         )
         statuses += await ingestion.ingest(due, progress)
     progress.report(Progress("ingest", to_kilobytes(size), to_kilobytes(size)))
@@ -285,6 +303,8 @@ class Ingestion:
     long_texts: anyio.CapacityLimiter
     index: PendingIndex
     dry_run: bool
+    replaces: bool
+    later: frozenset[str]
 
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
         """Ingest documents and return their statuses: read beside each other, stored in order, several in a
@@ -335,13 +355,16 @@ class Ingestion:
         return statuses
 
     async def _read_or_fail(self, queued: QueuedDocument, say: Callable[[str], None]) -> None:
-        """Read a document. An error becomes its outcome, except ``StoreUnusable`` and ``Cancelled``."""
+        """Read a document. An error becomes its outcome, that of a reader too, except ``StoreUnusable`` and ``Cancelled``."""
         try:
             queued.result = await self._read(queued.source, say)
         except (StoreUnusable, Cancelled):
             raise
         except LeanRAGError as problem:
             queued.result = failure_of(queued.source, problem)
+        except Exception as bug:
+            logger.exception("%s was not read", queued.source.path or queued.source.id)
+            queued.result = failure_of(queued.source, f"Unexpected {type(bug).__name__}: {bug}")
         queued.is_there.set()
 
     async def _store_or_fail(
@@ -392,6 +415,11 @@ class Ingestion:
             return unchanged
         if self.dry_run:
             return IngestOutcome(document.id, document.title, "replaced" if before else "added")
+        if len(document.text) > (most := settings.max_text_characters):
+            raise DocumentUnreadable(
+                f"{document.source or document.id!r} holds {len(document.text):,} characters; at most {most:,} are cut and extracted.",
+                "Split it, or raise the setting max_text_characters (LEANRAG_MAX_TEXT_CHARACTERS).",
+            )
         task = ReadingTask(
             # A read-only mapping cannot be sent to a process.
             replace(document, metadata=dict(document.metadata)),
@@ -436,6 +464,14 @@ class Ingestion:
             if unchanged := self._find_unchanged(document, before):
                 outcomes.append(unchanged)
                 continue
+            # A text that was given, unlike a file that is read now, is older than theirs.
+            if before is not None and not document.source and document.id in self.later:
+                outcomes.append(IngestOutcome(before.id, before.title, "unchanged", before.chunks))
+                continue
+            if before is not None and not self.replaces:
+                told = "It would take the place of one with this id, whose text would be lost: that needs the right admin."
+                outcomes.append(IngestOutcome(document.id, document.title, "failed", error=told))
+                continue
             held = frozenset(await documents.chunk_ids(self.collection, [document.id]))
             kept = sum(chunk.id in held for chunk in each.chunks)
             status: Literal["added", "replaced"] = "added" if before is None else "replaced"
@@ -462,5 +498,5 @@ def take_together(waiting: deque[QueuedDocument]) -> list[QueuedDocument]:
     return taken
 
 
-def failure_of(source: DocumentSource, problem: LeanRAGError) -> IngestOutcome:
+def failure_of(source: DocumentSource, problem: LeanRAGError | str) -> IngestOutcome:
     return IngestOutcome(source.id or source.path or source.title, source.title, "failed", error=str(problem))

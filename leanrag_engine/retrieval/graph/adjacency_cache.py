@@ -125,6 +125,15 @@ class AdjacencyCache:
         kept = {*map(key_of, generations), *(key(each) for each in newest for key in of_newest)}
         await self._arrays.drop_all_but(prefix_of(collection), kept)
 
+    async def examine(self, collection: str) -> dict[str, bool]:
+        """Return the keys of all that is kept of a collection, and whether each is what was stored."""
+        return await self._arrays.examine(prefix_of(collection))
+
+    async def drop_damaged(self, collection: str) -> None:
+        """Drop what is no longer what was stored: it is made anew when it is needed."""
+        sound = [key for key, is_sound in (await self.examine(collection)).items() if is_sound]
+        await self._arrays.drop_all_but(prefix_of(collection), sound)
+
     def _hold(self, generation: Generation, adjacency: Adjacency) -> None:
         self._held[generation.number] = adjacency
         for old in sorted(self._held)[: -self._capacity]:

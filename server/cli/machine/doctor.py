@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +25,7 @@ from .config import hide_credentials
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
+    from leanrag_engine.pipeline.index import Damage
     from leanrag_engine.pipeline.status import Status
 
     from ...replies.state.doctor import Check
@@ -201,20 +202,20 @@ async def examine_all(engine: LeanRAG) -> list[Check]:
     findings: list[Check] = []
     folder, by_server = engine.settings.data_dir, engine.settings.chroma_url
     # A vector index in a folder that may not be written cannot be opened, and not be mended there.
-    is_open = bool(by_server) or os.access(folder, os.W_OK)
+    may_write = os.access(folder, os.W_OK)
+    is_open = bool(by_server) or may_write
     for held in await engine.collections():
-        status, damaged = await engine.status(held.name), list[str]()
-        if is_open and not status.vector_trouble:
-            damaged = await engine.find_damaged_vectors(collection=held.name)
-        elif not is_open:
+        status = await engine.status(held.name)
+        damage = await engine.find_damage(collection=held.name, vectors=is_open and not status.vector_trouble)
+        if not is_open:
             message = "keywords alone answer: the vector index needs a folder that may be written"
             findings.append(report(f"collection {held.name}", "note", message))
-        findings += examine_one(status, damaged)
+        findings += examine_one(status, damage, may_write=may_write)
     return findings or [report("collections", "note", "none yet", FIRST_STEP)]
 
 
-def examine_one(status: Status, damaged: Sequence[str]) -> Iterator[Check]:
-    """Report what is wrong with one collection, of which these kinds of vectors are ``damaged``; one line if nothing is."""
+def examine_one(status: Status, damage: Damage, *, may_write: bool) -> Iterator[Check]:
+    """Report what is wrong with one collection; one line if nothing is."""
     held, generation = status.collection, status.collection.generation
     subject, option = f"collection {held.name}", f"--collection {held.name}"
     findings = []
@@ -228,9 +229,16 @@ def examine_one(status: Status, damaged: Sequence[str]) -> Iterator[Check]:
             findings.append(report(subject, "note", message, f"leanrag build {option}"))
         if trouble := status.vector_trouble:
             findings.append(report(subject, "broken", f"keywords alone answer. {trouble}"))
-        elif damaged:
-            message = f"vectors are missing or damaged: {', '.join(damaged)}"
+        elif damage.vectors:
+            message = f"vectors are missing or damaged: {', '.join(damage.vectors)}"
             findings.append(report(subject, "broken", message, f"leanrag reindex {option}"))
+        if damage.arrays:
+            message = f"{count_things(damage.arrays, 'kept array')} damaged: made anew where needed"
+            mend = f"leanrag reindex {option}" if may_write else "Make the data folder writable."
+            findings.append(report(subject, "broken", message, mend))
+        if damage.is_old:
+            message = "the database is older than what was built from it: what came later is lost, unless a newer backup has it"
+            findings.append(report(subject, "broken", message, f"leanrag build {option}"))
         if generation.record.stale:
             message = f"{generation.record.stale} written texts are older than what lies beneath them now"
             findings.append(report(subject, "note", message, RENEWAL))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from leanrag_engine.adapters.files.arrays import ArrayFiles
+
+pytestmark = pytest.mark.anyio
 
 
 def test_stores_that_write_the_same_arrays_at_once_do_not_disturb_each_other(
@@ -74,5 +77,20 @@ def test_arrays_are_on_the_disk_before_they_get_their_name(
         os, "fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").readlink().name)
     )
     ArrayFiles(tmp_path, read_only=False)._save("graph", {"ends": np.arange(9)})
-    file, unfinished, folder = synced
-    assert (file, unfinished.partition(".")[0], folder) == ("ends.npy", "graph", tmp_path.name)
+    *files, unfinished, folder = synced
+    assert files == ["ends.npy", "checksums.json"]
+    assert (unfinished.partition(".")[0], folder) == ("graph", tmp_path.name)
+
+
+async def test_arrays_in_the_place_of_others_count_as_lost_and_are_named(tmp_path: Path) -> None:
+    store = ArrayFiles(tmp_path, read_only=False)
+    for key, first in (("graph-1", 0), ("graph-2", 1)):
+        store._save(key, {"ends": np.arange(first, 9), "starts": np.arange(first, 9)})
+    assert await store.examine("graph-") == {"graph-1": True, "graph-2": True}
+    one, other = (tmp_path / f"graph-{number}" for number in (1, 2))
+    (other / "ends.npy").write_bytes((other / "starts.npy").read_bytes())
+    shutil.copy(one / "checksums.json", other)
+    assert await store.load("graph-2") is None
+    (one / "ends.npy").unlink()
+    assert await store.load("graph-1") is None
+    assert await store.examine("graph-") == {"graph-1": False, "graph-2": False}

@@ -68,6 +68,78 @@ def test_vectors_that_are_cut_are_broken_until_the_command_that_is_named_was_run
     assert examine(data)[0] == 0
 
 
+FITTED = {"LEANRAG_EMBEDDER": "fitted"}
+
+
+def build_twice(folder: Path) -> tuple[Path, Path]:
+    """Return a data folder as it was after its first build, and as it is after the second."""
+    before, after = folder / "before", folder / "after"
+    for name, text in (("a", "Assam tea grows along the Brahmaputra."), ("b", "Oolong tea grows in Fujian.")):
+        (folder / f"{name}.md").write_text(text)
+    assert leanrag(before, "ingest", str(folder / "a.md"), **FITTED).exit_code == 0
+    shutil.copytree(before, after)
+    assert leanrag(after, "ingest", str(folder / "b.md"), **FITTED).exit_code == 0
+    return before, after
+
+
+def test_kept_arrays_that_are_cut_swapped_or_older_are_broken_until_the_command_that_is_named_was_run(
+    tmp_path: Path,
+) -> None:
+    before, after = build_twice(tmp_path)
+    kept = max(each for each in (after / "arrays").iterdir() if (each / "targets.npy").exists())
+    older = next(iter((before / "arrays").glob("*/targets.npy")))
+    targets, strengths = (kept / "targets.npy").read_bytes(), (kept / "strengths.npy").read_bytes()
+    for content in (b"", targets[:10], strengths, older.read_bytes()):
+        damaged = tmp_path / "damaged"
+        shutil.copytree(after, damaged)
+        (damaged / "arrays" / kept.name / "targets.npy").write_bytes(content)
+        code, found = examine(damaged, **FITTED)
+        assert (code, found["collection default"]["state"]) == (1, "broken")
+        assert "1 kept array damaged" in found["collection default"]["message"]
+        assert leanrag(damaged, *found["collection default"]["mend"].split()[1:], **FITTED).exit_code == 0
+        assert examine(damaged, **FITTED)[0] == 0
+        shutil.rmtree(damaged)
+
+
+def test_vectors_of_other_texts_are_broken_until_the_command_that_is_named_was_run(tmp_path: Path) -> None:
+    before, after = build_twice(tmp_path)
+    shutil.rmtree(after / "vectors")
+    shutil.copytree(before / "vectors", after / "vectors")
+    code, found = examine(after, **FITTED)
+    assert (code, found["collection default"]["state"]) == (1, "broken")
+    assert leanrag(after, *found["collection default"]["mend"].split()[1:], **FITTED).exit_code == 0
+    assert examine(after, **FITTED)[0] == 0
+
+
+def test_an_older_database_is_broken_until_the_command_that_is_named_was_run(tmp_path: Path) -> None:
+    before, after = build_twice(tmp_path)
+    shutil.copy(before / "graph.sqlite3", after)
+    ran = leanrag(after, "doctor", "--json", **FITTED)
+    found = [each for each in json.loads(ran.stdout)["findings"] if "older" in each["message"]]
+    assert ran.exit_code == 1
+    assert [each["state"] for each in found] == ["broken"]
+    for command in ("reindex", found[0]["mend"].removeprefix("leanrag ")):
+        assert leanrag(after, *command.split(), **FITTED).exit_code == 0
+    assert examine(after, **FITTED)[0] == 0
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_database_that_is_damaged_in_its_middle_or_missing_is_broken(
+    tmp_path: Path, *, missing: bool
+) -> None:
+    _, after = build_twice(tmp_path)
+    file = after / "graph.sqlite3"
+    content = file.read_bytes()
+    if missing:
+        file.unlink()
+    else:
+        file.write_bytes(content[:8192] + bytes(len(content) // 2) + content[8192 + len(content) // 2 :])
+    code, found = examine(after, **FITTED)
+    assert (code, found["store"]["state"]) == (1, "broken")
+    assert "backup" in found["store"]["mend"]
+    assert leanrag(after, "build", **FITTED).exit_code == 1
+
+
 def test_vectors_in_a_folder_that_may_not_be_written_are_not_called_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

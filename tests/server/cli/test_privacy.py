@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp.client import Client
 
 from leanrag_mcp.cli.machine.session import call_tool, open_session
 
@@ -67,6 +69,20 @@ def is_loopback(address: str | None) -> bool:
     return address in {None, "", "localhost"} or ipaddress.ip_address(address).is_loopback
 
 
+def read_watched(folder: Path) -> list[dict[str, Any]]:
+    """Return what was noted of all processes, after checking that every address was loopback's."""
+    watched = [json.loads(line) for line in (folder / "watched").read_text().splitlines()]
+    assert [each for each in watched if not is_loopback(each.get("address"))] == []
+    return watched
+
+
+def expect_data_alone(home: Path) -> None:
+    data = home / ".local" / "share" / "leanrag"
+    assert [
+        path for path in home.rglob("*") if not (data.is_relative_to(path) or path.is_relative_to(data))
+    ] == []
+
+
 async def test_setup_a_server_a_question_and_the_library_reach_nothing_and_leave_nothing_but_the_data_folder(
     home: Path, tmp_path: Path
 ) -> None:
@@ -89,13 +105,33 @@ async def test_setup_a_server_a_question_and_the_library_reach_nothing_and_leave
     ]
     assert all(ANSWER in " ".join(each.split()) for each in answers)
 
-    watched = [json.loads(line) for line in (tmp_path / "watched").read_text().splitlines()]
-    assert [each for each in watched if not is_loopback(each.get("address"))] == []
+    watched = read_watched(tmp_path)
     switches = {" ".join(each["started"]): each["telemetry"] for each in watched if "telemetry" in each}
     for started in ("setup", "serve", "query", "import LeanRAG"):
         assert any(started in each for each in switches), started
     assert set(switches.values()) == {"1"}
-    data = home / ".local" / "share" / "leanrag"
-    assert [
-        path for path in home.rglob("*") if not (data.is_relative_to(path) or path.is_relative_to(data))
-    ] == []
+    expect_data_alone(home)
+
+
+async def test_a_server_over_http_with_its_vectors_on_a_chroma_server_reaches_loopback_alone(
+    chroma_server: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEANRAG_CHROMA_URL", chroma_server)
+    command = [sys.executable, "-P", "-m", "leanrag_mcp", "serve", "--http", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr
+        try:
+            address = next(word for word in server.stderr.readline().split() if word.startswith("http://"))
+            async with Client(address) as client:
+                note = {"text": f"{ANSWER} in 1844.", "title": "light"}
+                job = await call_tool(client, "ingest_documents", {"documents": [note], "wait_seconds": 40})
+                assert job["status"] == "done"
+                reply = await call_tool(client, "query_lca_context", {"query": QUESTION})
+        finally:
+            server.terminate()
+            server.stderr.read()
+    assert ANSWER in " ".join(reply["context"].split())
+    assert reply["warnings"] == []
+    assert any("serve" in each["started"] for each in read_watched(tmp_path))
+    expect_data_alone(home)
+    assert not list(home.rglob("vectors"))

@@ -414,6 +414,27 @@ async def test_a_token_reaches_its_collections_alone_and_does_what_its_right_all
         assert "There is no collection" in await refused(desk, "build_hierarchy", collection="comets")
 
 
+async def test_a_token_that_may_not_delete_replaces_no_document_either(rights_server: Served) -> None:
+    async def text_of(client: Client) -> str:
+        return str(await call_tool(client, "get_sources", document="mars", collection="moons"))
+
+    async with client_of(rights_server.url, token="operator" * 4) as operator:
+        mars = {"id": "mars", "text": "Deimos is a moon of Mars."}
+        await call_tool(operator, "ingest_documents", documents=[mars], collection="moons", wait_seconds=40)
+    async with client_of(rights_server.url, token="desk" * 4) as desk:
+        other = [{"id": "mars", "text": "Nothing."}, {"id": "phobos", "text": "Phobos is a moon of Mars."}]
+        reply = await call_tool(desk, "ingest_documents", documents=other, wait_seconds=40)
+        ends = {each["id"]: (each["status"], each.get("error", "")) for each in reply["documents"]}
+        assert ends["phobos"] == ("added", "")
+        assert ends["mars"][0] == "failed"
+        assert "needs the right admin" in ends["mars"][1]
+        assert "Deimos" in await text_of(desk)
+    async with client_of(rights_server.url, token="operator" * 4) as operator:
+        mars = {"id": "mars", "text": "Mars has two moons."}
+        await call_tool(operator, "ingest_documents", documents=[mars], collection="moons", wait_seconds=40)
+        assert "two moons" in await text_of(operator)
+
+
 async def test_a_token_beyond_its_requests_a_minute_is_told_when_to_come_again(rights_server: Served) -> None:
     sent = [post(rights_server.url, authorization=f"Bearer {'gauge' * 4}") for _ in range(3)]
     assert [each.status_code for each in sent[:2]] != [429, 429]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from leanrag_engine.adapters.sql.schema.tables import UnknownFields
@@ -29,6 +29,8 @@ class OpenedDatabase:
     """Turn exceptions inside the block into a :class:`LeanRAGError`."""
     overwrite_deleted: Callable[[], None]
     """Remove deleted texts from the files too, as far as this can be asked for. Raises ``Busy`` if readers prevent it."""
+    check: Callable[[Connection], None] = lambda _: None
+    """Read everything. Raises ``StoreUnusable`` if it is damaged."""
 
 
 @contextmanager

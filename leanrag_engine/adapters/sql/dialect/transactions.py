@@ -85,5 +85,8 @@ class Transactions:
 
         await to_thread.run_sync(overwrite)
 
+    async def check(self) -> None:
+        await self.read(self._database.check)
+
     async def close(self) -> None:
         await to_thread.run_sync(self._database.reader.dispose)

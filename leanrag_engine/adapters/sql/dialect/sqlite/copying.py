@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from leanrag_engine.core.errors import StoreUnusable
 
+from .failures import damaged
 from .opening import BUSY_SECONDS, FILE
 
 
@@ -38,4 +39,4 @@ def copy_file(folder: Path, target: Path, report: Callable[[int, int], None]) ->
             f"{path} cannot be copied: {problem}.", "`leanrag doctor` says what is wrong."
         ) from problem
     if verdict != "ok":
-        raise StoreUnusable(f"{path} is damaged: {verdict}.", "Restore an earlier backup.")
+        raise damaged(path, verdict)

@@ -70,6 +70,10 @@ _FAILURES = {
 }
 
 
+def damaged(path: Path, reason: str) -> LeanRAGError:
+    return _DAMAGED.error(_DAMAGED.message.format(path=path, reason=reason), _DAMAGED.next_step)
+
+
 def _map_error(problem: BaseException | None, path: Path) -> LeanRAGError:
     # The low byte of an extended result code is its primary result code.
     code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF

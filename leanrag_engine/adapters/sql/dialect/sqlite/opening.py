@@ -58,6 +58,7 @@ def open_file(folder: Path, *, read_only: bool) -> OpenedDatabase:
         single_writer=True,
         map_errors=partial(failures.map_errors, path),
         overwrite_deleted=partial(empty_log, engine),
+        check=partial(check_pages, path),
     )
 
 
@@ -69,12 +70,12 @@ def open_engine(folder: Path, *, read_only: bool) -> Engine:
     path = folder / FILE
     if folder.is_file():
         raise StoreUnusable(f"{folder} is a file, not a folder.", "Choose another data folder.")
+    _check_size(path)
     if read_only:
         if not path.exists():
             raise NotReady(f"The data folder {folder} contains no store yet.", "Ingest documents first.")
     else:
         _make_writable_folder(folder, path)
-    _check_size(path)
     with failures.map_errors(path):
         engine = _engine(path, read_only=read_only)
         try:
@@ -88,11 +89,11 @@ def open_engine(folder: Path, *, read_only: bool) -> Engine:
 def _check_size(path: Path) -> None:
     """Raise ``StoreUnusable`` if the file has lost its content: a new store has no vectors and arrays beside it."""
     log = path.with_name(f"{path.name}-wal")
-    is_empty = path.exists() and not any(each.exists() and each.stat().st_size for each in (path, log))
+    is_empty = not any(each.exists() and each.stat().st_size for each in (path, log))
     if is_empty and any((path.parent / name).exists() for name in ("vectors", "arrays")):
         raise StoreUnusable(
-            f"The database {path} is empty, though there was a store in it: its content is lost.",
-            "Restore a backup into a new folder, or remove the file to begin an empty store here.",
+            f"The database {path} is empty or missing, though there was a store here: its content is lost.",
+            "Restore a backup into a new folder, or remove the folders vectors and arrays to begin an empty store here.",
         )
 
 
@@ -142,6 +143,12 @@ def empty_log(engine: Engine) -> None:
     with engine.connect() as connection:
         connection.exec_driver_sql("COMMIT")  # a checkpoint is not possible within a transaction
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def check_pages(path: Path, connection: Connection) -> None:
+    """Read all pages of the file. Raises ``StoreUnusable`` if they do not fit together."""
+    if (verdict := connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()) != "ok":
+        raise failures.damaged(path, verdict)
 
 
 def _is_frozen(path: Path) -> bool:
