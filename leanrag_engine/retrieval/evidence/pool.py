@@ -46,7 +46,6 @@ from .exact import find_exact_words
 from .run import QueryRun
 from .written import wants_overview
 
-
 USUAL = 20
 """Windows from which on they tell what similarity is usual, so that late interaction counts in full."""
 
