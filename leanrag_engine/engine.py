@@ -534,14 +534,11 @@ class LeanRAG:
         from .llm.answering import answer
         from .llm.batching import Meter
         from .llm.iteration import AnswerLimits, answer_iteratively
-        from .pipeline.building.models import cache_replies, open_answer_model
         from .retrieval.request import QUERY_LIMITS, Query
         from .retrieval.search.decomposition import find_parts
 
         query = Query(text=question, token_budget=token_budget).check()
-        if self._chat is None:
-            self._chat = await open_answer_model(self.settings)
-        model = cache_replies(self._chat, self._stores, collection)
+        model = await self._open_model(collection)
         meter = Meter()
         results: list[QueryResult] = []
 
@@ -573,7 +570,7 @@ class LeanRAG:
         warnings = tuple(dict.fromkeys(warning for each in results for warning in each.warnings))
         result = replace(results[0], query=query, context=context, warnings=warnings)
         cited = await self._stores.documents.chunks_by_citation(collection, found.cited)
-        return ModelAnswer(found, result, tuple(cited), self._chat.name, meter, trace, ending)
+        return ModelAnswer(found, result, tuple(cited), model.name, meter, trace, ending)
 
     async def search_entities(
         self,
@@ -605,10 +602,7 @@ class LeanRAG:
         """Return the chain from an entity (name or ref) up to the root, or at most ``max_layers`` steps of it."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> list[Entity]:
-            return await browsing.ancestors(index, await browsing.resolve(index, entity))
-
-        chain = await self._read(collection, read, built=True)
+        chain = await self._read_of(collection, entity, browsing.ancestors)
         return chain[: max_layers + 1] if max_layers else chain
 
     async def neighbourhood(
@@ -616,13 +610,9 @@ class LeanRAG:
     ) -> list[Neighbour]:
         """Return what lies within ``hops`` relations of an entity (name or ref), nearest first, with the passages that
         state the relations."""
-        from .retrieval.browse import entities as browsing
         from .retrieval.browse.neighbourhood import walk
 
-        async def read(index: IndexSnapshot) -> list[Neighbour]:
-            return await walk(index, await browsing.resolve(index, entity), hops, limit)
-
-        return await self._read(collection, read, built=True)
+        return await self._read_of(collection, entity, lambda index, start: walk(index, start, hops, limit))
 
     async def root(self, *, collection: str = "default") -> Entity:
         """Return the entity above all others. Raises ``NotReady`` before any build."""
@@ -636,26 +626,20 @@ class LeanRAG:
         """Return an aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> ClusterView:
-            return await browsing.view_cluster(index, await browsing.resolve(index, cluster), offset, limit)
-
-        return await self._read(collection, read, built=True)
+        return await self._read_of(
+            collection, cluster, lambda index, found: browsing.view_cluster(index, found, offset, limit)
+        )
 
     async def relations_of(
         self, entity: str, *, limit: int = 20, collection: str = "default"
     ) -> RelationPage:
         """Return the strongest relations of an entity of any layer (name or ref), and the number of those returned."""
-        from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> RelationPage:
-            found = await browsing.resolve(index, entity)
-            number = index.generation.number
-            relations = await index.generations.relations_of(number, [found.id], limit)
-            ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
-            nodes = await index.generations.entities(number, ends)
-            return RelationPage(tuple(relations), len(relations), {node.id: node.name for node in nodes})
+        async def read(index: IndexSnapshot, found: Entity) -> RelationPage:
+            relations = await index.generations.relations_of(index.generation.number, [found.id], limit)
+            return await _make_page(index, relations, len(relations))
 
-        return await self._read(collection, read, built=True)
+        return await self._read_of(collection, entity, read)
 
     async def relations_within(
         self, cluster: str, *, limit: int = 100, collection: str = "default"
@@ -663,18 +647,15 @@ class LeanRAG:
         """Return the strongest relations among the members of an aggregated entity (name or ref)."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> list[Relation]:
-            return await browsing.relations_within(index, await browsing.resolve(index, cluster), limit)
-
-        return await self._read(collection, read, built=True)
+        return await self._read_of(
+            collection, cluster, lambda index, found: browsing.relations_within(index, found, limit)
+        )
 
     async def entity_heads(self, *, collection: str = "default") -> list[EntityHead]:
         """Return all entities without their texts: the root first, then layer by layer, most mentions first."""
-
-        async def read(index: IndexSnapshot) -> list[EntityHead]:
-            return await index.generations.entity_heads(index.generation.number)
-
-        return await self._read(collection, read, built=True)
+        return await self._read(
+            collection, lambda index: index.generations.entity_heads(index.generation.number), built=True
+        )
 
     async def inter_cluster_relations(
         self,
@@ -694,9 +675,7 @@ class LeanRAG:
             relations, total = await browsing.inter_cluster_relations(
                 index, found, layer, min_strength, offset, limit
             )
-            ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
-            nodes = await self._stores.generations.entities(index.generation.number, ends)
-            return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
+            return await _make_page(index, relations, total)
 
         return await self._read(collection, read, built=True)
 
@@ -757,10 +736,7 @@ class LeanRAG:
         """Return the sections of a document (id, title, file name or number), or those below one of its headings."""
         from .retrieval.browse.outline import view_outline
 
-        async def read(index: IndexSnapshot) -> Outline:
-            return await view_outline(index, document, section)
-
-        return await self._read(collection, read)
+        return await self._read(collection, lambda index: view_outline(index, document, section))
 
     async def search_text(
         self,
@@ -830,10 +806,11 @@ class LeanRAG:
         one. Raises ``NotFound`` or ``InvalidInput`` if ``since`` is neither, ``NotReady`` before any build."""
         from .pipeline.history import find_changes
 
-        async def read(index: IndexSnapshot) -> CollectionChanges:
-            return await find_changes(self._stores, index.collection, index.generation, since)
-
-        return await self._read(collection, read, built=True)
+        return await self._read(
+            collection,
+            lambda index: find_changes(self._stores, index.collection, index.generation, since),
+            built=True,
+        )
 
     async def names_like(
         self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
@@ -841,10 +818,9 @@ class LeanRAG:
         """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> list[str]:
-            return await browsing.complete_names(index, text, aggregated, limit)
-
-        return await self._read(collection, read, built=True)
+        return await self._read(
+            collection, lambda index: browsing.complete_names(index, text, aggregated, limit), built=True
+        )
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, by the tokenizer that all budgets use."""
@@ -1118,15 +1094,18 @@ class LeanRAG:
         return await self._stores.corrections.put(collection, await self._read(collection, plan, built=True))
 
     async def _propose_schema(self, collection: str) -> ExtractionSchema:
-        from .pipeline.building.models import cache_replies, open_answer_model
         from .pipeline.building.schemas import propose_schema
 
-        if not self.settings.llm_model:
-            return await propose_schema(self._stores, collection, self.prompts, None)
+        model = await self._open_model(collection) if self.settings.llm_model else None
+        return await propose_schema(self._stores, collection, self.prompts, model)
+
+    async def _open_model(self, collection: str) -> ChatModel:
+        """Return the model that answers, whose replies are kept. Raises ``InvalidInput`` if none can be called."""
+        from .pipeline.building.models import cache_replies, open_answer_model
+
         if self._chat is None:
             self._chat = await open_answer_model(self.settings)
-        model = cache_replies(self._chat, self._stores, collection)
-        return await propose_schema(self._stores, collection, self.prompts, model)
+        return cache_replies(self._chat, self._stores, collection)
 
     async def _agent_work(self, collection: str) -> AgentWork:
         from .pipeline.agent.work import AgentWork
@@ -1175,6 +1154,17 @@ class LeanRAG:
             else:
                 if await self._is_valid(index):
                     return result
+
+    async def _read_of(
+        self, collection: str, entity: str, read: Callable[[IndexSnapshot, Entity], Awaitable[T]]
+    ) -> T:
+        """Return what ``read`` finds of an entity of any layer (name or ref) in the published build."""
+        from .retrieval.browse.entities import resolve
+
+        async def resolve_and_read(index: IndexSnapshot) -> T:
+            return await read(index, await resolve(index, entity))
+
+        return await self._read(collection, resolve_and_read, built=True)
 
     async def _open_index(self, collection: str) -> IndexSnapshot:
         """Return the published generation and the stores, checked against writes of other processes. Browsing needs
@@ -1249,6 +1239,12 @@ def check_name(collection: str) -> str:
         f"A collection cannot be called {collection!r}.",
         "Use 1 to 63 letters, digits, dots, hyphens and underscores, beginning with a letter or digit.",
     )
+
+
+async def _make_page(index: IndexSnapshot, relations: Sequence[Relation], total: int) -> RelationPage:
+    ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
+    nodes = await index.generations.entities(index.generation.number, ends)
+    return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
 
 
 def no_documents(collection: str) -> NotReady:

@@ -307,22 +307,13 @@ class DocumentStore(Protocol):
     async def delete_collection(self, name: str, job: str) -> None:
         """Delete the collection with all that depends on it, and its jobs but ``job``. Raises ``NotFound``."""
 
-    async def put(
-        self,
-        collection: str,
-        document: LoadedDocument,
-        chunks: Sequence[Chunk],
-        extracts: Sequence[Extract],
-    ) -> Document:
-        """Add the document, or replace the one of the same id with its chunks and extracts.
+    async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
+        """Add documents of different ids, all or none, or replace those of the same ids with their chunks and extracts.
 
         A document that is replaced keeps its number, and every chunk that it still has (by id) keeps its citation and
         what a model or an agent extracted from it. A new chunk gets a citation that no other one has had: an old citation
-        never shows another text. The collection's revision grows by one.
+        never shows another text. The collection's revision grows by one for each.
         """
-
-    async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
-        """Put documents of different ids, each as ``put`` does, all or none."""
 
     async def delete(
         self,

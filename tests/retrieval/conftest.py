@@ -25,6 +25,7 @@ from leanrag_engine.core.model import (
     Chunk,
     Entity,
     LoadedDocument,
+    ReadDocument,
     Relation,
     VectorSpaces,
 )
@@ -134,7 +135,7 @@ class StoreFactory:
             document = LoadedDocument(
                 chunk.document_id, chunk.title, chunk.text, "text/plain", metadata=labels
             )
-            await database.documents.put("default", document, [chunk], [])
+            await database.documents.put_all("default", [ReadDocument(document, [chunk], [])])
 
     async def _embed(
         self, embedder: Any, prefix: str, chunks: Sequence[Chunk], hierarchy: Hierarchy

@@ -22,10 +22,8 @@ from leanrag_engine.core.model import (
     Collection,
     Document,
     Entity,
-    Extract,
     Generation,
     Hit,
-    LoadedDocument,
     RareWord,
     ReadDocument,
     Relation,
@@ -108,21 +106,13 @@ class SqlDocumentStore(_Store):
     schema = _reading(collection_rows.find_schema)
     put_schema = _writing(collection_rows.put_schema)
 
-    async def put(
-        self, collection: str, document: LoadedDocument, chunks: Sequence[Chunk], extracts: Sequence[Extract]
-    ) -> Document:
-        """Do as the port says. Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
-        (stored,) = await self.put_all(collection, [ReadDocument(document, chunks, extracts)])
-        return stored
-
     async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
+        """Do as the port says. Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
         ids = [each.document.id for each in read]
         held = frozenset(await self._transactions.read(documents.chunk_ids, collection, ids))
 
         def prepare() -> list[documents.PreparedDocument]:
-            return [
-                documents.prepare_document(each.document, each.chunks, each.extracts, held) for each in read
-            ]
+            return [documents.prepare_document(each, held) for each in read]
 
         incoming = await to_thread.run_sync(prepare)
         return await self._transactions.write(documents.put_all, collection, incoming)

@@ -71,7 +71,8 @@ NOW = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 
 
 async def put(store: SqlDatabase, parcel: Any, collection: str = "default") -> Any:
-    return await store.documents.put(collection, parcel.document, parcel.chunks, parcel.extracts)
+    (stored,) = await store.documents.put_all(collection, [parcel])
+    return stored
 
 
 @pytest.fixture
@@ -170,7 +171,7 @@ async def test_extracts_are_read_in_reading_order(store: SqlDatabase, parcel: Ma
             (ExtractedRelation("B", "C", "knows"), ExtractedRelation("C", "B", "owes", 7.5)),
         ),
     ]
-    await store.documents.put("default", one.document, one.chunks, said)
+    await store.documents.put_all("default", [ReadDocument(one.document, one.chunks, said)])
     assert await store.documents.extracts("default") == [said[1], said[0], said[2]]
     assert await store.documents.count_extracts("default") == {"agent": 1, "heuristic": 1, "model": 1}
 
@@ -219,12 +220,12 @@ async def test_a_chunk_between_old_ones_is_read_between_them_and_cited_by_a_new_
     between = replace(two, id="between", text="Two here.", number=2, start=10, end=19)
     after = replace(two, number=3, start=20, end=31)
     document = parcel("carol", "One here.", "Three here.").document
-    await store.documents.put("default", document, [one, replace(two, number=2)], [])
+    await store.documents.put_all("default", [ReadDocument(document, [one, replace(two, number=2)], [])])
     said = Extract(two.id, Method.AGENT, (ExtractedEntity("Three"),))
     await store.documents.put_extracts("default", [said], revise=True)
     longer = replace(document, text="One here.\nTwo here.\nThree here.")
     heuristic = [Extract(each.id, Method.HEURISTIC) for each in (one, between, after)]
-    await store.documents.put("default", longer, [one, between, after], heuristic)
+    await store.documents.put_all("default", [ReadDocument(longer, [one, between, after], heuristic)])
     chunks = await store.documents.all_chunks("default")
     assert [(each.text, each.citation) for each in chunks] == [
         ("One here.", "d1:c1"), ("Two here.", "d1:c3"), ("Three here.", "d1:c2"),
@@ -339,7 +340,7 @@ async def test_an_inconsistent_document_is_refused_as_a_whole(
         (replace(one.document, title="half \ud800 character"), one.chunks, [], "half a character"),
     ):
         with pytest.raises(InvalidInput, match=named):
-            await filled_store.documents.put("default", document, chunks, extracts)
+            await filled_store.documents.put_all("default", [ReadDocument(document, chunks, extracts)])
     assert await filled_store.documents.collection("default") == before
 
 
