@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import CheckedObject, JsonSchema
 
-from .graphs.graph import Hierarchy, PublishedLayers
+from .graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from .graphs.stored import StoredPlaces
 from .history import HistoryEntry, Publication
 from .jobs import Job, JobState, JobStatus
 from .model import (
-    BuildRecord,
     Chunk,
     ChunkHead,
     Collection,
@@ -319,17 +318,12 @@ class DocumentStore(Protocol):
         self,
         collection: str,
         document_ids: Sequence[str],
-        hierarchy: Hierarchy | None,
-        *,
-        embedder: str,
-        dimension: int,
-        embedder_state: bytes,
-        record: BuildRecord,
+        remaining: GenerationContent | None,
         publication: Publication,
     ) -> Generation | None:
         """Delete the documents with all that depends on them, in one transaction.
 
-        Publishes ``hierarchy``, what remains of the published one, in its place and deletes every older generation
+        Publishes what is ``remaining`` of the published generation in its place and deletes every older one
         of the collection; with ``None``, no entity is left and no generation either. Removes the documents from
         the records of finished jobs, the names that no remaining entity has from the history, and every cached reply and text of an agent that rests on anything but present chunks
         and aggregated entities whose own text the deletion left as it was. The collection's revision grows by one, the vector version too.
@@ -466,19 +460,14 @@ class GenerationStore(Protocol):
         self,
         collection: str,
         revision: int,
-        hierarchy: Hierarchy,
-        *,
-        embedder: str,
-        dimension: int,
-        embedder_state: bytes,
-        record: BuildRecord,
+        content: GenerationContent,
         publication: Publication,
+        *,
         previous: PublishedLayers | None = None,
         report: ProgressReport = ignore_progress,
         note_places: Callable[[StoredPlaces], None] = lambda _: None,
     ) -> Generation:
-        """Write the hierarchy as a new generation, with its entry in the history, and switch the collection to it, in one
-        transaction.
+        """Write a new generation, with its entry in the history, and switch the collection to it, in one transaction.
 
         With the ``previous`` layers, those of the generation that is published now, only what differs from them is written.
         ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published. ``note_places`` is

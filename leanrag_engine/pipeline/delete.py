@@ -22,7 +22,7 @@ from leanrag_engine.core.errors import (
     StoreUnreachable,
     StoreUnusable,
 )
-from leanrag_engine.core.graphs.graph import Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy
 from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import GraphChanges, Publication
@@ -119,21 +119,19 @@ async def delete_documents(
         reason=f"{len(wanted)} {'document was' if len(wanted) == 1 else 'documents were'} deleted",
         restored=0,
     )
-    generation = await stores.documents.delete(
-        collection,
-        sorted(wanted),
-        remains.hierarchy if remains else None,
-        embedder=remains.identity if remains else "",
-        dimension=remains.before.dimension if remains else 0,
-        embedder_state=remains.state if remains else b"",
-        record=replace(record, history=history),
-        publication=Publication(
-            started,
-            compare(remains.old, remains.hierarchy) if remains and remains.hierarchy else GraphChanges(),
-            since=remains.before.revision if remains else -1,
-            removed=len(wanted),
-        ),
-    )
+    content, changes = None, GraphChanges()
+    if remains and remains.hierarchy:
+        content = GenerationContent(
+            remains.hierarchy,
+            remains.identity,
+            remains.before.dimension,
+            remains.state,
+            replace(record, history=history),
+        )
+        changes = compare(remains.old, remains.hierarchy)
+    since = remains.before.revision if remains else -1
+    publication = Publication(started, changes, since=since, removed=len(wanted))
+    generation = await stores.documents.delete(collection, sorted(wanted), content, publication)
     if remains and remains.hierarchy and generation:
         await stores.adjacencies.keep(generation, remains.hierarchy.layers, kept)
     await drop_unused_spaces(stores, held)

@@ -18,7 +18,7 @@ from leanrag_tests_forks import Fork
 from leanrag_engine.adapters.chroma.server import ChromaServer
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sql import SqlDatabase
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -220,15 +220,16 @@ def _id(layer: int, name: str) -> str:
 def publish() -> Callable[..., Any]:
     """Publish a hierarchy with what a publication needs besides."""
 
-    async def publish(store: SqlDatabase, built: Hierarchy, revision: int = 0, **fields: Any) -> Any:
-        needed = {
-            "embedder": "toy",
-            "dimension": 4,
-            "embedder_state": b"fit",
-            "record": BuildRecord(),
-            "publication": Publication(),
-        }
-        return await store.generations.publish("default", revision, built, **(needed | fields))
+    async def publish(
+        store: SqlDatabase,
+        built: Hierarchy,
+        revision: int = 0,
+        embedder: str = "toy",
+        record: BuildRecord | None = None,
+        **fields: Any,
+    ) -> Any:
+        content = GenerationContent(built, embedder, 4, b"fit", record or BuildRecord())
+        return await store.generations.publish("default", revision, content, Publication(), **fields)
 
     return publish
 

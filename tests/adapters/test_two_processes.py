@@ -91,7 +91,7 @@ STOPS_IN_THE_MIDDLE = """
 from leanrag_engine.adapters.sql.dialect.sqlite import opening
 from leanrag_engine.adapters.sql.generations import publish as publishing
 from leanrag_engine.core.history import Publication
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.model import BuildRecord, Entity
 
 # A cache of ten pages: SQLite must write to its log before the commit, as it does in a large build.
@@ -111,7 +111,7 @@ async def main():
     chunks = tuple(f"c{n}" for n in range(20))
     base = tuple(Entity(f"new{n}", f"New {n}", description="word " * 50, parent_id="r", chunk_ids=chunks) for n in range(2000))
     built = Hierarchy((Graph(base, ()), Graph((Entity("r", "Root", layer=1),), ())))
-    await store.generations.publish("default", 1, built, embedder="new", dimension=4, embedder_state=b"new", record=BuildRecord(), publication=Publication())
+    await store.generations.publish("default", 1, GenerationContent(built, "new", 4, b"new", BuildRecord()), Publication())
     say("published")
 
 anyio.run(main)

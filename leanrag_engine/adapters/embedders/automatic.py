@@ -21,6 +21,8 @@ class AutomaticSource:
     ``other`` is called only where it is needed.
     """
 
+    name = "auto"
+
     def __init__(
         self,
         english: EmbedderSource,
@@ -33,10 +35,6 @@ class AutomaticSource:
         self._multilingual = multilingual
         self._other = other
         self._has_multilingual = has_multilingual
-
-    @property
-    def name(self) -> str:
-        return "auto"
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
         """Fit the source that gave ``before``; if none did, the one for the language of most of ``texts``."""

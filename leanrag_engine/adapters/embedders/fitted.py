@@ -69,26 +69,14 @@ class _WordTable:
 class FittedEmbedder:
     """A fitted word table. Equal identities mean equal tables, hence equal vectors to the bit."""
 
+    unrelated: float | None = None
+    related: float | None = None
+
     def __init__(self, table: _WordTable) -> None:
-        self._identity = table.identity
+        self.identity = table.identity
+        self.dimension = int(table.steps.shape[1])
         self._table = table
         self._places = {word: place for place, word in enumerate(table.vocabulary)}
-
-    @property
-    def identity(self) -> str:
-        return self._identity
-
-    @property
-    def dimension(self) -> int:
-        return int(self._table.steps.shape[1])
-
-    @property
-    def unrelated(self) -> float | None:
-        return None
-
-    @property
-    def related(self) -> float | None:
-        return None
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return L2-normalised (len(texts), dimension) float32 rows; zero rows where no word is known."""

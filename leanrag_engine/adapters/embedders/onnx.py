@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,17 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import first_error
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 
-from .pretrained import EmbeddingWindows, Span, Windows, embed_shared, pool_windows, repeat_windows
+from .pretrained import (
+    EmbeddingWindows,
+    PretrainedSource,
+    Span,
+    Windows,
+    embed_shared,
+    pool_windows,
+    repeat_windows,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,33 @@ class BatchOptions:
     threads: int = 8
     """Most batches at once, by reading; fewer where fewer processors are available. Each batch has one thread: two threads for
     one batch took 18 to 24 % more processor time, as they wait for each other at every operator."""
+
+
+_LOADING = threading.Lock()
+"""Lock for loading: two threads would load a model twice."""
+
+
+class OnnxSource(PretrainedSource):
+    """The one model of a package, loaded for the first text, once in a process."""
+
+    name: str
+    identity: str
+
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
+        """Return the model with an empty state: nothing is fitted. Raises ``InvalidInput`` if it cannot be loaded."""
+        return await anyio.to_thread.run_sync(self._load_alone), b""
+
+    async def gave(self, identity: str) -> bool:
+        """Return whether ``identity`` is that of the model's files."""
+        return identity == self.identity
+
+    def _load_alone(self) -> Embedder:
+        with _LOADING:
+            return self.load()
+
+    def load(self) -> Embedder:
+        """Return the embedder; the model is kept in memory, shared by all engines of the process."""
+        raise NotImplementedError
 
 
 class OnnxEmbedder:
@@ -129,6 +166,11 @@ def open_session(model: Path, weights: Mapping[str, NDArray[Any]] | None = None)
         options.add_external_initializers(list(weights), values)
     # By its path: onnxruntime copies what it is given, which was a tenth of the time of loading.
     return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+
+
+def identity_of(name: str, *files: bytes) -> str:
+    """Return the identity of an embedder with these files."""
+    return f"{name}-{blake2b(b''.join(files), digest_size=8).hexdigest()}"
 
 
 def _count_threads(most: int) -> int:

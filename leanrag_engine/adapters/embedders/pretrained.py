@@ -11,6 +11,7 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import SharedText, Vectors
+from leanrag_engine.core.ports import Embedder
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.vectors import unit_rows
 
@@ -23,20 +24,18 @@ _ROUGH = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,2}|\S")
 class PretrainedSource:
     """What every source of a pretrained model answers alike, as it fits nothing to a collection's texts."""
 
-    async def unknown_words(
-        self,
-        identity: str,
-        state: bytes,
-        texts: Sequence[str],
-    ) -> None:
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
+        """Return the model with what ``restore`` needs."""
+        raise NotImplementedError
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
+        """Return the model, as ``fit`` does."""
+        return (await self.fit(()))[0]
+
+    async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> None:
         """Return None: nothing was fitted."""
 
-    async def restrict(
-        self,
-        identity: str,
-        state: bytes,
-        texts: Sequence[str],  # noqa: ARG002 - the port's argument
-    ) -> tuple[str, bytes]:
+    async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:  # noqa: ARG002 - as above
         """Return both unchanged: they hold nothing of any text."""
         return identity, state
 

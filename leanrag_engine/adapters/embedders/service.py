@@ -104,11 +104,8 @@ class LitellmSource(PretrainedSource):
     """One model of a service. ``name`` is ``litellm/`` and the model as litellm writes it."""
 
     def __init__(self, model: LitellmModel) -> None:
+        self.name = model.name
         self._model = model
-
-    @property
-    def name(self) -> str:
-        return self._model.name
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - the port's arguments
         """Embed the first of ``texts`` and return the model, with its dimension as its state."""
@@ -139,33 +136,21 @@ class LitellmEmbedder:
     ``room``: tokens of a text, roughly counted, that it reads at once.
     """
 
+    unrelated: float | None = None
+    related: float | None = None
+
     def __init__(self, model: LitellmModel, dimension: int, room: int) -> None:
+        self.identity = f"{model.key}{dimension}"
+        self.dimension = dimension
         self._model = model
-        self._dimension = dimension
         self._room = room
-
-    @property
-    def identity(self) -> str:
-        return f"{self._model.key}{self._dimension}"
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
-    @property
-    def unrelated(self) -> float | None:
-        return None
-
-    @property
-    def related(self) -> float | None:
-        return None
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows.
 
         Progress counts windows.
         """
-        run = _EmbeddingRun(self._model, self._dimension, "document", report)
+        run = _EmbeddingRun(self._model, self.dimension, "document", report)
 
         async def embed(parts: Sequence[str]) -> Vectors:
             return pool_windows(await run.embed(await self._pieces(parts)), len(parts))
@@ -174,7 +159,7 @@ class LitellmEmbedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the rows of queries, marked as such for services that distinguish them; gives up after seconds."""
-        run = _EmbeddingRun(self._model.for_queries(), self._dimension, "query", None)
+        run = _EmbeddingRun(self._model.for_queries(), self.dimension, "query", None)
         return pool_windows(await run.embed(await self._pieces(texts)), len(texts))
 
     async def _pieces(self, texts: Sequence[str]) -> EmbeddingWindows:

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from leanrag_engine.core.errors import Busy
-from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
+from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces, find_places, open_layers
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
-    BuildRecord,
     Chunk,
     Collection,
     Document,
@@ -174,28 +173,13 @@ class SqlDocumentStore(_Store):
         self,
         collection: str,
         document_ids: Sequence[str],
-        hierarchy: Hierarchy | None,
-        *,
-        embedder: str,
-        dimension: int,
-        embedder_state: bytes,
-        record: BuildRecord,
+        remaining: GenerationContent | None,
         publication: Publication,
     ) -> Generation | None:
         """Do as the port says. Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
-        remaining = None
-        if hierarchy is not None:
-            ready = partial(
-                publishing.prepare_build,
-                hierarchy,
-                embedder=embedder,
-                dimension=dimension,
-                embedder_state=embedder_state,
-                record=record,
-            )
-            remaining = await to_thread.run_sync(ready)
+        build = await to_thread.run_sync(publishing.prepare_build, remaining) if remaining else None
         generation = await self._transactions.write(
-            removal.delete_documents, collection, document_ids, remaining, publication
+            removal.delete_documents, collection, document_ids, build, publication
         )
         with suppress(Busy):
             await self._transactions.overwrite_deleted()
@@ -213,13 +197,9 @@ class SqlGenerationStore(_Store):
         self,
         collection: str,
         revision: int,
-        hierarchy: Hierarchy,
-        *,
-        embedder: str,
-        dimension: int,
-        embedder_state: bytes,
-        record: BuildRecord,
+        content: GenerationContent,
         publication: Publication,
+        *,
         previous: PublishedLayers | None = None,
         report: ProgressReport = ignore_progress,
         note_places: Callable[[StoredPlaces], None] = lambda _: None,
@@ -232,17 +212,7 @@ class SqlGenerationStore(_Store):
             if positions is None:
                 positions = await self._transactions.read(publishing.find_positions, previous.generation)
             shared = publishing.SharedRows(previous, *positions)
-        ready = partial(
-            publishing.prepare_build,
-            hierarchy,
-            embedder=embedder,
-            dimension=dimension,
-            embedder_state=embedder_state,
-            record=record,
-            shared=shared,
-            report=report,
-        )
-        build = await to_thread.run_sync(ready)
+        build = await to_thread.run_sync(publishing.prepare_build, content, shared, report)
         note_places((build.entities.positions, build.relations.positions))
         return await self._transactions.write(
             publishing.publish, collection, revision, build, publication, report

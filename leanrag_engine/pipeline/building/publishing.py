@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 
 from leanrag_engine.core.errors import first_error
-from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
+from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import BuildRecord, Collection, EmbeddingCounts, Generation, Vectors
@@ -55,20 +55,13 @@ async def publish_build(
     )
     report(Progress("publish"))
     places: list[StoredPlaces] = []
+    embedded = EmbeddingCounts(embedder.embedded, embedder.reused)
+    record = replace(build.record, spaces=written.spaces, vectors=written.counts, embedded=embedded)
     generation = await stores.generations.publish(
         collection.name,
         build.revision,
-        build.hierarchy,
-        embedder=embedder.identity,
-        dimension=embedder.dimension,
-        embedder_state=build.state,
-        record=replace(
-            build.record,
-            spaces=written.spaces,
-            vectors=written.counts,
-            embedded=EmbeddingCounts(embedder.embedded, embedder.reused),
-        ),
-        publication=build.publication,
+        GenerationContent(build.hierarchy, embedder.identity, embedder.dimension, build.state, record),
+        build.publication,
         previous=find_published_layers(collection, build.previous),
         report=report,
         note_places=places.append,

@@ -13,7 +13,7 @@ import pytest
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.documents import RecentChunks
 from leanrag_engine.core.errors import InvalidInput, NotFound
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import (
     BuildRequest,
@@ -199,11 +199,7 @@ async def test_document_numbers_are_never_reused(filled_store: SqlDatabase, parc
         "default",
         ["carol"],
         None,
-        embedder="",
-        dimension=0,
-        embedder_state=b"",
-        record=BuildRecord(),
-        publication=Publication(),
+        Publication(),
     )
     assert (await put(filled_store, parcel("carol", "Other words."))).number == 3
     assert (await put(filled_store, parcel("third", "More words."))).number == 4
@@ -270,11 +266,7 @@ async def test_a_chunk_that_was_read_is_read_anew_after_another_connection_chang
         "default",
         ["carol"],
         None,
-        embedder="",
-        dimension=0,
-        embedder_state=b"",
-        record=BuildRecord(),
-        publication=Publication(),
+        Publication(),
     )
     assert await store.documents.chunks("default", ids) == []
     await other.close()
@@ -453,14 +445,8 @@ async def test_publishing_in_one_collection_keeps_the_generations_of_others(
     filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     await filled_store.documents.create_collection("other")
-    fields = {
-        "embedder": "toy",
-        "dimension": 4,
-        "embedder_state": b"",
-        "record": BuildRecord(),
-        "publication": Publication(),
-    }
-    kept = await filled_store.generations.publish("other", 0, hierarchy("Alone", "Together"), **fields)
+    content = GenerationContent(hierarchy("Alone", "Together"), "toy", 4, b"", BuildRecord())
+    kept = await filled_store.generations.publish("other", 0, content, Publication())
     for _ in range(3):
         await publish(filled_store, hierarchy(*NAMES))
     await filled_store.generations.prune("default", 2, timedelta())

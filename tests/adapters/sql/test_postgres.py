@@ -22,7 +22,7 @@ from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.schema.tables import REVISION, metadata
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, LockLost, StoreUnusable
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import JobStatus
 from leanrag_engine.core.model import (
@@ -437,12 +437,8 @@ async def test_nothing_of_a_deleted_document_stays_in_any_table(
     await store.documents.delete(
         "default",
         ["gone"],
-        left,
-        embedder="toy",
-        dimension=4,
-        embedder_state=b"fit",
-        record=BuildRecord(),
-        publication=Publication(),
+        GenerationContent(left, "toy", 4, b"fit", BuildRecord()),
+        Publication(),
     )
     assert await _count_traces(store, "xyzzyplugh") == 0
     assert await _count_traces(store, "words") > 0

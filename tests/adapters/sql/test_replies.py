@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.errors import NotFound
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -70,11 +70,7 @@ async def delete_document(store: SqlDatabase, document_id: str = "carol") -> Non
         "default",
         [document_id],
         None,
-        embedder="",
-        dimension=0,
-        embedder_state=b"",
-        record=BuildRecord(),
-        publication=Publication(),
+        Publication(),
     )
 
 
@@ -239,12 +235,8 @@ async def test_a_deletion_drops_what_rests_on_changed_summaries_on_unknown_thing
         await filled_store.documents.delete(
             "default",
             ["carol"],
-            remains,
-            embedder="fitted-test",
-            dimension=8,
-            embedder_state=b"x",
-            record=BuildRecord(),
-            publication=Publication(),
+            GenerationContent(remains, "fitted-test", 8, b"x", BuildRecord()),
+            Publication(),
         )
         assert {each for each in rests if await filled_store.replies.find(each)} == kept
         assert set(await summaries(filled_store)) == kept

@@ -6,20 +6,16 @@ it with the original. The libraries and the weights are loaded for the first tex
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import anyio.to_thread
 import numpy as np
 
-from leanrag_engine.adapters.embedders.onnx import OnnxEmbedder, open_session, pad
-from leanrag_engine.adapters.embedders.pretrained import PretrainedSource, Span, check_rows
+from leanrag_engine.adapters.embedders.onnx import OnnxEmbedder, OnnxSource, open_session, pad
+from leanrag_engine.adapters.embedders.pretrained import Span, check_rows
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder
@@ -43,28 +39,14 @@ UNKNOWN, BEGIN, END = 100, 101, 102
 ROOM = WINDOW - 6
 """Tokens of a window. Two mark its ends; a window cut out of a text may have a few more than its part of the text."""
 
-_LOADING = threading.Lock()
-"""Lock for loading: two threads would load the model twice."""
 
+class MiniLMSource(OnnxSource):
+    """The one model."""
 
-class MiniLMSource(PretrainedSource):
-    """The one model. ``name`` is ``minilm``."""
+    name, identity = NAME, IDENTITY
 
-    @property
-    def name(self) -> str:
-        return NAME
-
-    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
-        """Return the model with an empty state: nothing is fitted. Raises ``InvalidInput`` if it cannot be loaded."""
-        return MiniLMEmbedder(await anyio.to_thread.run_sync(_load)), b""
-
-    async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is that of these files."""
-        return identity == IDENTITY
-
-    async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
-        """Return the model, as ``fit`` does."""
-        return (await self.fit(()))[0]
+    def load(self) -> Embedder:
+        return MiniLMEmbedder(_load_once())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +88,8 @@ class MiniLMEmbedder(OnnxEmbedder):
         return rows
 
 
-# --- loading -------------------------------------------------------------------------------
-
-
-def _load() -> _LoadedMiniLM:
-    with _LOADING:
-        return _load_once()
-
-
 @lru_cache(maxsize=1)
 def _load_once() -> _LoadedMiniLM:
-    """Load the model; one is kept in memory, shared by all engines of the process."""
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - only embedding pays for it
 
@@ -126,13 +99,6 @@ def _load_once() -> _LoadedMiniLM:
         return _LoadedMiniLM(open_session(model), Tokenizer.from_file(str(tokenizer)))
     except (ImportError, OSError) as problem:
         raise _unusable(f"{type(problem).__name__}: {one_line(str(problem))[:200]}") from problem
-
-
-def identity_of(model: bytes, tokenizer: bytes) -> str:
-    """Return the identity of an embedder with these files."""
-    digest = blake2b(model, digest_size=8)
-    digest.update(tokenizer)
-    return f"{NAME}-{digest.hexdigest()}"
 
 
 def checksum_of(model: Path, tokenizer: Path) -> int:
