@@ -126,6 +126,18 @@ class Embedder(Protocol):
         """Embed queries; some models put another prompt before these. Otherwise as ``embed``."""
 
 
+class EmbedderWrapper:
+    """What an embedder that works through another one, ``inner``, has of it."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.inner = inner
+        self.identity, self.dimension = inner.identity, inner.dimension
+        self.unrelated, self.related = inner.unrelated, inner.related
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return await self.inner.embed_queries(texts)
+
+
 class EmbedderSource(Protocol):
     """Provides embedders: a pretrained one as it is, the fitted one made for a corpus.
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.core.ports import Embedder, EmbedderSource, ProgressReport
+from leanrag_engine.core.ports import Embedder, EmbedderSource, EmbedderWrapper, ProgressReport
 
 
 @dataclass(slots=True)
@@ -31,28 +31,12 @@ class Stopwatch:
         return taken
 
 
-@dataclass(frozen=True, slots=True)
-class TimedEmbedder:
+class TimedEmbedder(EmbedderWrapper):
     """An embedder whose time ``watch`` sums."""
 
-    inner: Embedder
-    watch: Stopwatch
-
-    @property
-    def identity(self) -> str:
-        return self.inner.identity
-
-    @property
-    def dimension(self) -> int:
-        return self.inner.dimension
-
-    @property
-    def unrelated(self) -> float | None:
-        return self.inner.unrelated
-
-    @property
-    def related(self) -> float | None:
-        return self.inner.related
+    def __init__(self, inner: Embedder, watch: Stopwatch) -> None:
+        super().__init__(inner)
+        self.watch = watch
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         with self.watch.running():

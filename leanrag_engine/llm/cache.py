@@ -49,14 +49,7 @@ class ModelWrapper:
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def concurrency(self) -> int:
-        return self._model.concurrency
+        self.name, self.concurrency = model.name, model.concurrency
 
     @property
     def price(self) -> Price | None:

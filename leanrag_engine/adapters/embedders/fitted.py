@@ -114,13 +114,11 @@ class FittedEmbedderSource:
     The one restored last is kept: an update needs it several times, and unpacking a state takes a tenth of a second.
     """
 
+    name = "fitted"
+
     def __init__(self, options: FittingOptions = FittingOptions()) -> None:
         self._options = options
         self._last: tuple[tuple[str, int], FittedEmbedder] | None = None
-
-    @property
-    def name(self) -> str:
-        return "fitted"
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - the port's arguments
         """Fit an embedder on ``texts`` (any number of any length); return it with its state of at most about 20 MB."""

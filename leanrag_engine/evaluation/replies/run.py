@@ -17,7 +17,7 @@ from leanrag_engine.core.ports import Embedder, EmbedderSource, Progress, Progre
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.evaluation.metrics import Interval, bootstrap_difference, mean
-from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies
+from leanrag_engine.evaluation.retrieval.run import Strategy, check_query, parse_strategies
 from leanrag_engine.evaluation.scratch import ScratchCollection, open_folder_scratch
 from leanrag_engine.retrieval.browse.document_text import join_passages, read_passages
 
@@ -196,16 +196,9 @@ def check(ways: Sequence[str], budgets: Sequence[int], sets: Sequence[ReplySet])
             if not each.questions:
                 raise InvalidInput("There is no question to ask.", "Take at least one.")
             for question in each.questions:
-                _check_question(strategy, question)
+                query = replace(strategy.query, text=question.text, sub_queries=question.sub_queries)
+                check_query(query, question.id)
     return strategies
-
-
-def _check_question(strategy: Strategy, question: ReplyQuestion) -> None:
-    try:
-        replace(strategy.query, text=question.text, sub_queries=question.sub_queries).check()
-    except InvalidInput as problem:
-        message = f"Question {question.id!r} cannot be asked. {problem.message}"
-        raise InvalidInput(message, problem.next_step) from problem
 
 
 async def evaluate_replies(

@@ -117,12 +117,16 @@ def check(questions: QuestionSet, way: Strategy, budgets: Sequence[int]) -> None
     for budget in budgets:
         replace(way.query, token_budget=budget).check()
     for question in questions.questions:
-        try:
-            way.query_for(question, WIDEST_BUDGET).check()
-        except InvalidInput as problem:
-            raise InvalidInput(
-                f"Question {question.id!r} cannot be asked. {problem.message}", problem.next_step
-            ) from problem
+        check_query(way.query_for(question, WIDEST_BUDGET), question.id)
+
+
+def check_query(query: Query, question: str) -> None:
+    """Raise ``InvalidInput`` that names the question if its query is invalid."""
+    try:
+        query.check()
+    except InvalidInput as problem:
+        message = f"Question {question!r} cannot be asked. {problem.message}"
+        raise InvalidInput(message, problem.next_step) from problem
 
 
 async def ask_all(
