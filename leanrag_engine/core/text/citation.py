@@ -9,21 +9,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = [
-    "CITATION_PATTERN",
-    "NO_CITATIONS",
-    "CitationSet",
-    "find_bracketed_citations",
-    "find_citations",
-    "find_ranges",
-    "format_citation",
-    "format_document",
-    "format_range",
-    "parse_citation",
-    "parse_range",
-    "unbracket_citations",
-]
-
 CITATION_PATTERN = r"d\d+:c\d+"
 """For regular expressions that contain a citation."""
 

@@ -7,8 +7,6 @@ import unicodedata
 
 from leanrag_engine.core.text.shortening import one_line
 
-__all__ = ["clean", "clean_line"]
-
 _NEWLINE = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _ODD_SPACE = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f]")
 _INVISIBLE = re.compile(

@@ -9,8 +9,6 @@ from difflib import SequenceMatcher, get_close_matches
 from string import ascii_lowercase, digits
 from typing import TypeVar
 
-__all__ = ["find_nearest", "misspell", "similarity", "sort_by_similarity"]
-
 T = TypeVar("T")
 
 _DIGIT = re.compile("[0-9]")

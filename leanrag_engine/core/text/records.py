@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["TABLE_LINE", "TABLE_NAME", "TABLE_ROW"]
-
 TABLE_NAME = r"Table\b[^\n]{0,300}?, \d+ rows?(?=:|$)"
 TABLE_ROW = r"Row \d+: "
 TABLE_LINE = re.compile(f"{TABLE_ROW}|{TABLE_NAME}", re.MULTILINE)

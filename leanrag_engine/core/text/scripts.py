@@ -5,22 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = [
-    "CJK_CHARACTER",
-    "CJK_RUN",
-    "HAN",
-    "HANGUL",
-    "KANA",
-    "KANA_CHARACTER",
-    "count_latin_excess",
-    "has_cjk",
-    "has_hangul",
-    "has_kana",
-    "is_japanese",
-    "is_mostly_english",
-    "is_mostly_latin",
-]
-
 HAN = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
 KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 HANGUL = "\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f"

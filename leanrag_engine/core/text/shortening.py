@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["cut_end", "cut_middle", "one_line", "shorten"]
-
 
 def one_line(text: str) -> str:
     """Return ``text`` with single spaces for every run of white space."""

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-__all__ = ["read_sections", "read_words"]
-
 _FOLDER = Path(__file__).with_name("data")
 
 

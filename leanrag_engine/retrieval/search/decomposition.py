@@ -11,9 +11,6 @@ from collections.abc import Iterable, Iterator
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 
-__all__ = ["find_parts"]
-
-
 _QUESTION_WORD = r"(?:who|whom|whose|what|which|when|where|why|how)"
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
 _NAME = r"(?:the\s+)?[\"“'‘A-Z0-9][^,?;]*?"

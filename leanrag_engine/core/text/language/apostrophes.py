@@ -6,8 +6,6 @@ import re
 
 from leanrag_engine.core.text.word_lists import read_words
 
-__all__ = ["is_contraction", "plain_apostrophes"]
-
 _SIGNS = "’‘ʼʹ′＇´ʻ｀"
 _TYPOGRAPHIC = re.compile(f"(?<=[^\\W_])[{_SIGNS}](?=[^\\W_])|(?<=s)’(?=\\s)")
 _CONTRACTION = re.compile(r"[^\W\d_]+(?:'?n't|'(?:ll|ve|re|m|d))(?:'[a-z]+)?", re.IGNORECASE)

@@ -10,8 +10,6 @@ from leanrag_engine.core.text.word_lists import read_words
 
 from .apostrophes import plain_apostrophes
 
-__all__ = ["fold_case", "name_key", "split_humps"]
-
 _QUOTES = "\"'`“”‘’«» "
 _CALL = re.compile(r"(?<=[\w\]])\([^()]*\)$")
 """Call brackets follow a name directly; a remark in brackets follows a space."""

@@ -7,8 +7,6 @@ from functools import cache
 
 from leanrag_engine.core.text.word_lists import read_sections
 
-__all__ = ["is_english_word", "parts_of_speech"]
-
 
 def parts_of_speech(word: str) -> str:
     """Return what a word in lower case can be, the most frequent first: letters of n(oun), v(erb), a(djective),

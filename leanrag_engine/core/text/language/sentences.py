@@ -13,8 +13,6 @@ from leanrag_engine.core.text.word_lists import read_words
 
 from .words import word_count
 
-__all__ = ["Piece", "PieceKind", "count_fences", "ends_sentence", "pieces", "sentences", "whole_sentences"]
-
 _LIST_ITEM = re.compile(
     r"(?:[-*+•‣◦·▪–—]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]|[①-⑳])[ \t]+(?=\S)|[•‣◦▪]"
 )

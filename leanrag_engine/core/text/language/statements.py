@@ -12,8 +12,6 @@ from .sentences import ends_sentence
 from .turns import find_turn
 from .words import STOPWORDS, word_count
 
-__all__ = ["is_statement"]
-
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _CLOSING = "\"'”’»)]}*_ 」』"
 _FRAGMENT = re.compile(r"\([a-z][^()]*\)\s+(?:and|or|but|with|for|of|to|in|on|by)\b")

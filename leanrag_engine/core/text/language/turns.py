@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from leanrag_engine.core.text.word_lists import read_words
 
-__all__ = ["Turn", "find_turn", "has_times", "is_conversation", "is_speaker"]
-
 _TURN = re.compile(
     r"(?:\[(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?)\] )?(?P<speaker>[^\s:\[\]<>|][^:\n\[\]<>|]{0,39}): (?=\S)"
 )

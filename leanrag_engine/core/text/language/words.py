@@ -22,23 +22,6 @@ from leanrag_engine.core.text.word_lists import read_words
 
 from .segmentation import segment
 
-__all__ = [
-    "STOPWORDS",
-    "find_spellings",
-    "find_whole_words",
-    "fold_letters",
-    "index_terms",
-    "is_name",
-    "match_whole_word",
-    "plain_letters",
-    "search_terms",
-    "search_text",
-    "spell_as_one",
-    "whole_forms",
-    "word_count",
-    "words",
-]
-
 STOPWORDS = read_words("language", "stopwords")
 """Words without content of their own: English, Chinese and Japanese, in lower case."""
 
