@@ -5,8 +5,6 @@ as the value of an empty field. Some hosts start this file as a script instead o
 manifest names: hence absolute imports.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """The history of a collection: what each published build, deletion or rollback changed, why, and at what
 cost. Generations are numbered across a data folder; entries stay when data are pruned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

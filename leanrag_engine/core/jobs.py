@@ -1,7 +1,5 @@
 """Jobs: requests, progress, failures and results of the work that runs in the background."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime

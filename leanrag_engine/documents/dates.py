@@ -3,8 +3,6 @@
 Dates are ISO texts as precise as the source: ``2024-03-01``, ``2024-03``, or ``2024`` (from metadata alone).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime

@@ -1,7 +1,5 @@
 """Decode bytes: UTF-8, byte order marks, legacy encodings recognized by their text. Binary files are refused."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

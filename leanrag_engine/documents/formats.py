@@ -4,8 +4,6 @@ Every reader returns headings as Markdown's ``#`` lines where its format has hea
 ``core.text.records``) and list items as ``- a``, so that later stages know one notation only.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from codecs import getincrementaldecoder

@@ -3,8 +3,6 @@
 They give documents their titles (loading) and chunks their borders and paths (chunking).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

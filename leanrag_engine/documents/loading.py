@@ -1,7 +1,5 @@
 """Load documents from paths within the allowed folders or from text: checks, ids and titles."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Write tables as records (see ``core.text.records``): each row is a line in which names of columns and values stand together."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Strings and comments are blanked first. Where braces hold blocks they tell what 
 rule for all languages, which also reads files that no compiler accepts.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ A window lies within one chunk and one section. It holds whole sentences; fenced
 cut unless it is longer than a window may be, and code is never cut within a chunk.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence

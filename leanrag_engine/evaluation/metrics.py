@@ -3,8 +3,6 @@
 Rankings are sequences of distinct ids, best first; ``gold`` are the ids that should be found. All shares are from 0 to 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 Malformed triples are left out and counted; they do not affect the others.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

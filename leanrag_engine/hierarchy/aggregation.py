@@ -1,8 +1,6 @@
 """Make the aggregated entity of a cluster without a model (paper eq. 4): all of its text is quoted from
 beneath."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -21,9 +19,9 @@ from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import cluster_means
 from .relations import LayerStep, sort_by_id
+from .texts.attribution import Quote, end_sentence, is_whole, join_quotes, quotes_of
 from .texts.naming import CODE, ClusterPhrases, NameKeys, NameRegister, PhraseTable, choose_name, rank_phrases
 from .texts.options import TextOptions
-from .texts.quoting import Quote, end_sentence, is_whole, join_quotes, quotes_of
 from .texts.sentences import is_speech, score_sentence, stands_alone
 
 

@@ -1,7 +1,5 @@
 """Stack layers on G0 until one root is left (paper, "Hierarchical Knowledge Graph Aggregation")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Check the invariants of a hierarchy; every build runs this before it returns."""
 
-from __future__ import annotations
-
 from itertools import pairwise, zip_longest
 
 import numpy as np

@@ -20,8 +20,8 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import find_turn
 
+from .texts.attribution import Quote, end_sentence, join_quotes, quotes_of
 from .texts.naming import phrase_keys
-from .texts.quoting import Quote, end_sentence, join_quotes, quotes_of
 from .texts.sentences import stands_alone
 
 _METHODS = list(METHODS.values())

@@ -4,11 +4,9 @@
 task by task; the answers of a calling agent are parsed the same way.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -355,3 +353,26 @@ def read_object(text: str, answers: Sequence[str] = ()) -> JsonObject:
 def quote(text: str) -> str:
     """Return the beginning of a bad reply as an error shows it."""
     return f'"{cut_end(one_line(text), 80)}"'
+
+
+def pack(
+    items: Iterable[T],
+    *,
+    most: int,
+    room: int,
+    size: Callable[[T], int],
+    parts: Callable[[T, T], bool] = lambda _one, _other: False,
+) -> Iterator[Sequence[T]]:
+    """Yield ``items`` in order, in groups of at most ``most`` items and ``room``, a larger one alone; ``parts``: two neighbours
+    must not share a group. Groups stay the same when others are done or inserted: their replies are cached."""
+    group: list[T] = []
+    left = room
+    for item in items:
+        needed = size(item)
+        if group and (len(group) == most or needed > left or parts(group[-1], item)):
+            yield group
+            group, left = [], room
+        group.append(item)
+        left -= needed
+    if group:
+        yield group

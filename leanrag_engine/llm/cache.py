@@ -1,7 +1,5 @@
 """A chat model whose replies are paid for once: what one used is stored in the same row as its text."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, field, replace

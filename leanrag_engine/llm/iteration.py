@@ -1,8 +1,6 @@
 """Answer a question in bounded rounds: divide it, retrieve, let the model say what is missing, retrieve that,
 answer."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -5,8 +5,6 @@ A backup gets its name when it is whole. What is restored becomes a store when t
 its name.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -22,8 +20,7 @@ from anyio import to_thread
 
 from leanrag_engine.adapters.files.writer_lock import FileWriterLock
 from leanrag_engine.adapters.sql import SqlDatabase
-from leanrag_engine.adapters.sql.dialect.sqlite.copying import copy_file
-from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
+from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE, copy_file
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, NotReady, StoreUnusable
 from leanrag_engine.core.ports import LockHolder, Progress, ProgressReport

@@ -1,7 +1,5 @@
 """Copy a collection into a new one, and delete one with everything in it. Both run inside a job, under the writer lock."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ Vectors go first, then the database in one transaction: a resumed job finds the 
 summaries that used them are hidden until the next build.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import defaultdict
 from collections.abc import Sequence

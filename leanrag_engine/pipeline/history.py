@@ -1,7 +1,5 @@
 """The history of a collection: what changed since a generation or a date, and which generations can be rolled back to."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta

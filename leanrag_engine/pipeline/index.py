@@ -1,8 +1,6 @@
 """The vector store as a collection's index: what is embedded, in which space, and how a space is rewritten
 within a job. Vectors are written before a generation is published, and unused spaces dropped last."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

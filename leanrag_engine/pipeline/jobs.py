@@ -1,8 +1,6 @@
 """Run jobs in the background: stored before they start, cancellable from any process, resumed after a crash.
 A job belongs to one process and holds the writer lock of the data folder while it works."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -5,8 +5,6 @@ into which an excluded document may have flowed. Where some support is excluded,
 shrinks to those of its sentences that stand word for word in an allowed passage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

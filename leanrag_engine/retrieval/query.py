@@ -1,7 +1,5 @@
 """Answer a query: one function per mode, from the searches to the context."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Questions that a collection can answer, made from its entities and relations, each tried before it is suggested."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ both of two readers within half a minute, beside a process that wrote 60 rows at
 whose writer was killed may be unreadable, give wrong hits, or (measured) crash every process that opens it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,8 +1,6 @@
 """The vector store on Chroma, in a folder or on a server: checks arguments and runs calls on worker threads;
 ``index`` says what they do, ``client`` and ``server`` call Chroma."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

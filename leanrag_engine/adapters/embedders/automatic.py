@@ -5,8 +5,6 @@ cannot read: of a sentence in each of thirteen languages, its tokenizer makes si
 its pieces in six languages with Latin letters, and for 98 to 100 % in seven others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import anyio.to_thread

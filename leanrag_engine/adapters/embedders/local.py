@@ -4,8 +4,6 @@ The libraries take seconds to import and the weights take memory, so both are lo
 this machine is never downloaded again; if it is missing and the hub cannot be reached, the error comes at once.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import threading

@@ -1,7 +1,5 @@
 """Shared by the embedders that run on onnxruntime: windows in batches beside each other, and how a model is opened."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Write and read collections and the rows of their generations; ``generations`` has their entities and relations."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime

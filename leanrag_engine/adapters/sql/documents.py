@@ -3,8 +3,6 @@
 What :class:`leanrag_engine.core.ports.DocumentStore` says of a method holds for the function that does its work.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -102,3 +103,20 @@ def _describe_loss(reason: str) -> WorkerLost:
         f"The process that did this work ended before it had finished ({reason}).",
         "Try again; with LEANRAG_WORKERS=1 no other process is used.",
     )
+
+
+class InProcess:
+    """A :class:`leanrag_engine.core.ports.Workers` that uses a thread, one at a time, for small work, which a process of its
+    own would only delay. Used on one event loop."""
+
+    width = 1
+
+    def __init__(self) -> None:
+        self._free = anyio.CapacityLimiter(1)
+
+    async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
+        async with self._free:
+            return await anyio.to_thread.run_sync(partial(work, value, say))
+
+    async def close(self) -> None:
+        pass

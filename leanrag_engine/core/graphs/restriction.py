@@ -1,8 +1,6 @@
 """What remains of entities, relations and summaries when only some of their chunks count: for one answer, by
 a query's filters, or after a deletion. Every text goes that may rest on an excluded chunk."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

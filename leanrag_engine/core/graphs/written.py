@@ -1,7 +1,5 @@
 """The sentences that a model or agent wrote about entities, clusters and relations between clusters, as units of search."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How much memory the C library keeps of what threads have freed."""
 
-from __future__ import annotations
-
 import os
 import platform
 

@@ -1,7 +1,5 @@
 """Dependencies send nothing of their own accord: neither figures of use, nor requests for newer tables."""
 
-from __future__ import annotations
-
 import os
 
 SWITCHES = {

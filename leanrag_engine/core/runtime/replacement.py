@@ -1,7 +1,5 @@
 """Replace a file, so that every reader and a killed process find the old content or the new one, whole."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import uuid

@@ -1,7 +1,5 @@
 """Remove invisible characters from text."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

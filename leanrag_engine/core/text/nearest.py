@@ -1,7 +1,5 @@
 """Find the names that a misspelled one may stand for."""
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections.abc import Callable, Iterable

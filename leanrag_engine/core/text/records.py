@@ -5,8 +5,6 @@ Row 1: Name: Ada; Role: engineer
 Row 2: Name: Bo; Role: nurse
 """
 
-from __future__ import annotations
-
 import re
 
 TABLE_NAME = r"Table\b[^\n]{0,300}?, \d+ rows?(?=:|$)"

@@ -1,7 +1,5 @@
 """Recognize scripts: Chinese, Japanese and Korean characters, and Latin letters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

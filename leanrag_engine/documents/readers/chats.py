@@ -4,8 +4,6 @@ A text is a chat by what it holds, not by its name. Whatever the export looks li
 heading ``# 2026-01-06`` for each day, and paragraphs ``[12:03] Li Hua: text``, in which no word of the text is changed.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

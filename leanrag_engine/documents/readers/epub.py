@@ -1,7 +1,5 @@
 """Read e-books: the chapters of an EPUB in reading order."""
 
-from __future__ import annotations
-
 import posixpath
 from io import BytesIO
 from typing import Any

@@ -1,7 +1,5 @@
 """Read mail: one message (EML), a mailbox (MBOX), and pages that a browser saved as one file (MHTML)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from email import policy

@@ -1,7 +1,5 @@
 """The result of a reader, and what readers share: titles, and errors for damaged files."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Aggregate verdicts: means and spreads of scores, shares of wins, and the influence of the answers' order."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections.abc import Sequence

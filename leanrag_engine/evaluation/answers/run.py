@@ -1,7 +1,5 @@
 """Run an evaluation of answers: open its questions, its two models and its collection."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Have a model, or the calling agent by a worksheet, write questions on the documents of a reply set."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager

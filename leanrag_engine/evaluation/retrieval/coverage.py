@@ -4,8 +4,6 @@ White space is ignored, and what rendering removes for safety. If no sentence of
 only the full text counts, whose sentences may be apart from each other.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

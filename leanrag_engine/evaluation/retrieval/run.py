@@ -1,7 +1,5 @@
 """Ask every question of a set and measure recall, coverage, tokens and latency."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

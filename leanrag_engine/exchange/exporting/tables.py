@@ -1,7 +1,5 @@
 """Parquet tables with the names and columns of Microsoft GraphRAG, where it has them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

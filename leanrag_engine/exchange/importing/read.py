@@ -1,7 +1,5 @@
 """Read a graph in any of the formats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -1,8 +1,6 @@
 """Extraction by a model: instructions, one task per chunk, and the run over a corpus. An agent gets the same
 instructions and schema; its answers must be right in every part."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -12,9 +10,8 @@ from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.model import TYPE_KINDS, Chunk, Extract, ExtractionSchema, JsonSchema, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each, pack
 from leanrag_engine.llm.item_schema import TEXT
-from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .reply import LIMITS, read_extract, read_strictly

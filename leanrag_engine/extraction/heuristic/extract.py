@@ -1,9 +1,8 @@
 """Extraction without a model: the names and frequent terms of each chunk, and the sentences that join two of
 them. On MuSiQue, graph retrieval with them is as good as with a model's triples."""
 
-from __future__ import annotations
-
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
@@ -12,10 +11,12 @@ from math import log2
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, Method
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.sentences import PieceKind, sentences
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import Turn
+from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.core.text.records import TABLE_ROW
+from leanrag_engine.core.text.scripts import has_cjk
 
 from .descriptions import Describer
 from .keyphrases.terms import find_terms
@@ -336,3 +337,20 @@ def _without_idle(
             connected |= ends
             kept.add(each)
     return tuple(each for each in (*joint, *topical) if each.description or each in kept)
+
+
+def find_key_words(text: str, most: int = 3, longest_name: int = 60) -> tuple[ExtractedEntity, ...]:
+    """Return the ``most`` frequent words with content, each described by its first sentence; without any, the
+    beginning of ``text``."""
+    said = [text[start:end] for start, end in sentences(text)] or text.split("\n")
+    found: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for sentence in said:
+        for word in words(sentence):
+            if word not in STOPWORDS and word[0].isalpha() and len(word) > (1 if has_cjk(word) else 2):
+                counts[word] += 1
+                found.setdefault(word, " ".join(sentence.split()))
+    best = sorted(found, key=lambda word: -counts[word])[:most]
+    if not best and (opening := " ".join(text.split())):
+        found, best = {opening[:longest_name].strip(): opening}, [opening[:longest_name].strip()]
+    return tuple(ExtractedEntity(word, Kind.TERM.value, found[word]) for word in best)

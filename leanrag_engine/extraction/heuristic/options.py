@@ -1,7 +1,5 @@
 """The options of heuristic extraction."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,8 +1,6 @@
 """Apply a schema to extracts before they are merged: what is outside it is kept apart, counted, and adopted
 if it has support. The extracts keep everything: no passage need be read again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ Each of the sections ``entities``, ``relations`` and ``attributes`` is a mapping
 is open. The YAML is read as nodes and never as values, so that every fault names its line, and no tag can make an object.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Dials of the texts that a model or an agent writes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

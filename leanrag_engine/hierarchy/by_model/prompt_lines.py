@@ -1,7 +1,5 @@
 """Format entities and relations as prompt lines: short, the best first, within a budget, fenced."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from leanrag_engine.core.model import Entity, Relation

@@ -1,7 +1,5 @@
 """The task of describing in one sentence how two clusters are related, for a model (paper eq. 5, λ > τ)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain

@@ -1,8 +1,6 @@
 """The task of writing the aggregated entity of a cluster, for a model or an agent (paper eq. 4). Its id
 depends on its entities and relations alone, not on their order."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,8 +1,6 @@
 """Texts of a layer that a model or an agent writes in place of heuristic ones: first the summaries, then the
 sentences. Nothing depends on the order of the replies."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

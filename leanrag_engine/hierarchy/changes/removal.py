@@ -5,8 +5,6 @@ What only those chunks support goes; shared descriptions keep the sentences that
 sentences.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ whose components hold at most ``cap`` points, with split-and-merge moves (Ueda e
 poor local optima. Every pass costs O(n · min(count, SHORTLIST)).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ layer takes the lowest that gives as many as there are clusters of the cap. What
 again; small communities join the neighbour that they are most related to; vectors decide the rest.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterator

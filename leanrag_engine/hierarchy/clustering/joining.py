@@ -1,8 +1,6 @@
 """Move entities to clusters that they are related to, as far as their vectors allow, by ``tightness + weight
 * inside``: the mean cosine to the own cluster's mean, and the share of relations within a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@
             resolutions (:mod:`.communities`), so that it takes all relations of G0, by :func:`select_links`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum

@@ -6,8 +6,6 @@ O(n log n)), each in the principal subspace of what it splits; :mod:`.balancing`
 clusters out under a hard cap. One seed and one thread: equal input gives equal bits.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable

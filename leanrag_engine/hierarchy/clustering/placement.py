@@ -1,8 +1,6 @@
 """Place the new entities of a layer in the clusters of the previous build. Clustering again moves most
 entities: one more among 4,000 leaves a seventh of the clusters as they were."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Chunks for an agent to read, those first whose entities have the most relations, and the agent's extracts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

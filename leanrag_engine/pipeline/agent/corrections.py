@@ -1,8 +1,6 @@
 """Corrections of the graph by an agent or a person, checked against the published build and applied by every
 later one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound

@@ -4,8 +4,6 @@ Summaries are stored by the id of their task, which identifies everything that t
 relation, descriptions of entities of G0 by the entity, with the chunks that they rest on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -4,8 +4,6 @@ The tasks are those of a model; every part of an answer has to fit the published
 point: everything has a heuristic form.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain

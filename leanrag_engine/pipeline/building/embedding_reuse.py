@@ -1,8 +1,6 @@
 """Embed only what changed: a text that the published build embedded under the same identity has the same
 vector, which is found by its digest, in memory or in its space."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet

@@ -1,7 +1,5 @@
 """Publish finished layers: write their vectors, switch readers to them, then delete what nothing reads any more."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 

@@ -1,8 +1,6 @@
 """Roll a collection back: publish the content of an earlier generation as a new one. Documents, extracts,
 texts of agents and corrections stay: what came since is pending."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 

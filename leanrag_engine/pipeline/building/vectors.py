@@ -4,8 +4,6 @@ An update writes new and changed rows before the generation is published and del
 find theirs until the switch. Until it has ended its rows are unsettled: a later build writes them again.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,8 +1,6 @@
 """Ingest documents within a job: find the files that changed, read each one, and store it in one
 transaction."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import deque

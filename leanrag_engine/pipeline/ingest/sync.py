@@ -4,8 +4,6 @@ A folder that cannot be read must never look like an empty one: nothing is delet
 one from the beginning to the end of the sync, and has files, or the caller allows it to be empty.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Put the text of documents together again from their chunks."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
 

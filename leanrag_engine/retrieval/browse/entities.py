@@ -1,7 +1,5 @@
 """Browse the graph: names to entities, entities to their ancestors, clusters and relations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Tell entities of one name apart: by type if that differs, else by a document or passage that mentions each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Show the sections of a document, and find one by its heading."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Read passages: behind citations and around them, of an entity, of a document or a section of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

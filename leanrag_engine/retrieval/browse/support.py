@@ -1,7 +1,5 @@
 """Find what supports each sentence of a summary, finding, description or relation: characters of the documents."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

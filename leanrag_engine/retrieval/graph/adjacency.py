@@ -4,8 +4,6 @@ Nodes are numbered: first the chunks, then the entities of every layer, each in 
 arrays may be mapped from files: what a walk does not touch is never read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum

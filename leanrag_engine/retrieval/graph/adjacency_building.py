@@ -4,8 +4,6 @@ In an update the mentions of entities that did not change come from the adjacenc
 the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain

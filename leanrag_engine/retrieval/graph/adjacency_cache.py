@@ -5,8 +5,6 @@ ten times as long to give them all), the index of the mentions that G0 was merge
 digests of the windows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

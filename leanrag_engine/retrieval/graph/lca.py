@@ -6,8 +6,6 @@ them, and the union of the paths from each node up to it is the smallest subtree
 Everything here costs O(nodes × depth).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

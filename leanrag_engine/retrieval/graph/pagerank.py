@@ -5,8 +5,6 @@ not on the size of the graph. (PageRank: Page et al. 1999; local push: Andersen,
 retrieval over a knowledge graph: Gutiérrez et al. 2024.)
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The retrieved subgraph (paper eq. 7–10): seeds, the LCA paths in groups, and the relations on them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from leanrag_engine.core.model import Entity, Group, Relation, Seed, Subgraph

@@ -3,8 +3,6 @@
 What is found are texts to search for, not sentences to read: a part may lack its verb.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

@@ -4,8 +4,6 @@ Cutting hundreds of texts into words would cost more than all the rest of a quer
 pattern of the query's words is searched for instead.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -3,8 +3,6 @@
 Pure: everything that the stores know comes in, ids and scores go out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

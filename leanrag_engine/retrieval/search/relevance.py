@@ -1,7 +1,5 @@
 """How much each window of the candidate passages is worth for one text. Pure: scores in, scores out."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

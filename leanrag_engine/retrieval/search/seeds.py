@@ -4,8 +4,6 @@ Pure: what the searches gave comes in as rankings of ids. Rankings of unlike sco
 fused by reciprocal rank (Cormack, Clarke and Büttcher 2009, k = 60).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a finished job has done, in sentences: builds, forecasts, rollbacks, deletions, a rewritten index."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 

@@ -33,7 +33,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.model import ReadDocument
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.metrics import percentile
-from leanrag_engine.evaluation.timing import Stopwatch, TimedEmbedderSource
+from leanrag_engine.evaluation.scratch import Stopwatch, TimedEmbedderSource
 from leanrag_engine.pipeline.building.generation import build_generation
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
 

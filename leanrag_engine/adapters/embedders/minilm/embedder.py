@@ -4,8 +4,6 @@ It needs no torch, no download and no network. The file is made by ``tests/progr
 it with the original. The libraries and the weights are loaded for the first text, once in a process.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path

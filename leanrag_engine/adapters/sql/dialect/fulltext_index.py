@@ -1,7 +1,5 @@
 """What a full-text index of any database is asked: its tables, the bounds of a search, and the port of the two indexes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -4,8 +4,6 @@ A list of ids of any length is passed as one JSON value instead of thousands of 
 a constant of its module with values bound by name: SQLAlchemy takes up to a millisecond to make a statement anew.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache

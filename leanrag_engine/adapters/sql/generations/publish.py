@@ -1,7 +1,5 @@
 """Write a build as a new generation, and delete the generations that are no longer read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

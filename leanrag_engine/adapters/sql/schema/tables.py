@@ -6,8 +6,6 @@ has it (``until``): an update writes only the rows that differ. Ids are text as 
 order of building (see ``difference``).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass

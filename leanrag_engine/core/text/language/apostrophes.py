@@ -1,7 +1,5 @@
 """Apostrophes: one form for analysis, and contractions, which are never names."""
 
-from __future__ import annotations
-
 import re
 
 from leanrag_engine.core.text.word_lists import read_words

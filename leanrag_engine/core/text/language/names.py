@@ -1,7 +1,5 @@
 """Decide whether two names are one: the normalised form of a name."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache

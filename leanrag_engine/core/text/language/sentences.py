@@ -1,7 +1,5 @@
 """Cut text into sentences, headings and lines of code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum

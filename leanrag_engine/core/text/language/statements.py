@@ -1,13 +1,11 @@
 """Tell sentences that state something from headings, fragments, calls and questions."""
 
-from __future__ import annotations
-
 import re
 
 from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.core.text.word_lists import parts_of_speech
 
 from .apostrophes import is_contraction, plain_apostrophes
-from .parts_of_speech import parts_of_speech
 from .sentences import ends_sentence
 from .turns import find_turn
 from .words import STOPWORDS, word_count

@@ -1,7 +1,5 @@
 """Turns of a conversation in the notation that the readers give it: ``[12:03] Li Hua: text``, the time if there is one."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Cut text into words, for counting, comparing and full-text search."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterator

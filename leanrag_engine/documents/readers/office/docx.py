@@ -3,8 +3,6 @@
 python-docx opens the package and knows the styles; its paragraphs omit all of these, so this module walks the body.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from io import BytesIO

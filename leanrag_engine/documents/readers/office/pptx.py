@@ -1,7 +1,5 @@
 """Read slides: each is a page and a section under its title, with its text, tables and notes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from io import BytesIO

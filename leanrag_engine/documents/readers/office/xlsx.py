@@ -1,7 +1,5 @@
 """Read spreadsheets: each sheet is a table named by its title, its rows are numbered as in the sheet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from io import BytesIO

@@ -1,7 +1,5 @@
 """Split Chinese, Japanese and Korean sentences into runs of words that terms can consist of, by the segmenters' tags."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

@@ -1,16 +1,14 @@
 """Find the terms of a document without capitals: lower-case noun phrases, and Chinese, Japanese or Korean compounds."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
 from math import exp, log2
 
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.core.text.word_lists import parts_of_speech
 from leanrag_engine.extraction.heuristic.names.lexicon import Lexicon
 from leanrag_engine.extraction.heuristic.names.mentions import Kind, Mention, keep_longest
 from leanrag_engine.extraction.heuristic.options import HeuristicOptions

@@ -1,8 +1,6 @@
 """All names of one document with their spelling, type and short forms: *GMM* is *Gaussian mixture model* only
 within it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,17 +1,15 @@
 """Tokenise a sentence for heuristic extraction: words, numbers, identifiers, and marked or quoted phrases as units."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from leanrag_engine.core.text.language.apostrophes import is_contraction
-from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.language.turns import Turn
 from leanrag_engine.core.text.language.words import STOPWORDS
+from leanrag_engine.core.text.word_lists import parts_of_speech
 
 from . import vocabulary as known
 

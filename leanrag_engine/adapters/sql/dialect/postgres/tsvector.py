@@ -6,8 +6,6 @@ is, so that rows are scored here, by the formula of FTS5's ``bm25``: they are th
 scores but for rounding (1e-9 of a score), except for rows that are longer than a ``tsvector`` can number (see ``_FIRST``).
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sqlite3

@@ -4,8 +4,6 @@ The server releases the lock when the connection ends, however its process ends.
 note that says who holds the lock and what for.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 import time
@@ -23,7 +21,7 @@ from leanrag_engine.adapters.files.writer_lock import REPORT_SECONDS, read_note,
 from leanrag_engine.core.errors import StoreUnusable, first_error
 from leanrag_engine.core.ports import LockHolder
 
-from . import failures, server
+from . import server
 from .address import hide_password, parse_address
 
 POLL_SECONDS = 0.25
@@ -127,7 +125,7 @@ class PostgresWriterLock:
 
     def _take(self, purpose: str) -> _Session | None:
         """Return a connection that holds the lock; None if another one does."""
-        with failures.map_errors(self._name), ExitStack() as opened:
+        with server.map_errors(self._name), ExitStack() as opened:
             connection = opened.enter_context(self._engine.connect())
             taken = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({server.KEY % server.WRITER})")
             if not taken.scalar_one():
@@ -140,7 +138,7 @@ class PostgresWriterLock:
             return session
 
     def _find_holder(self) -> LockHolder | None:
-        with failures.map_errors(self._name), self._engine.connect() as connection:
+        with server.map_errors(self._name), self._engine.connect() as connection:
             query = connection.execute(_HOLDER, {"lock": server.WRITER}).scalar()
         found = _NOTE.match(query or "")
         return read_note(found[1]) if found else None  # free, of another user, or not noted yet

@@ -1,14 +1,12 @@
 """Map the exceptions of SQLAlchemy and SQLite to errors of the engine."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from leanrag_engine.adapters.sql.dialect.opened import map_driver_errors
+from leanrag_engine.adapters.sql.dialect.transactions import map_driver_errors
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, StoreUnusable
 
 

@@ -1,7 +1,5 @@
 """Full-text tables on SQLite's FTS5."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, text

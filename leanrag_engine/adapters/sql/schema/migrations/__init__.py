@@ -4,8 +4,6 @@ A step after which the keyword index is made in another way drops the tables of 
 writing makes those that are missing.
 """
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 
