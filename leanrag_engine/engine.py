@@ -214,10 +214,9 @@ class LeanRAG:
         allow_empty: bool = False,
         dry_run: bool = False,
     ) -> Job:
-        """Ingest documents, then build if ``build`` is set. ``allowed`` are the folders beneath
-        which paths may lie; ``None`` allows any path, for a caller who is the user in person.
-
-        ``sync``, ``allow_empty`` and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
+        """Ingest documents, then build if ``build`` is set. ``allowed`` are the folders beneath which paths
+        may lie; ``None`` allows any path, for a caller who is the user in person. ``sync``, ``allow_empty``
+        and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
         from .pipeline.ingest.run import absolute_source
 
         self._writable()
@@ -430,10 +429,8 @@ class LeanRAG:
 
     async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
         """Constrain extraction by a schema: a YAML file, the name of one of ours, or ``auto``, which proposes
-        one, by the configured model if there is one.
-
-        The next build has the model read again what it read with another schema. Raises ``InvalidInput``.
-        """
+        one, by the configured model if there is one. The next build has the model read again what it read
+        with another schema. Raises ``InvalidInput``."""
         from .pipeline.building.schemas import set_schema, view_schema
 
         self._writable()
@@ -526,11 +523,9 @@ class LeanRAG:
         rounds: int = 1,
         collection: str = "default",
     ) -> ModelAnswer:
-        """Answer a question by the configured model from its context, with checked citations.
-
-        In several ``rounds`` the model says what is missing, until the evidence suffices or ``token_budget`` is
-        spent. Raises ``InvalidInput`` without a model, and its errors.
-        """
+        """Answer a question by the configured model from its context, with checked citations. In several
+        ``rounds`` the model says what is missing, until the evidence suffices or ``token_budget`` is spent.
+        Raises ``InvalidInput`` without a model, and its errors."""
         from .llm.answering import answer
         from .llm.batching import Meter
         from .llm.iteration import AnswerLimits, answer_iteratively
@@ -1003,10 +998,8 @@ class LeanRAG:
     # --- a damaged vector index -----------------------------------------------------------
 
     async def find_damaged_vectors(self, *, collection: str = "default") -> list[str]:
-        """Return the kinds of vectors that are missing, cannot be searched or are too few.
-
-        Raises ``StoreUnreachable`` if that cannot be known.
-        """
+        """Return the kinds of vectors that are missing, cannot be searched or are too few. Raises
+        ``StoreUnreachable`` if that cannot be known."""
         held = await self._collection(collection)
         damaged = await find_damaged_spaces(self._stores, held)
         spaces = held.generation.record.spaces.by_kind() if held.generation else {}
@@ -1185,20 +1178,17 @@ class LeanRAG:
         )
 
     async def _is_valid(self, index: IndexSnapshot) -> bool:
-        """Return whether no document was deleted since ``index`` was opened, so that results from it may be shown.
-
-        Without a build only passages were read, and any write counts: a deletion increases the version.
-        """
+        """Return whether no document was deleted since ``index`` was opened, so that results from it may be
+        shown. Without a build only passages were read, and any write counts: a deletion increases the
+        version."""
         generation = index.collection.generation
         if generation is None:
             return await self.version() == index.version
         return await self._stores.generations.exists(generation.number)
 
     async def _with_embedder(self, index: IndexSnapshot) -> IndexSnapshot:
-        """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``.
-
-        Another embedder would find less, without a warning.
-        """
+        """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``. Another
+        embedder would find less, without a warning."""
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
 

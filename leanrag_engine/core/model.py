@@ -1,8 +1,5 @@
-"""The nouns of LeanRAG: frozen values that each stage passes to the next.
-
-Vectors accompany a sequence of nouns as one ``(n, d)`` float32 array. Ids are derived from content: a second
-run is a no-op.
-"""
+"""The nouns of LeanRAG: frozen values that each stage passes to the next. Vectors accompany a sequence of
+nouns as one ``(n, d)`` float32 array. Ids are derived from content: a second run is a no-op."""
 
 from __future__ import annotations
 
@@ -394,11 +391,9 @@ TYPE_KINDS: tuple[TypeKind, ...] = ("entity", "relation", "attribute")
 
 @dataclass(frozen=True, slots=True)
 class ExtractionSchema:
-    """The types that constrain the extraction of a collection (Youtu §1), by name, each with a description or "".
-
-    ``name`` says where it comes from. ``decisions`` of a user about types outside it, by their refs: True adopts one,
-    False refuses it. ``adopted``: the refs of such types that the schema was extended by.
-    """
+    """The types that constrain the extraction of a collection (Youtu §1), by name, each with a description or
+    "". ``name`` says where it comes from. ``decisions`` of a user about types outside it, by their refs: True
+    adopts one, False refuses it. ``adopted``: the refs of such types that the schema was extended by."""
 
     name: str
     entities: Mapping[str, str]
@@ -599,10 +594,8 @@ class Entity:
 
     @property
     def indexed_text(self) -> str:
-        """Return the text that is embedded: name, aliases, description and attributes.
-
-        A heuristic description consists of sentences of the documents, each of which describes several entities.
-        """
+        """Return the text that is embedded: name, aliases, description and attributes. A heuristic
+        description consists of sentences of the documents, each of which describes several entities."""
         names = " / ".join((self.name, *self.aliases)) if self.aliases else self.name
         said = self.description
         if self.attributes:
@@ -908,10 +901,8 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the calls of one step used, ``unpriced`` ones without ``cost`` (US dollars).
-
-    ``counted`` is our count of the prompts; ``room`` the tokens that replies were allowed.
-    """
+    """What the calls of one step used, ``unpriced`` ones without ``cost`` (US dollars). ``counted`` is our
+    count of the prompts; ``room`` the tokens that replies were allowed."""
 
     step: str
     calls: int = 0

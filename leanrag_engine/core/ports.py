@@ -77,10 +77,8 @@ class Extractor(Protocol):
     async def __call__(
         self, document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
     ) -> list[Extract]:
-        """Return one extract for each chunk, in their order.
-
-        ``pulse`` is called now and then, from any thread; an exception from it ends the work.
-        """
+        """Return one extract for each chunk, in their order. ``pulse`` is called now and then, from any
+        thread; an exception from it ends the work."""
 
 
 class Tokenizer(Protocol):
@@ -117,10 +115,8 @@ class Embedder(Protocol):
         question on another corpus; None if it was not measured."""
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return one row for each text, ``(len(texts), dimension)``.
-
-        A text longer than the embedder's window gets the mean of all its windows.
-        """
+        """Return one row for each text, ``(len(texts), dimension)``. A text longer than the embedder's window
+        gets the mean of all its windows."""
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed queries; some models put another prompt before these. Otherwise as ``embed``."""
@@ -139,26 +135,21 @@ class EmbedderWrapper:
 
 
 class EmbedderSource(Protocol):
-    """Provides embedders: a pretrained one as it is, the fitted one made for a corpus.
-
-    ``name`` is the setting's value. Every method raises ``InvalidInput`` if there is no such model or what
-    it needs is not installed, ``ModelUnavailable`` if it cannot be reached.
-    """
+    """Provides embedders: a pretrained one as it is, the fitted one made for a corpus. ``name`` is the
+    setting's value. Every method raises ``InvalidInput`` if there is no such model or what it needs is not
+    installed, ``ModelUnavailable`` if it cannot be reached."""
 
     @property
     def name(self) -> str: ...
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
         """Return an embedder for a build over ``texts``, and the state that ``restore`` needs (may be empty).
-
-        ``before`` is the identity of the collection's last embedder: a source that chooses between several keeps it.
-        """
+        ``before`` is the identity of the collection's last embedder: a source that chooses between several
+        keeps it."""
 
     async def gave(self, identity: str) -> bool:
-        """Return whether the identity is one of this source's, as far as known without loading or fetching anything.
-
-        ``restore`` may still return an embedder of another identity.
-        """
+        """Return whether the identity is one of this source's, as far as known without loading or fetching
+        anything. ``restore`` may still return an embedder of another identity."""
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
         """Return the embedder whose ``fit`` returned ``state``. Raises ``StoreUnusable`` if the state is damaged."""
@@ -168,10 +159,8 @@ class EmbedderSource(Protocol):
         no collection's texts made."""
 
     async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
-        """Return identity and state of that embedder without what none of ``texts`` contributed to it.
-
-        The vectors of ``texts`` do not change. Raises as ``restore``.
-        """
+        """Return identity and state of that embedder without what none of ``texts`` contributed to it. The
+        vectors of ``texts`` do not change. Raises as ``restore``."""
 
 
 class VectorStore(Protocol):
@@ -252,12 +241,9 @@ class WriterLock(Protocol):
     def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AbstractAsyncContextManager[None]:
-        """Wait for the lock, then hold it.
-
-        ``waiting`` is called with the holder about every half second, and may raise ``Cancelled`` to give up. A lock that is
-        held over a connection may be lost: the block is then cancelled, writes to the database within it are refused, and
-        ``LockLost`` is raised.
-        """
+        """Wait for the lock, then hold it. ``waiting`` is called with the holder about every half second, and
+        may raise ``Cancelled`` to give up. A lock that is held over a connection may be lost: the block is
+        then cancelled, writes to the database within it are refused, and ``LockLost`` is raised."""
 
     async def holder(self) -> LockHolder | None:
         """Return the present holder of the lock, ``None`` if it is free."""
@@ -296,10 +282,8 @@ class SubmittedExtract:
 
 
 class DocumentStore(Protocol):
-    """Collections, their documents, chunks and extracts, and keyword search over the chunks.
-
-    A collection is a corpus of documents, and its revision counts their changes: so collections are found here.
-    """
+    """Collections, their documents, chunks and extracts, and keyword search over the chunks. A collection is
+    a corpus of documents, and its revision counts their changes: so collections are found here."""
 
     async def collections(self) -> list[Collection]: ...
 
@@ -392,12 +376,9 @@ class DocumentStore(Protocol):
         """Return how many chunks were read by a model or an agent with another schema than there is now, by method."""
 
     async def heuristic_chunks(self, collection: str, *, due: bool) -> list[Chunk]:
-        """Return the chunks that no model or agent has read yet, and those that a model read with another schema than the
-        collection has now, in reading order.
-
-        ``due`` limits them to those that the next build should have a model read: what it has not seen yet, and what a
-        model failed to read.
-        """
+        """Return the chunks that no model or agent has read yet, and those that a model read with another
+        schema than the collection has now, in reading order. ``due`` limits them to those that the next build
+        should have a model read: what it has not seen yet, and what a model failed to read."""
 
     async def ask_for(self, collection: str, chunk_ids: Sequence[str]) -> None:
         """Record that a model is asked to read these chunks: they are due until ``put_extracts`` has their extracts."""
@@ -447,26 +428,21 @@ class DocumentStore(Protocol):
         """Return ids of windows by keyword relevance (BM25). ``text`` is any user text and never syntax."""
 
     async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
-        """Return words of the documents that differ from ``word`` by one letter, as they are written there, likely ones first.
-
-        None for a word of less than five letters.
-        """
+        """Return words of the documents that differ from ``word`` by one letter, as they are written there,
+        likely ones first. None for a word of less than five letters."""
 
     async def find_rare_words(
         self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
     ) -> tuple[RareWord, ...]:
-        """Return for each word or phrase how many documents hold it, built or not: at most one more than ``most_documents``.
-
-        Up to ``most_documents``, at most ``most_windows`` of the windows that hold it are named.
-        """
+        """Return for each word or phrase how many documents hold it, built or not: at most one more than
+        ``most_documents``. Up to ``most_documents``, at most ``most_windows`` of the windows that hold it are
+        named."""
 
 
 class GenerationStore(Protocol):
-    """Published builds: their entities and relations, keyword search over both, and the vector version.
-
-    The vector version counts writes to the vector store, which holds what generations refer to; readers compare
-    it before they trust a vector store that they have open.
-    """
+    """Published builds: their entities and relations, keyword search over both, and the vector version. The
+    vector version counts writes to the vector store, which holds what generations refer to; readers compare
+    it before they trust a vector store that they have open."""
 
     async def publish(
         self,
@@ -507,11 +483,9 @@ class GenerationStore(Protocol):
     async def open_layers(
         self, generation: Generation, columns: Mapping[str, NDArray[Any]]
     ) -> Hierarchy | None:
-        """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers` gave; None if they
-        are of another version, or none of this generation.
-
-        Rows are read when they are asked for, and the thread that asks waits.
-        """
+        """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers`
+        gave; None if they are of another version, or none of this generation. Rows are read when they are
+        asked for, and the thread that asks waits."""
 
     async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
         """Return entities in the order of ``ids``."""

@@ -232,7 +232,6 @@ def _is_prose(media_type: str) -> bool:
 
 def _regions(text: str) -> Iterator[tuple[int, int]]:
     """Cut ``text`` into stretches of about 32,000 characters that end at a blank line outside fenced code.
-
     Stretches bound the memory."""
     start = 0
     while start < len(text):
@@ -592,10 +591,8 @@ def _chunk(
 
 class _ChunkIds:
     """Makes the ids of one document's chunks from what is extracted and embedded: text, headings and windows.
-
-    Neither place nor title is part of an id, so a chunk keeps its id when the document changes elsewhere. Equal chunks
-    are told apart by counting them.
-    """
+    Neither place nor title is part of an id, so a chunk keeps its id when the document changes elsewhere.
+    Equal chunks are told apart by counting them."""
 
     def __init__(self, document: LoadedDocument) -> None:
         self._document = document

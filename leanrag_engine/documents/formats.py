@@ -1,8 +1,6 @@
-"""Choose the reader of a file by its name, or by its beginning; read text, Markdown and source code.
-
-Every reader returns headings as Markdown's ``#`` lines where its format has headings, tables as records (see
-``core.text.records``) and list items as ``- a``, so that later stages know one notation only.
-"""
+"""Choose the reader of a file by its name, or by its beginning; read text, Markdown and source code. Every
+reader returns headings as Markdown's ``#`` lines where its format has headings, tables as records (see
+``core.text.records``) and list items as ``- a``, so that later stages know one notation only."""
 
 import re
 import unicodedata
@@ -43,10 +41,8 @@ class Format:
 
 
 def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
-    """Return the format of a file by its name, or plain text if the name says nothing and ``start``, its beginning, is prose.
-
-    Messages quote ``shown`` (default: the name). Raises :class:`FormatUnsupported`.
-    """
+    """Return the format of a file by its name, or plain text if the name says nothing and ``start``, its
+    beginning, is prose. Messages quote ``shown`` (default: the name). Raises :class:`FormatUnsupported`."""
     path = PurePath(name)
     suffix = path.suffix.lower()
     if suffix in _FORMATS:

@@ -71,10 +71,9 @@ class _SignedBlock:
 
 
 def find_signatures(text: str, media_type: str, *, most: int = 4) -> Callable[[int], str]:
-    """Return a function that gives the signatures around an offset of ``text``, outermost first, a line feed between two.
-
-    At most the ``most`` innermost ones. What begins at the offset itself is not around it. Linear in the text.
-    """
+    """Return a function that gives the signatures around an offset of ``text``, outermost first, a line feed
+    between two. At most the ``most`` innermost ones. What begins at the offset itself is not around it.
+    Linear in the text."""
     blanked = _blank(text, media_type)
     found = (
         _find_by_indent(blanked, flat=media_type == "text/x-sql")
@@ -193,10 +192,9 @@ def _find_by_braces(text: str, media_type: str) -> Iterator[_SignedBlock]:
 
 
 def _start_of(text: str, begin: int, brace: int, longest: int = 2_000) -> int:
-    """Return where the lines of a definition begin whose block the ``brace`` opens, −1 if it opens something else.
-
-    Going up line by line: where no semicolon ends a statement, only its own lines tell where a definition begins.
-    """
+    """Return where the lines of a definition begin whose block the ``brace`` opens, −1 if it opens something
+    else. Going up line by line: where no semicolon ends a statement, only its own lines tell where a
+    definition begins."""
     lowest = max(begin, brace - longest)
     start = brace + 1
     while start > lowest:

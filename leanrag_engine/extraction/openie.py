@@ -1,8 +1,6 @@
-"""Read HippoRAG's OpenIE files: entities and (subject, predicate, object) triples that a model found in passages.
-
-``{"docs": [{"idx", "passage", "extracted_entities": [name, …], "extracted_triples": [[s, p, o], …]}]}``.
-Malformed triples are left out and counted; they do not affect the others.
-"""
+"""Read HippoRAG's OpenIE files: entities and (subject, predicate, object) triples that a model found in
+passages. ``{"docs": [{"idx", "passage", "extracted_entities": [name, …], "extracted_triples": [[s, p, o],
+…]}]}``. Malformed triples are left out and counted; they do not affect the others."""
 
 import json
 from collections import Counter

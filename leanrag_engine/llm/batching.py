@@ -1,8 +1,6 @@
-"""Send requests to a model: parse and check the reply, retry once, count the use.
-
-:func:`ask` sends one question. :func:`ask_each` sends several tasks of one kind in one request and parses the reply
-task by task; the answers of a calling agent are parsed the same way.
-"""
+"""Send requests to a model: parse and check the reply, retry once, count the use. :func:`ask` sends one
+question. :func:`ask_each` sends several tasks of one kind in one request and parses the reply task by task;
+the answers of a calling agent are parsed the same way."""
 
 import re
 from collections import Counter
@@ -119,11 +117,9 @@ class TaskKind:
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
-    """One task, whose ``id`` is derived from everything that the answer may depend on.
-
-    ``text`` has documents fenced; ``chunk_ids`` are all chunks and aggregated entities that it comes from,
-    empty if unknown. ``read`` converts a JSON object to the answer, or raises ``ReplyUnusable``.
-    """
+    """One task, whose ``id`` is derived from everything that the answer may depend on. ``text`` has documents
+    fenced; ``chunk_ids`` are all chunks and aggregated entities that it comes from, empty if unknown.
+    ``read`` converts a JSON object to the answer, or raises ``ReplyUnusable``."""
 
     id: str
     text: str

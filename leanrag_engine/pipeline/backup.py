@@ -1,9 +1,6 @@
 """Back up the data folder, and restore it: the database as it is at one moment, the vectors that belong to
-it, and ``backup.json`` with the size and hash of each file.
-
-A backup gets its name when it is whole. What is restored becomes a store when the database, the last file, gets
-its name.
-"""
+it, and ``backup.json`` with the size and hash of each file. A backup gets its name when it is whole. What is
+restored becomes a store when the database, the last file, gets its name."""
 
 import hashlib
 import json
@@ -99,11 +96,9 @@ async def back_up(settings: Settings, target: Path, report: ProgressReport) -> B
 
 
 async def restore(settings: Settings, source: Path, report: ProgressReport) -> Backup:
-    """Make the data folder what the backup in ``source`` holds, after every file of it was compared with its hash.
-
-    Raises ``InvalidInput`` if ``source`` is no backup or the data folder holds a store already, ``StoreUnusable`` if a file of the
-    backup is missing or damaged, or it is of a newer version.
-    """
+    """Make the data folder what the backup in ``source`` holds, after every file of it was compared with its
+    hash. Raises ``InvalidInput`` if ``source`` is no backup or the data folder holds a store already,
+    ``StoreUnusable`` if a file of the backup is missing or damaged, or it is of a newer version."""
     folder = _check_kept_here(settings)
     _check_empty(folder)
     manifest = _read_manifest(source)

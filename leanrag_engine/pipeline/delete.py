@@ -1,8 +1,6 @@
-"""Delete documents, and everything that only they support, within a job.
-
-Vectors go first, then the database in one transaction: a resumed job finds the documents again. Heuristic
-summaries that used them are hidden until the next build.
-"""
+"""Delete documents, and everything that only they support, within a job. Vectors go first, then the database
+in one transaction: a resumed job finds the documents again. Heuristic summaries that used them are hidden
+until the next build."""
 
 import logging
 from collections import defaultdict
@@ -85,11 +83,9 @@ def _suggest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]
 async def delete_documents(
     stores: Stores, collection: str, document_ids: Sequence[str], report: ProgressReport
 ) -> DeleteResult:
-    """Delete those of the documents that the collection holds; return how many documents and chunks were deleted.
-
-    Raises ``StoreUnusable`` if the database cannot be used, ``StoreUnreachable`` if the server of the vectors cannot be
-    reached, before any document is deleted; an unusable vector space is dropped.
-    """
+    """Delete those of the documents that the collection holds; return how many documents and chunks were
+    deleted. Raises ``StoreUnusable`` if the database cannot be used, ``StoreUnreachable`` if the server of
+    the vectors cannot be reached, before any document is deleted; an unusable vector space is dropped."""
     started = datetime.now(UTC)
     held = await stores.documents.collection(collection)
     documents = await stores.documents.find_all(collection) if held else []

@@ -355,10 +355,8 @@ class Jobs:
     async def _hold_and_work(
         self, job: Job, progress: JobProgress, waiting: Callable[[LockHolder | None], None]
     ) -> JobResult:
-        """Do the work under the lock. What depends on the present state alone begins again where the lock was lost.
-
-        Other work might undo what was done meanwhile: bring back a document that was deleted, say.
-        """
+        """Do the work under the lock. What depends on the present state alone begins again where the lock was
+        lost. Other work might undo what was done meanwhile: bring back a document that was deleted, say."""
         losses = 0
         while True:
             try:

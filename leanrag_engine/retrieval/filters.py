@@ -63,11 +63,8 @@ EVERYTHING = ChunkScope()
 
 
 def select_documents(documents: Sequence[Document], filters: Filters) -> list[Document]:
-    """Select the documents that ``filters`` allow.
-
-    Raises ``NotFound`` for an unknown document, ``InvalidInput`` if the conditions
-    together leave no document; both say what exists.
-    """
+    """Select the documents that ``filters`` allow. Raises ``NotFound`` for an unknown document,
+    ``InvalidInput`` if the conditions together leave no document; both say what exists."""
     matching = list(documents)
     if filters.documents:
         numbers = {each.number for name in filters.documents for each in find_documents(name, documents)}
@@ -138,9 +135,7 @@ def _has_metadata(document: Document, wanted: Mapping[str, str]) -> bool:
 
 def _lies_within(day: str, first: datetime | None, last: datetime | None) -> bool:
     """Return whether a document's date lies between two moments; a month or year does if any day of it does.
-
-    A document without a date lies nowhere.
-    """
+    A document without a date lies nowhere."""
     if not day:
         return False
     # A date that stops at the month or year is the beginning of every day in it.

@@ -247,9 +247,8 @@ def _make_result(
 
 def _name_groups(graph: Subgraph, sure: float) -> tuple[EvidenceGroup, ...]:
     """Return the groups of which the query names a seed, each with the chunks that mention what it names.
-
-    Seeds of at most the score ``sure`` are guesses: a heading of them would say nothing about the question.
-    """
+    Seeds of at most the score ``sure`` are guesses: a heading of them would say nothing about the
+    question."""
     scores = {seed.entity.id: seed.score for seed in graph.seeds if seed.score > sure}
     groups = []
     for group in graph.groups:

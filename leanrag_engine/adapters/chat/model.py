@@ -1,9 +1,6 @@
 """Chat models of any provider, through litellm; :func:`import_litellm` keeps that from the network, ``.env``
-files and standard output.
-
-litellm takes keys from the provider's environment variable. No key is an argument here, and error texts of a
-provider are quoted without the values of such variables.
-"""
+files and standard output. litellm takes keys from the provider's environment variable. No key is an argument
+here, and error texts of a provider are quoted without the values of such variables."""
 
 from __future__ import annotations
 

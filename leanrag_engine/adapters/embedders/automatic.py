@@ -14,10 +14,8 @@ from leanrag_engine.core.text.scripts import is_mostly_english, is_mostly_latin
 
 
 class AutomaticSource:
-    """Three sources as one: ``english``, ``multilingual`` (if there is one), and ``other`` for scripts other than Latin.
-
-    ``other`` is called only where it is needed.
-    """
+    """Three sources as one: ``english``, ``multilingual`` (if there is one), and ``other`` for scripts other
+    than Latin. ``other`` is called only where it is needed."""
 
     name = "auto"
 

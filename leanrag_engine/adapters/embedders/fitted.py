@@ -109,10 +109,8 @@ class FittedEmbedder:
 
 
 class FittedEmbedderSource:
-    """Fits the embedder on a collection's texts, and restores fitted ones.
-
-    The one restored last is kept: an update needs it several times, and unpacking a state takes a tenth of a second.
-    """
+    """Fits the embedder on a collection's texts, and restores fitted ones. The one restored last is kept: an
+    update needs it several times, and unpacking a state takes a tenth of a second."""
 
     name = "fitted"
 
@@ -160,10 +158,8 @@ def _features(text: str) -> list[str]:
 
 
 def _count(texts: Sequence[str], places: dict[str, int], *, grow: bool = False) -> csr_array:
-    """Return how often each word stands in each text, (texts, words).
-
-    A word without a place gets the next one if the vocabulary may ``grow``, and is left out otherwise.
-    """
+    """Return how often each word stands in each text, (texts, words). A word without a place gets the next
+    one if the vocabulary may ``grow``, and is left out otherwise."""
     from scipy.sparse import csr_array
 
     columns, numbers, ends = array("i"), array("f"), array("q", [0])
@@ -216,10 +212,8 @@ def _damp(counts: csr_array) -> csr_array:
 
 
 def _word_vectors(weighted: csr_array, options: FittingOptions) -> NDArray[np.float32]:
-    """Return the right singular vectors of the (texts, words) matrix with unit rows, times 1 / √σ: (words, d).
-
-    A text x then gets x·V·Σ^-½ = U·Σ^½ for the texts that were fitted.
-    """
+    """Return the right singular vectors of the (texts, words) matrix with unit rows, times 1 / √σ: (words,
+    d). A text x then gets x·V·Σ^-½ = U·Σ^½ for the texts that were fitted."""
     from scipy.sparse import csr_array
 
     lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())

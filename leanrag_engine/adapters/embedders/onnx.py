@@ -94,10 +94,8 @@ class OnnxEmbedder:
         return await self.embed(texts)
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """Return one row for each window; progress counts the windows of different texts.
-
-        Batches run beside each other, each on one processor. The work can be cancelled between two of them.
-        """
+        """Return one row for each window; progress counts the windows of different texts. Batches run beside
+        each other, each on one processor. The work can be cancelled between two of them."""
         # Half a surrogate pair is no text to a tokenizer: a question mark stands for it.
         texts = [text.encode("utf-8", "replace").decode() for text in texts]
         distinct = list(dict.fromkeys(texts))

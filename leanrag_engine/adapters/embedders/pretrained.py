@@ -50,10 +50,8 @@ def rough_tokens(text: str) -> list[Span]:
 
 def cut_windows(text: str, tokens: Sequence[Span], room: int) -> list[str]:
     """Cut ``text`` into windows of at most ``room`` of its ``tokens``; return the text itself if it fits.
-
-    Windows are evenly spread and overlap. A short first line (the title of a passage, the names of an
-    entity) is repeated in each of them: without it, the later windows would lack their topic.
-    """
+    Windows are evenly spread and overlap. A short first line (the title of a passage, the names of an entity)
+    is repeated in each of them: without it, the later windows would lack their topic."""
     if len(tokens) <= room:
         return [text]
     line, _, rest = text.partition("\n")
@@ -87,9 +85,7 @@ def _word_start(text: str, tokens: Sequence[Span], token: int, back: int) -> int
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
     """Texts embedded in windows: row ``i`` of the ``(m, d)`` ``vectors`` belongs to text ``owners[i]``.
-
-    Owners ascend, and each text has one row or more, in reading order.
-    """
+    Owners ascend, and each text has one row or more, in reading order."""
 
     vectors: Vectors
     owners: tuple[int, ...]
@@ -186,10 +182,8 @@ class EmbeddingWindows:
 
 
 def check_rows(given: object, texts: Sequence[str], dimension: int, model: str) -> Vectors:
-    """Return a model's rows for ``texts`` scaled to length 1.
-
-    Raises :class:`InvalidInput` naming the first text whose row is not finite or not of that dimension.
-    """
+    """Return a model's rows for ``texts`` scaled to length 1. Raises :class:`InvalidInput` naming the first
+    text whose row is not finite or not of that dimension."""
     rows = [np.asarray(row, dtype=np.float32) for row in given] if isinstance(given, Sequence) else given
     if not isinstance(rows, np.ndarray | list) or len(rows) != len(texts):
         raise InvalidInput(

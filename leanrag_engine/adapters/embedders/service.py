@@ -69,10 +69,8 @@ Role = Literal["document", "query"]
 
 @dataclass(frozen=True, slots=True)
 class LitellmModel:
-    """A model, its address, and limits of time and attempts.
-
-    ``window``: tokens that it reads at once; 0: as litellm lists the model. ``seconds`` limits one attempt.
-    """
+    """A model, its address, and limits of time and attempts. ``window``: tokens that it reads at once; 0: as
+    litellm lists the model. ``seconds`` limits one attempt."""
 
     model: str
     api_base: str = ""
@@ -131,10 +129,8 @@ class LitellmSource(PretrainedSource):
 
 
 class LitellmEmbedder:
-    """A model behind a service: concurrent calls, each tried again after a temporary failure.
-
-    ``room``: tokens of a text, roughly counted, that it reads at once.
-    """
+    """A model behind a service: concurrent calls, each tried again after a temporary failure. ``room``:
+    tokens of a text, roughly counted, that it reads at once."""
 
     unrelated: float | None = None
     related: float | None = None
@@ -146,10 +142,8 @@ class LitellmEmbedder:
         self._room = room
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows.
-
-        Progress counts windows.
-        """
+        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its
+        windows. Progress counts windows."""
         run = _EmbeddingRun(self._model, self.dimension, "document", report)
 
         async def embed(parts: Sequence[str]) -> Vectors:

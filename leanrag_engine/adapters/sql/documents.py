@@ -1,7 +1,6 @@
-"""Write and read documents, their chunks and their extracts.
-
-What :class:`leanrag_engine.core.ports.DocumentStore` says of a method holds for the function that does its work.
-"""
+"""Write and read documents, their chunks and their extracts. What
+:class:`leanrag_engine.core.ports.DocumentStore` says of a method holds for the function that does its
+work."""
 
 import hashlib
 from collections import Counter
@@ -127,10 +126,8 @@ class PreparedDocument:
 
 
 def prepare_document(read: ReadDocument, held: Collection[str]) -> PreparedDocument:
-    """Check that the parts belong together and segment the texts into words, except those of the chunks ``held``.
-
-    Raises ``InvalidInput`` for a chunk of another document and for an extract without its chunk.
-    """
+    """Check that the parts belong together and segment the texts into words, except those of the chunks
+    ``held``. Raises ``InvalidInput`` for a chunk of another document and for an extract without its chunk."""
     document = read.document
     known = {part.id for part in read.chunks}
     for part in read.chunks:
@@ -157,9 +154,8 @@ def put_all(connection: Connection, name: str, new: Sequence[PreparedDocument]) 
 
 def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
     """Write ``new``; of a document of the same id it keeps the number and all chunks that ``new`` has too.
-
-    Kept chunks keep their labels and the extracts that a model or an agent wrote. The collection's revision grows by one.
-    """
+    Kept chunks keep their labels and the extracts that a model or an agent wrote. The collection's revision
+    grows by one."""
     read = new.read
     collection = collection_rows.number_of(connection, name)
     this = (documents.c.collection == collection) & (documents.c.id == read.document.id)
@@ -378,10 +374,8 @@ def _update_chunks(
     labels: Mapping[str, int],
     retitled: bool,
 ) -> None:
-    """Write the places of chunks that stay in a changed document.
-
-    ``retitled``: their windows are embedded with another title, so they count as brought by this revision.
-    """
+    """Write the places of chunks that stay in a changed document. ``retitled``: their windows are embedded
+    with another title, so they count as brought by this revision."""
     revision = {"revision": document.revision} if retitled else {}
     rows = [{"the_label": labels[part.id], **_place_values(part), **revision} for part in parts]
     if rows:
@@ -408,9 +402,7 @@ def _replace_heuristic_extracts(
     connection: Connection, collection: int, document: int, new: ReadDocument, labels: Mapping[str, int]
 ) -> None:
     """Write the extracts of ``new``; a heuristic one does not replace what a model or an agent wrote.
-
-    Heuristic extracts depend on the whole document, so those of kept chunks are replaced too.
-    """
+    Heuristic extracts depend on the whole document, so those of kept chunks are replaced too."""
     here = (extracts.c.collection == collection) & (extracts.c.document == document)
     heuristic = extracts.c.method == Method.HEURISTIC.value
     written = {labels[each.chunk_id] for each in new.extracts if each.method is not Method.HEURISTIC}
@@ -519,10 +511,8 @@ class RecentChunks:
 def chunks_with(
     connection: Connection, name: str, ids: Sequence[str], recent: RecentChunks | None = None
 ) -> list[Chunk]:
-    """Return the chunks with these ids in the order of ``ids``; unknown ids are left out.
-
-    ``recent`` keeps chunks between the reads of one database. It must not be given within a write, which may be undone.
-    """
+    """Return the chunks with these ids in the order of ``ids``; unknown ids are left out. ``recent`` keeps
+    chunks between the reads of one database. It must not be given within a write, which may be undone."""
     collection, revision = collection_rows.state_of(connection, name)
     recent = recent or RecentChunks()
     held = recent.of(collection, revision)

@@ -318,11 +318,9 @@ class SqlJobStore(_Store):
 
 
 class SqlDatabase:
-    """One database, opened; its stores share their transactions.
-
-    Several threads, event loops and processes may use it at once. Every method may raise ``StoreUnusable`` and
-    ``Busy``; those that take a collection's name ``NotFound``.
-    """
+    """One database, opened; its stores share their transactions. Several threads, event loops and processes
+    may use it at once. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a collection's
+    name ``NotFound``."""
 
     def __init__(self, database: OpenedDatabase) -> None:
         self._transactions = Transactions(database)
@@ -335,21 +333,16 @@ class SqlDatabase:
 
     @classmethod
     async def open(cls, folder: Path, *, read_only: bool) -> SqlDatabase:
-        """Open the SQLite database in ``folder``; create it or bring it to this version's schema if that is allowed.
-
-        Raises ``StoreUnusable`` if the folder cannot be written to (it need not, to be read) or the file
-        is damaged, not ours or of a newer schema; ``NotReady`` if there is nothing to open read-only.
-        """
+        """Open the SQLite database in ``folder``; create it or bring it to this version's schema if that is
+        allowed. Raises ``StoreUnusable`` if the folder cannot be written to (it need not, to be read) or the
+        file is damaged, not ours or of a newer schema; ``NotReady`` if there is nothing to open read-only."""
         database = await to_thread.run_sync(partial(opening.open_file, folder, read_only=read_only))
         return await cls._complete(database, read_only=read_only)
 
     @classmethod
     async def connect(cls, url: str, *, read_only: bool) -> SqlDatabase:
-        """Open, create or upgrade the PostgreSQL database at ``url``.
-
-        Raises ``InvalidInput`` for a bad address or a missing driver, ``StoreUnusable`` and ``NotReady`` as
-        :meth:`open`.
-        """
+        """Open, create or upgrade the PostgreSQL database at ``url``. Raises ``InvalidInput`` for a bad
+        address or a missing driver, ``StoreUnusable`` and ``NotReady`` as :meth:`open`."""
         from .dialect.postgres.address import parse_address  # noqa: PLC0415 - only those pay who use it
 
         parse_address(url)  # first, as the driver may not be installed

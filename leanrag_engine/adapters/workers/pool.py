@@ -1,8 +1,6 @@
-"""Run work in processes of our own, for what is plain Python: threads would share one processor.
-
-A worker lives from its first work until ``close`` or the end of this process, which closes its pipe. Unlike
-those of ``multiprocessing`` it does not import, and so run, the program that started it.
-"""
+"""Run work in processes of our own, for what is plain Python: threads would share one processor. A worker
+lives from its first work until ``close`` or the end of this process, which closes its pipe. Unlike those of
+``multiprocessing`` it does not import, and so run, the program that started it."""
 
 from __future__ import annotations
 

@@ -20,10 +20,8 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """Return ``text`` without invisible characters: control, zero-width, direction and tag characters.
-
-    Newlines become line feeds, special spaces plain ones, lone surrogates U+FFFD, and the whole is NFC. Offsets change:
-    clean a document once, when it is loaded, before offsets refer to it.
-    """
+    Newlines become line feeds, special spaces plain ones, lone surrogates U+FFFD, and the whole is NFC.
+    Offsets change: clean a document once, when it is loaded, before offsets refer to it."""
     printable = text.replace("\n", "").replace("\t", "").isprintable()
     if printable and text.isascii():
         return text

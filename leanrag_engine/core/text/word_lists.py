@@ -1,7 +1,6 @@
-"""Read the lists of words in ``data/``, and the parts of speech that English words can have.
-
-A file has sections: a line ``[name]``, then words separated by white space. Lines that start with ``# `` are comments.
-"""
+"""Read the lists of words in ``data/``, and the parts of speech that English words can have. A file has
+sections: a line ``[name]``, then words separated by white space. Lines that start with ``# `` are
+comments."""
 
 from collections.abc import Mapping
 from functools import cache

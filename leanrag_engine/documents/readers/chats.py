@@ -110,10 +110,8 @@ class _ChatTurn:
 
 
 def read_chat(text: str) -> Reading | None:
-    """Return the chat in ``text`` as turns beneath headings of days; None if ``text`` is no chat.
-
-    Its title names the speakers and the days; the metadata ``date`` is the first day.
-    """
+    """Return the chat in ``text`` as turns beneath headings of days; None if ``text`` is no chat. Its title
+    names the speakers and the days; the metadata ``date`` is the first day."""
     nicknames = _find_nicknames(text)
     style = _find_style(text, nicknames)
     if style is None:
@@ -137,9 +135,7 @@ def _first_lines(text: str) -> list[str]:
 
 def _find_nicknames(text: str) -> frozenset[str]:
     """Return the names in small letters that head turns: *nadia 10:02*, or in bold ``**nadia** 10:02``.
-
-    Speakers return; the entries of a timetable (*lunch 12:30*) hardly do.
-    """
+    Speakers return; the entries of a timetable (*lunch 12:30*) hardly do."""
     lines = _first_lines(text)
     heads = [match["name"] if (match := _NICKNAME.fullmatch(line)) else "" for line in lines]
     counts = Counter(name for name, after in pairwise(heads) if name[:1].islower() and not after)

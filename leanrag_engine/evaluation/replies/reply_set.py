@@ -76,10 +76,8 @@ class ReplyQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ReplySet:
-    """A folder of documents, and the questions on them that need facts.
-
-    ``unanswerable`` counts the questions without facts, which are left out: no reply can be right for them.
-    """
+    """A folder of documents, and the questions on them that need facts. ``unanswerable`` counts the questions
+    without facts, which are left out: no reply can be right for them."""
 
     name: str
     documents: Path
@@ -106,10 +104,8 @@ def read_reply_set(folder: Path) -> ReplySet:
 
 
 def read_questions(path: Path) -> tuple[list[ReplyQuestion], dict[str, Any]]:
-    """Return the questions of a set's file, which may be none, and the whole content of the file.
-
-    Raises ``InvalidInput`` with its first problems.
-    """
+    """Return the questions of a set's file, which may be none, and the whole content of the file. Raises
+    ``InvalidInput`` with its first problems."""
     try:
         content = json.loads(read_file_text(path))
     except (ValueError, RecursionError) as problem:

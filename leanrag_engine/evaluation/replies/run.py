@@ -211,9 +211,7 @@ async def evaluate_replies(
     use_queries: bool = False,
 ) -> ReplyEvaluation:
     """Build a collection of the set's documents in ``settings.data_dir`` and ask every question in each way.
-
-    ``use_queries``: the set's own sub-queries are given with a question.
-    """
+    ``use_queries``: the set's own sub-queries are given with a question."""
     adapters = await compose(settings)
     async with open_folder_scratch(settings, adapters, reply_set.documents, report) as scratch:
         documents = await _read_documents(adapters, scratch.collection)

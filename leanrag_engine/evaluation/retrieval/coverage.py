@@ -1,8 +1,6 @@
 """Decide whether a context holds a passage: its full text or, if it is trimmed, the sentence with the answer.
-
 White space is ignored, and what rendering removes for safety. If no sentence of the passage holds the answer,
-only the full text counts, whose sentences may be apart from each other.
-"""
+only the full text counts, whose sentences may be apart from each other."""
 
 import re
 from collections.abc import Iterable, Sequence

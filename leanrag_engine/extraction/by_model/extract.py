@@ -132,9 +132,7 @@ def passage_of(chunk: Chunk) -> str:
 
 def extraction_groups(chunks: Sequence[Chunk], batch: int) -> Iterator[Sequence[Chunk]]:
     """Group adjacent chunks of each call: at most ``batch`` with at most 1,200 tokens, a longer one alone.
-
-    More tokens would save little, and entities get lost in long lists (not tuned).
-    """
+    More tokens would save little, and entities get lost in long lists (not tuned)."""
     return pack(chunks, most=batch, room=1200, size=lambda chunk: chunk.tokens, parts=_apart)
 
 

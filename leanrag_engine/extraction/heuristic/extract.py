@@ -62,10 +62,8 @@ def extract(
     options: HeuristicOptions = DEFAULT_OPTIONS,
 ) -> list[Extract]:
     """Return one extract for each chunk of a document with this ``title``, in the order of ``chunks``.
-
     ``pulse`` is called every few milliseconds and may raise. Statistics are of the document, or of each
-    thousand chunks of a very long one. Linear in the text.
-    """
+    thousand chunks of a very long one. Linear in the text."""
     short = len(chunks) <= options.short_document
     window = 1_000  # chunks of which statistics are taken at once; it bounds the memory
     return [
@@ -119,10 +117,8 @@ def _find_names(
     *,
     rows: bool,
 ) -> None:
-    """Add the mentions of names, identifiers and topics to the passages and the lexicon, sentence by sentence.
-
-    ``rows``: those in rows of tables too.
-    """
+    """Add the mentions of names, identifiers and topics to the passages and the lexicon, sentence by
+    sentence. ``rows``: those in rows of tables too."""
     defined = find_definitions(passages)
     for passage in passages:
         pulse()

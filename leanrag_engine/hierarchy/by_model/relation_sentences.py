@@ -44,10 +44,8 @@ def relation_task(
     options: TaskOptions = DEFAULT,
 ) -> Task[str]:
     """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (paper,
-    appendix D.2).
-
-    Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names more than a few members.
-    """
+    appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names
+    more than a few members."""
     text = _format_task(near, far, relations, members, options.pair_tokens)
     names = tuple(_member_names(near, far, members.values()))
     id_ = content_id("t", near.id, far.id, text)

@@ -61,10 +61,8 @@ def aggregation_kind(prompts: Prompts = BUILT_IN, options: TaskOptions = DEFAULT
 def aggregation_task(
     members: Sequence[Entity], relations: Sequence[Relation], options: TaskOptions = DEFAULT
 ) -> Task[ClusterSummary]:
-    """Write the entity that stands for ``members``, the most central first, with the ``relations`` among them.
-
-    Its reader raises ``ReplyUnusable`` for a member's name, a bad description, and too few findings.
-    """
+    """Write the entity that stands for ``members``, the most central first, with the ``relations`` among
+    them. Its reader raises ``ReplyUnusable`` for a member's name, a bad description, and too few findings."""
     ordered = _central_first(members, relations)
     best = best_first(relations)
     text = _format_task(ordered, best, options)

@@ -1,8 +1,6 @@
-"""Carry texts over from the previous build to the clusters that continue its clusters.
-
-What a model or an agent wrote stays, marked with what changed beneath, until it is written again, without what
-rested on chunks that are gone; a heuristic text stays where nothing changed.
-"""
+"""Carry texts over from the previous build to the clusters that continue its clusters. What a model or an
+agent wrote stays, marked with what changed beneath, until it is written again, without what rested on chunks
+that are gone; a heuristic text stays where nothing changed."""
 
 from __future__ import annotations
 

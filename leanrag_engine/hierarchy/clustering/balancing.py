@@ -63,11 +63,9 @@ def balance(
     pulse: Callable[[], None],
     rounds: int = 6,
 ) -> Labels:
-    """Even out ``labels`` (n,), numbered from 0 without gaps; n must not exceed clusters * cap.
-
-    Returns as many clusters, unless too few points differ, of at most ``cap`` points; lone members and clusters
-    of less than a quarter of ``mean_size`` are avoided. ``pulse`` is called before each pass.
-    """
+    """Even out ``labels`` (n,), numbered from 0 without gaps; n must not exceed clusters * cap. Returns as
+    many clusters, unless too few points differ, of at most ``cap`` points; lone members and clusters of less
+    than a quarter of ``mean_size`` are avoided. ``pulse`` is called before each pass."""
     runt = max(SMALLEST, mean_size // 4)
     count = int(labels.max()) + 1
     for _ in range(rounds):

@@ -17,11 +17,9 @@ LISTED = 5
 
 
 async def plan_merge(index: IndexSnapshot, entities: Sequence[str], name: str) -> Correction:
-    """Return the correction that makes ``entities`` (names or refs) one, called ``name`` or as the first of them.
-
-    Raises ``NotFound`` and ``Ambiguous`` with candidates; ``InvalidInput`` for aggregated entities, an entity with itself, and
-    the name of yet another entity.
-    """
+    """Return the correction that makes ``entities`` (names or refs) one, called ``name`` or as the first of
+    them. Raises ``NotFound`` and ``Ambiguous`` with candidates; ``InvalidInput`` for aggregated entities, an
+    entity with itself, and the name of yet another entity."""
     fewest = 2
     if len(entities) < fewest:
         raise InvalidInput(
@@ -51,11 +49,8 @@ async def plan_merge(index: IndexSnapshot, entities: Sequence[str], name: str) -
 
 async def plan_split(index: IndexSnapshot, entity: str, name: str, places: Sequence[str]) -> Correction:
     """Return the correction by which ``entity`` is another one, called ``name``, in ``places``: documents
-    (ids or ``d3``) and passages (``d3:c12``).
-
-    Raises ``NotFound``, ``Ambiguous``, and ``InvalidInput`` for an aggregated entity, the same name, and places
-    without it.
-    """
+    (ids or ``d3``) and passages (``d3:c12``). Raises ``NotFound``, ``Ambiguous``, and ``InvalidInput`` for an
+    aggregated entity, the same name, and places without it."""
     found = await _resolve_base(index, entity)
     chosen = " ".join(name.split())
     _check_name(chosen)

@@ -42,11 +42,8 @@ class QueuedWork:
 @dataclass(frozen=True, slots=True)
 class PendingWork:
     """A page of pending tasks; ``remaining`` includes them, and ``tokens`` is about what all that takes to
-    read.
-
-    ``instructions`` and the JSON ``schema`` of an answer are on the first page, and where they are asked for.
-    ``names`` are in use near these items. ``note``: why there are fewer, or what comes first.
-    """
+    read. ``instructions`` and the JSON ``schema`` of an answer are on the first page, and where they are
+    asked for. ``names`` are in use near these items. ``note``: why there are fewer, or what comes first."""
 
     kind: WorkKind
     items: tuple[WorkItem, ...]

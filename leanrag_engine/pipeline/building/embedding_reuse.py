@@ -77,10 +77,8 @@ class SpaceIndex:
 
 
 class ReusingEmbedder(EmbedderWrapper):
-    """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not hold.
-
-    ``ahead`` are vectors embedded early, by digest. ``reused`` and ``embedded`` count texts so far.
-    """
+    """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not
+    hold. ``ahead`` are vectors embedded early, by digest. ``reused`` and ``embedded`` count texts so far."""
 
     def __init__(self, inner: Embedder, vectors: VectorStore, shelves: Sequence[SpaceIndex] = ()) -> None:
         super().__init__(inner)

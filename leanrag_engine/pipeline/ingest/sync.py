@@ -1,8 +1,6 @@
-"""Make a collection equal to folders: which documents vanished with their files, and their deletion.
-
-A folder that cannot be read must never look like an empty one: nothing is deleted unless the folder is there, is the same
-one from the beginning to the end of the sync, and has files, or the caller allows it to be empty.
-"""
+"""Make a collection equal to folders: which documents vanished with their files, and their deletion. A folder
+that cannot be read must never look like an empty one: nothing is deleted unless the folder is there, is the
+same one from the beginning to the end of the sync, and has files, or the caller allows it to be empty."""
 
 import os
 from collections.abc import Sequence

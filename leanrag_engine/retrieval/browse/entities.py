@@ -31,9 +31,7 @@ SEARCH_DEPTH = 200
 
 async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
     """Return the entity of any layer that has this ref or name; one that has it as an alias comes second.
-
-    Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name.
-    """
+    Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name."""
     wanted = clean_text("entity", name_or_ref, QUERY_LIMITS.name)
     if not wanted:
         raise InvalidInput("The entity's name is empty.", "Give a name or a ref.")
@@ -102,10 +100,9 @@ async def complete_names(index: IndexSnapshot, text: str, aggregated: bool, limi
 async def search_entities(
     index: IndexSnapshot, query: str, layer: int | None, offset: int, limit: int
 ) -> tuple[list[Seed], int]:
-    """Return one page of the entities of one layer (None: all) by name, meaning and keyword, and how many there are.
-
-    Each search looks ``SEARCH_DEPTH`` deep, and by meaning only from half the best similarity on. Scores lie in 0–1.
-    """
+    """Return one page of the entities of one layer (None: all) by name, meaning and keyword, and how many
+    there are. Each search looks ``SEARCH_DEPTH`` deep, and by meaning only from half the best similarity on.
+    Scores lie in 0–1."""
     text = clean_text("query", query)
     if not text:
         raise InvalidInput("The query is empty.", "Give a name or a few words to look for.")

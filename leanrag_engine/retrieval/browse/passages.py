@@ -51,10 +51,8 @@ class ChunkRange:
         return format_range(self.document, self.first, self.last)
 
     def select(self, labels: Sequence[int], neighbours: int) -> Sequence[int]:
-        """Return those of a document's ``labels`` that lie in the range, widened by ``neighbours``; none if it is not there.
-
-        Where an end of a range does not exist, the next one that does takes its place.
-        """
+        """Return those of a document's ``labels`` that lie in the range, widened by ``neighbours``; none if
+        it is not there. Where an end of a range does not exist, the next one that does takes its place."""
         ends = sorted((self.first, self.last))
         within = [label for label in labels if ends[0] <= label <= ends[1]]
         if not within:
@@ -70,11 +68,9 @@ Place = tuple[int, int]
 async def sources(
     index: IndexSnapshot, wanted: Sequence[str], offset: int, limit: int, neighbours: int = 0
 ) -> SourcePage:
-    """Return the chunks behind citations and ranges, in their order.
-
-    ``neighbours`` is the number of chunks before and after each citation that are added. Bad citations do not spoil the
-    good ones; if all are bad, raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing.
-    """
+    """Return the chunks behind citations and ranges, in their order. ``neighbours`` is the number of chunks
+    before and after each citation that are added. Bad citations do not spoil the good ones; if all are bad,
+    raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing."""
     check_page(offset, limit)
     named = [(each, find_ranges(each)) for each in wanted]
     problems = [_no_citation(each) for each, found in named if not found]
@@ -114,11 +110,9 @@ async def sources_of_item(
 async def sources_of_document(
     index: IndexSnapshot, name: str, offset: int, limit: int, section: str = "", question: str = ""
 ) -> SourcePage:
-    """Return the chunks of the document of that id, title, file name or number (``d3``), in reading order; with
-    ``section`` those under this heading, with a ``question`` the best ones first.
-
-    Raises ``NotFound`` with the nearest documents or headings, ``Ambiguous`` with all that bear the name.
-    """
+    """Return the chunks of the document of that id, title, file name or number (``d3``), in reading order;
+    with ``section`` those under this heading, with a ``question`` the best ones first. Raises ``NotFound``
+    with the nearest documents or headings, ``Ambiguous`` with all that bear the name."""
     check_page(offset, limit)
     if not section:
         document = await find_document(index, name)

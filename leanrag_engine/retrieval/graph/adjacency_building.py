@@ -1,8 +1,5 @@
-"""Make the adjacency of a generation from the columns of its layers.
-
-In an update the mentions of entities that did not change come from the adjacency of the build before: rows are read only of
-the others.
-"""
+"""Make the adjacency of a generation from the columns of its layers. In an update the mentions of entities
+that did not change come from the adjacency of the build before: rows are read only of the others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,11 +51,9 @@ def make_adjacency(
     name_keys: Mapping[str, str] = MappingProxyType({}),
     before: PreviousAdjacency | None = None,
 ) -> Adjacency:
-    """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n).
-
-    ``name_keys`` are keys of names, as far as they are known: making one takes longer than anything else here. What
-    ``before`` is only saves time.
-    """
+    """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n). ``name_keys`` are
+    keys of names, as far as they are known: making one takes longer than anything else here. What ``before``
+    is only saves time."""
     held = list(chunks)
     ids = make_ids(each.id for each in held)
     order = sort_ids(ids)

@@ -1,7 +1,5 @@
 """Divide an English question into the questions within it, by rules for its words alone; no model takes part.
-
-What is found are texts to search for, not sentences to read: a part may lack its verb.
-"""
+What is found are texts to search for, not sentences to read: a part may lack its verb."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -291,10 +291,8 @@ async def rank_windows_by_similarity(
 
 
 def unite_parts(whole: Sequence[Hit], parts: Sequence[Sequence[Hit]], weight: float) -> list[Hit]:
-    """Return the hits for a text and for parts of it, best first: each with its score for the whole, or a better one for a part.
-
-    The best hit for a part counts ``weight`` of the best one for the whole.
-    """
+    """Return the hits for a text and for parts of it, best first: each with its score for the whole, or a
+    better one for a part. The best hit for a part counts ``weight`` of the best one for the whole."""
     if not (parts and whole):
         return list(whole)
     best = {hit.id: hit.score for hit in whole}

@@ -1,7 +1,5 @@
-"""In which order passages answer a query: the paper's rule, fused search, and spreading from the seeds.
-
-Pure: everything that the stores know comes in, ids and scores go out.
-"""
+"""In which order passages answer a query: the paper's rule, fused search, and spreading from the seeds. Pure:
+everything that the stores know comes in, ids and scores go out."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -74,9 +74,7 @@ class RankedWindow:
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
     """A rare word or phrase of the question, the ids of the windows that hold it, and what one gains by it.
-
-    ``sought``: the question is hardly more than this, so that each of the windows gains.
-    """
+    ``sought``: the question is hardly more than this, so that each of the windows gains."""
 
     word: str
     windows: tuple[str, ...]
@@ -271,10 +269,9 @@ def _explain(
 
 
 def _count_characters(text: str, enough: int) -> int:
-    """Return the length of a text without links and tags, runs of spaces and bullets counted once.
-
-    The result may be any number from ``enough`` on once that is reached: exact counts are expensive and most windows are prose.
-    """
+    """Return the length of a text without links and tags, runs of spaces and bullets counted once. The result
+    may be any number from ``enough`` on once that is reached: exact counts are expensive and most windows are
+    prose."""
     least = 0
     for line in text.split("\n"):  # what matches ends on its line
         if not ("](" in line or "://" in line or "<" in line):  # one of them stands in all that matches
@@ -288,10 +285,8 @@ def _count_characters(text: str, enough: int) -> int:
 def _keep_first(
     windows: Sequence[RankedWindow], graph_ranks: Mapping[str, int], most: int
 ) -> list[RankedWindow]:
-    """Return the windows, the best one of each of the ``most`` passages that the graph ranks first marked as kept.
-
-    What the graph alone finds, such as a second hop, shares no word with the question.
-    """
+    """Return the windows, the best one of each of the ``most`` passages that the graph ranks first marked as
+    kept. What the graph alone finds, such as a second hop, shares no word with the question."""
     waiting = {id_ for id_, rank in graph_ranks.items() if rank < most}
     kept = []
     for window in windows:

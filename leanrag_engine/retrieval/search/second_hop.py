@@ -1,7 +1,5 @@
 """Move passages up that the first ones name: the second hop of a question that names only where it begins.
-
-Pure: a ranking and its first passages come in, a ranking goes out.
-"""
+Pure: a ranking and its first passages come in, a ranking goes out."""
 
 from __future__ import annotations
 

@@ -73,10 +73,8 @@ class IndexedWindow:
 
 @dataclass(frozen=True, slots=True)
 class IndexedEntity:
-    """An entity's row in the full-text index.
-
-    ``description`` includes its findings; ``keys`` are the name keys of its name and aliases.
-    """
+    """An entity's row in the full-text index. ``description`` includes its findings; ``keys`` are the name
+    keys of its name and aliases."""
 
     name: str
     aliases: str
@@ -188,10 +186,8 @@ def search_windows(
     counts: RowCounts | None = None,
     revision: int = 0,
 ) -> list[tuple[WindowPlace, float]]:
-    """Return place and score of the best windows, best first, ties in reading order.
-
-    ``counts`` may be kept for the next search; ``revision`` is that of the collection.
-    """
+    """Return place and score of the best windows, best first, ties in reading order. ``counts`` may be kept
+    for the next search; ``revision`` is that of the collection."""
     rows = SearchedRows(connection, _windows(collection), options, counts or RowCounts(), revision)
     return [(WindowPlace.from_row(row), score) for row, score in _search(rows, query, limit)]
 
@@ -255,11 +251,8 @@ def search_entities(
     counts: RowCounts | None = None,
     generation: int = 0,
 ) -> list[tuple[int, float]]:
-    """Return position and score of the best entities, best first, ties by position.
-
-    ``within``: only those; ``None``: all. ``counts`` may be kept for the next search; ``generation`` is the one that is
-    searched.
-    """
+    """Return position and score of the best entities, best first, ties by position. ``within``: only those;
+    ``None``: all. ``counts`` may be kept for the next search; ``generation`` is the one that is searched."""
     table = _entities(edition)
     rows = SearchedRows(connection, table, options, counts or RowCounts(), generation, within)
     return _search(rows, query, limit)
@@ -290,10 +283,8 @@ def search_facts(
     counts: RowCounts | None = None,
     generation: int = 0,
 ) -> list[tuple[int, float]]:
-    """Return position of the relation and score, best first; [] if the edition was deleted.
-
-    ``counts`` may be kept for the next search; ``generation`` is the one that is searched.
-    """
+    """Return position of the relation and score, best first; [] if the edition was deleted. ``counts`` may be
+    kept for the next search; ``generation`` is the one that is searched."""
     table = _facts(edition)
     if not _index_of(connection).exists(connection, table):
         return []
@@ -357,10 +348,8 @@ def _search(rows: SearchedRows, query: str, limit: int) -> list[tuple[int, float
 
 
 def _rarest(terms: Sequence[str], counts: Mapping[str, int], bound: int) -> list[str]:
-    """Return the rarest of ``terms`` whose rows are ``bound`` at most in all, in the order of ``terms``.
-
-    At least one term that any row contains is returned, if there is one.
-    """
+    """Return the rarest of ``terms`` whose rows are ``bound`` at most in all, in the order of ``terms``. At
+    least one term that any row contains is returned, if there is one."""
     # The sort is stable: of equally rare terms, those that come first in the query are first.
     known = sorted((term for term in terms if counts[term]), key=counts.__getitem__)
     totals = accumulate(counts[term] for term in known)

@@ -98,10 +98,7 @@ def prepare_build(
     content: GenerationContent, shared: SharedRows | None = None, report: ProgressReport = ignore_progress
 ) -> Build:
     """Check the hierarchy, find what differs from the published one, whose rows are ``shared``, and segment
-    its texts.
-
-    Raises ``InvalidInput`` if the layers do not fit together, and what ``report`` raises.
-    """
+    its texts. Raises ``InvalidInput`` if the layers do not fit together, and what ``report`` raises."""
     hierarchy = content.hierarchy
     if fault := find_misfit(hierarchy):
         raise InvalidInput(
@@ -232,11 +229,9 @@ def publish(
     publication: Publication,
     report: ProgressReport = ignore_progress,
 ) -> Generation:
-    """Write ``build`` as the collection's newest generation, and its entry in the history; the commit publishes it.
-
-    An error that ``report`` raises rolls the transaction back: nothing is published. Raises ``StoreUnusable`` if the
-    generation whose rows it shares is no longer the published one.
-    """
+    """Write ``build`` as the collection's newest generation, and its entry in the history; the commit
+    publishes it. An error that ``report`` raises rolls the transaction back: nothing is published. Raises
+    ``StoreUnusable`` if the generation whose rows it shares is no longer the published one."""
     watch = _Watch(report, "writing", build.rows)
     collection = collection_rows.number_of(connection, name)
     edition = _choose_edition(connection, collection, build.base)

@@ -12,10 +12,8 @@ _OTHERS = read_words("language", "contractions")
 
 
 def plain_apostrophes(text: str) -> str:
-    """Return ``text`` of the same length in which every apostrophe within a word is ``'``.
-
-    Word files, e-books and web pages write ``’``. For analysis only: quotations keep what the document has.
-    """
+    """Return ``text`` of the same length in which every apostrophe within a word is ``'``. Word files,
+    e-books and web pages write ``’``. For analysis only: quotations keep what the document has."""
     return text if text.isascii() else _TYPOGRAPHIC.sub("'", text)
 
 

@@ -119,10 +119,8 @@ def _join_initials(tokens: list[str]) -> list[str]:
 
 
 def _russian_stem(word: str) -> str:
-    """Return a word in Cyrillic letters without the ending of its case, so that every case of a name is one name.
-
-    Approximate: masculine and feminine forms of one name share a stem as well.
-    """
+    """Return a word in Cyrillic letters without the ending of its case, so that every case of a name is one
+    name. Approximate: masculine and feminine forms of one name share a stem as well."""
     return _CASE_ENDING.sub("", word)
 
 

@@ -106,19 +106,15 @@ class _TextLine:
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Return the sentences of ``text`` as ``(start, end)`` spans without surrounding white space.
-
-    A blank line, a heading, a list item and a line of code end a sentence, a wrapped line does not.
-    Each line of code is a span of its own; rules, code fences and other lines without a letter or digit are in no span.
-    """
+    """Return the sentences of ``text`` as ``(start, end)`` spans without surrounding white space. A blank
+    line, a heading, a list item and a line of code end a sentence, a wrapped line does not. Each line of code
+    is a span of its own; rules, code fences and other lines without a letter or digit are in no span."""
     return [(piece.start, piece.end) for piece in pieces(text)]
 
 
 def pieces(text: str, *, fenced: bool | None = None) -> list[Piece]:
     """Return the spans of :func:`sentences`, each with its kind: prose, a heading, or a line of code.
-
-    ``fenced`` tells whether the text begins within fenced code; None if that is unknown.
-    """
+    ``fenced`` tells whether the text begins within fenced code; None if that is unknown."""
     found: list[Piece] = []
     for lines in _blocks(text, fenced=fenced):
         if lines[0].code:
@@ -149,10 +145,8 @@ def ends_sentence(text: str) -> bool:
 
 def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = None) -> str:
     """Return the longest beginning of ``text`` that ends with a sentence and counts at most ``limit``.
-
-    ``count`` measures a text (default :func:`word_count`) and never shrinks as the text grows.
-    Empty if not even the first sentence fits: a sentence is never cut.
-    """
+    ``count`` measures a text (default :func:`word_count`) and never shrinks as the text grows. Empty if not
+    even the first sentence fits: a sentence is never cut."""
     measure = count or word_count
     if measure(text) <= limit:
         return text

@@ -58,10 +58,8 @@ def _is_name_word(word: str) -> bool:
 
 
 def is_conversation(text: str, *, share: float = 0.6, fewest: int = 3) -> bool:
-    """Return whether most paragraphs of ``text`` are turns, and its speakers speak in turns.
-
-    A list of fields (*Name: …*, *Age: …*) never repeats a label. Two turns suffice if both have a time.
-    """
+    """Return whether most paragraphs of ``text`` are turns, and its speakers speak in turns. A list of fields
+    (*Name: …*, *Age: …*) never repeats a label. Two turns suffice if both have a time."""
     paragraphs = _paragraphs(text)
     turns = [turn for part in paragraphs if (turn := find_turn(part))]
     if len(turns) < share * len(paragraphs):

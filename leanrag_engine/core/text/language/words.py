@@ -55,11 +55,9 @@ _KOREAN_PARTICLE = re.compile(
 
 
 def words(text: str) -> list[str]:
-    """Return the words of ``text``, lower-cased and in order; Chinese and Japanese is cut into words.
-
-    An identifier is followed by its parts (``read_file`` → ``read_file read file``); possessive
-    endings are dropped; C++ and C# keep their signs.
-    """
+    """Return the words of ``text``, lower-cased and in order; Chinese and Japanese is cut into words. An
+    identifier is followed by its parts (``read_file`` → ``read_file read file``); possessive endings are
+    dropped; C++ and C# keep their signs."""
     japanese = is_japanese(text)
     found: list[str] = []
     for match in _WORD.finditer(text):
@@ -101,9 +99,7 @@ def search_text(text: str) -> str:
 
 def search_terms(text: str, limit: int = 32) -> list[str]:
     """Return the distinct words of a query and the parts of its identifiers in order, at most ``limit``.
-
-    Stopwords are dropped unless nothing else remains. A term never contains a quote sign or white space.
-    """
+    Stopwords are dropped unless nothing else remains. A term never contains a quote sign or white space."""
     found = dict.fromkeys(_query_words(text))
     content = [term for term in found if term not in STOPWORDS]
     return (content or list(found))[:limit]
@@ -124,10 +120,8 @@ def index_terms(text: str, limit: int = 32) -> list[str]:
 
 
 def whole_forms(word: str) -> list[list[str]]:
-    """Return the ways in which a text made by :func:`search_text` may hold a word, an identifier or a phrase as a whole.
-
-    A text that holds it has all terms of one of them.
-    """
+    """Return the ways in which a text made by :func:`search_text` may hold a word, an identifier or a phrase
+    as a whole. A text that holds it has all terms of one of them."""
     word = _EDGES.sub("", _POSSESSIVE.sub("", fold_letters(word).replace('"', " ")))
     if has_cjk(word) and (" " in word or not has_hangul(word)):
         return [index_terms(word)]
@@ -150,10 +144,9 @@ _REQUESTS = frozenset(
 
 
 def find_whole_words(text: str, limit: int = 32) -> list[str]:
-    """Return the quoted phrases of a question, and its words and identifiers as they are written there, at most ``limit``.
-
-    Stopwords are left out, and a verb that begins a request ("Compare A and B"). Chinese and Japanese is cut into words.
-    """
+    """Return the quoted phrases of a question, and its words and identifiers as they are written there, at
+    most ``limit``. Stopwords are left out, and a verb that begins a request ("Compare A and B"). Chinese and
+    Japanese is cut into words."""
     phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
     tokens = (_EDGES.sub("", _POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
     words_ = (word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token]))

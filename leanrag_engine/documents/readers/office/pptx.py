@@ -26,11 +26,8 @@ _Shape = Any
 
 
 def read_pptx(data: bytes, name: str) -> Reading:
-    """Read a presentation; a slide is a page.
-
-    Raises ``FormatUnsupported`` if python-pptx is not installed, ``DocumentUnreadable`` if the file is damaged, locked,
-    or of another kind.
-    """
+    """Read a presentation; a slide is a page. Raises ``FormatUnsupported`` if python-pptx is not installed,
+    ``DocumentUnreadable`` if the file is damaged, locked, or of another kind."""
     try:
         from pptx import Presentation  # noqa: PLC0415 - the package need not be installed
         from pptx.exc import PythonPptxError  # noqa: PLC0415

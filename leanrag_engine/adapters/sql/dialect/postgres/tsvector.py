@@ -28,11 +28,9 @@ _LEXEME = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([\dA,]+)")
 
 
 class TsvectorIndex:
-    """Implements :class:`leanrag_engine.adapters.sql.dialect.fulltext_index.FullTextIndex`.
-
-    Beside each table stands one with the number of rows that contain each word; its row "" has the number of all rows and
-    of all their words.
-    """
+    """Implements :class:`leanrag_engine.adapters.sql.dialect.fulltext_index.FullTextIndex`. Beside each table
+    stands one with the number of rows that contain each word; its row "" has the number of all rows and of
+    all their words."""
 
     def create(self, connection: Connection, table: FullTextTable) -> None:
         name = table.name

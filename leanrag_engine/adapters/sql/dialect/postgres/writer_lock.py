@@ -1,8 +1,6 @@
-"""Allow one writer at a time on a database: an advisory lock of a connection of its own.
-
-The server releases the lock when the connection ends, however its process ends. The last statement of the connection is a
-note that says who holds the lock and what for.
-"""
+"""Allow one writer at a time on a database: an advisory lock of a connection of its own. The server releases
+the lock when the connection ends, however its process ends. The last statement of the connection is a note
+that says who holds the lock and what for."""
 
 import re
 import threading
@@ -74,10 +72,8 @@ class PostgresWriterLock:
     async def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AsyncIterator[None]:
-        """Wait for the lock, then hold it, as :class:`leanrag_engine.core.ports.WriterLock` specifies.
-
-        A wait goes on if the server is away for less than a minute.
-        """
+        """Wait for the lock, then hold it, as :class:`leanrag_engine.core.ports.WriterLock` specifies. A wait
+        goes on if the server is away for less than a minute."""
         last_report, seen = -REPORT_SECONDS, time.monotonic()
         while True:
             try:
