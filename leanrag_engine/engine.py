@@ -214,9 +214,10 @@ class LeanRAG:
         allow_empty: bool = False,
         dry_run: bool = False,
     ) -> Job:
-        """Ingest documents, then build if ``build`` is set. ``allowed`` are the folders beneath which paths
-        may lie; ``None`` allows any path, for a caller who is the user in person. ``sync``, ``allow_empty``
-        and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
+        """Ingest documents, then build if ``build`` is set. ``allowed`` are the folders beneath
+        which paths may lie; ``None`` allows any path, for a caller who is the user in person.
+
+        ``sync``, ``allow_empty`` and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
         from .pipeline.ingest.run import absolute_source
 
         self._writable()
@@ -429,8 +430,10 @@ class LeanRAG:
 
     async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
         """Constrain extraction by a schema: a YAML file, the name of one of ours, or ``auto``, which proposes
-        one, by the configured model if there is one. The next build has the model read again what it read
-        with another schema. Raises ``InvalidInput``."""
+        one, by the configured model if there is one.
+
+        The next build has the model read again what it read with another schema. Raises ``InvalidInput``.
+        """
         from .pipeline.building.schemas import set_schema, view_schema
 
         self._writable()
@@ -523,17 +526,22 @@ class LeanRAG:
         rounds: int = 1,
         collection: str = "default",
     ) -> ModelAnswer:
-        """Answer a question by the configured model from its context, with checked citations. In several
-        ``rounds`` the model says what is missing, until the evidence suffices or ``token_budget`` is spent.
-        Raises ``InvalidInput`` without a model, and its errors."""
+        """Answer a question by the configured model from its context, with checked citations.
+
+        In several ``rounds`` the model says what is missing, until the evidence suffices or ``token_budget`` is
+        spent. Raises ``InvalidInput`` without a model, and its errors.
+        """
         from .llm.answering import answer
         from .llm.batching import Meter
         from .llm.iteration import AnswerLimits, answer_iteratively
+        from .pipeline.building.models import cache_replies, open_answer_model
         from .retrieval.request import QUERY_LIMITS, Query
         from .retrieval.search.decomposition import find_parts
 
         query = Query(text=question, token_budget=token_budget).check()
-        model = await self._open_model(collection)
+        if self._chat is None:
+            self._chat = await open_answer_model(self.settings)
+        model = cache_replies(self._chat, self._stores, collection)
         meter = Meter()
         results: list[QueryResult] = []
 
@@ -565,7 +573,7 @@ class LeanRAG:
         warnings = tuple(dict.fromkeys(warning for each in results for warning in each.warnings))
         result = replace(results[0], query=query, context=context, warnings=warnings)
         cited = await self._stores.documents.chunks_by_citation(collection, found.cited)
-        return ModelAnswer(found, result, tuple(cited), model.name, meter, trace, ending)
+        return ModelAnswer(found, result, tuple(cited), self._chat.name, meter, trace, ending)
 
     async def search_entities(
         self,
@@ -597,7 +605,10 @@ class LeanRAG:
         """Return the chain from an entity (name or ref) up to the root, or at most ``max_layers`` steps of it."""
         from .retrieval.browse import entities as browsing
 
-        chain = await self._read_of(collection, entity, browsing.ancestors)
+        async def read(index: IndexSnapshot) -> list[Entity]:
+            return await browsing.ancestors(index, await browsing.resolve(index, entity))
+
+        chain = await self._read(collection, read, built=True)
         return chain[: max_layers + 1] if max_layers else chain
 
     async def neighbourhood(
@@ -605,9 +616,13 @@ class LeanRAG:
     ) -> list[Neighbour]:
         """Return what lies within ``hops`` relations of an entity (name or ref), nearest first, with the passages that
         state the relations."""
+        from .retrieval.browse import entities as browsing
         from .retrieval.browse.neighbourhood import walk
 
-        return await self._read_of(collection, entity, lambda index, start: walk(index, start, hops, limit))
+        async def read(index: IndexSnapshot) -> list[Neighbour]:
+            return await walk(index, await browsing.resolve(index, entity), hops, limit)
+
+        return await self._read(collection, read, built=True)
 
     async def root(self, *, collection: str = "default") -> Entity:
         """Return the entity above all others. Raises ``NotReady`` before any build."""
@@ -621,20 +636,26 @@ class LeanRAG:
         """Return an aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
         from .retrieval.browse import entities as browsing
 
-        return await self._read_of(
-            collection, cluster, lambda index, found: browsing.view_cluster(index, found, offset, limit)
-        )
+        async def read(index: IndexSnapshot) -> ClusterView:
+            return await browsing.view_cluster(index, await browsing.resolve(index, cluster), offset, limit)
+
+        return await self._read(collection, read, built=True)
 
     async def relations_of(
         self, entity: str, *, limit: int = 20, collection: str = "default"
     ) -> RelationPage:
         """Return the strongest relations of an entity of any layer (name or ref), and the number of those returned."""
+        from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot, found: Entity) -> RelationPage:
-            relations = await index.generations.relations_of(index.generation.number, [found.id], limit)
-            return await _make_page(index, relations, len(relations))
+        async def read(index: IndexSnapshot) -> RelationPage:
+            found = await browsing.resolve(index, entity)
+            number = index.generation.number
+            relations = await index.generations.relations_of(number, [found.id], limit)
+            ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
+            nodes = await index.generations.entities(number, ends)
+            return RelationPage(tuple(relations), len(relations), {node.id: node.name for node in nodes})
 
-        return await self._read_of(collection, entity, read)
+        return await self._read(collection, read, built=True)
 
     async def relations_within(
         self, cluster: str, *, limit: int = 100, collection: str = "default"
@@ -642,15 +663,18 @@ class LeanRAG:
         """Return the strongest relations among the members of an aggregated entity (name or ref)."""
         from .retrieval.browse import entities as browsing
 
-        return await self._read_of(
-            collection, cluster, lambda index, found: browsing.relations_within(index, found, limit)
-        )
+        async def read(index: IndexSnapshot) -> list[Relation]:
+            return await browsing.relations_within(index, await browsing.resolve(index, cluster), limit)
+
+        return await self._read(collection, read, built=True)
 
     async def entity_heads(self, *, collection: str = "default") -> list[EntityHead]:
         """Return all entities without their texts: the root first, then layer by layer, most mentions first."""
-        return await self._read(
-            collection, lambda index: index.generations.entity_heads(index.generation.number), built=True
-        )
+
+        async def read(index: IndexSnapshot) -> list[EntityHead]:
+            return await index.generations.entity_heads(index.generation.number)
+
+        return await self._read(collection, read, built=True)
 
     async def inter_cluster_relations(
         self,
@@ -670,7 +694,9 @@ class LeanRAG:
             relations, total = await browsing.inter_cluster_relations(
                 index, found, layer, min_strength, offset, limit
             )
-            return await _make_page(index, relations, total)
+            ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
+            nodes = await self._stores.generations.entities(index.generation.number, ends)
+            return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
 
         return await self._read(collection, read, built=True)
 
@@ -731,7 +757,10 @@ class LeanRAG:
         """Return the sections of a document (id, title, file name or number), or those below one of its headings."""
         from .retrieval.browse.outline import view_outline
 
-        return await self._read(collection, lambda index: view_outline(index, document, section))
+        async def read(index: IndexSnapshot) -> Outline:
+            return await view_outline(index, document, section)
+
+        return await self._read(collection, read)
 
     async def search_text(
         self,
@@ -801,11 +830,10 @@ class LeanRAG:
         one. Raises ``NotFound`` or ``InvalidInput`` if ``since`` is neither, ``NotReady`` before any build."""
         from .pipeline.history import find_changes
 
-        return await self._read(
-            collection,
-            lambda index: find_changes(self._stores, index.collection, index.generation, since),
-            built=True,
-        )
+        async def read(index: IndexSnapshot) -> CollectionChanges:
+            return await find_changes(self._stores, index.collection, index.generation, since)
+
+        return await self._read(collection, read, built=True)
 
     async def names_like(
         self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
@@ -813,9 +841,10 @@ class LeanRAG:
         """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
         from .retrieval.browse import entities as browsing
 
-        return await self._read(
-            collection, lambda index: browsing.complete_names(index, text, aggregated, limit), built=True
-        )
+        async def read(index: IndexSnapshot) -> list[str]:
+            return await browsing.complete_names(index, text, aggregated, limit)
+
+        return await self._read(collection, read, built=True)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, by the tokenizer that all budgets use."""
@@ -998,8 +1027,10 @@ class LeanRAG:
     # --- a damaged vector index -----------------------------------------------------------
 
     async def find_damaged_vectors(self, *, collection: str = "default") -> list[str]:
-        """Return the kinds of vectors that are missing, cannot be searched or are too few. Raises
-        ``StoreUnreachable`` if that cannot be known."""
+        """Return the kinds of vectors that are missing, cannot be searched or are too few.
+
+        Raises ``StoreUnreachable`` if that cannot be known.
+        """
         held = await self._collection(collection)
         damaged = await find_damaged_spaces(self._stores, held)
         spaces = held.generation.record.spaces.by_kind() if held.generation else {}
@@ -1087,18 +1118,15 @@ class LeanRAG:
         return await self._stores.corrections.put(collection, await self._read(collection, plan, built=True))
 
     async def _propose_schema(self, collection: str) -> ExtractionSchema:
+        from .pipeline.building.models import cache_replies, open_answer_model
         from .pipeline.building.schemas import propose_schema
 
-        model = await self._open_model(collection) if self.settings.llm_model else None
-        return await propose_schema(self._stores, collection, self.prompts, model)
-
-    async def _open_model(self, collection: str) -> ChatModel:
-        """Return the model that answers, whose replies are kept. Raises ``InvalidInput`` if none can be called."""
-        from .pipeline.building.models import cache_replies, open_answer_model
-
+        if not self.settings.llm_model:
+            return await propose_schema(self._stores, collection, self.prompts, None)
         if self._chat is None:
             self._chat = await open_answer_model(self.settings)
-        return cache_replies(self._chat, self._stores, collection)
+        model = cache_replies(self._chat, self._stores, collection)
+        return await propose_schema(self._stores, collection, self.prompts, model)
 
     async def _agent_work(self, collection: str) -> AgentWork:
         from .pipeline.agent.work import AgentWork
@@ -1148,17 +1176,6 @@ class LeanRAG:
                 if await self._is_valid(index):
                     return result
 
-    async def _read_of(
-        self, collection: str, entity: str, read: Callable[[IndexSnapshot, Entity], Awaitable[T]]
-    ) -> T:
-        """Return what ``read`` finds of an entity of any layer (name or ref) in the published build."""
-        from .retrieval.browse.entities import resolve
-
-        async def resolve_and_read(index: IndexSnapshot) -> T:
-            return await read(index, await resolve(index, entity))
-
-        return await self._read(collection, resolve_and_read, built=True)
-
     async def _open_index(self, collection: str) -> IndexSnapshot:
         """Return the published generation and the stores, checked against writes of other processes. Browsing needs
         no embedder; ``_with_embedder`` adds it to what searches by meaning."""
@@ -1178,17 +1195,20 @@ class LeanRAG:
         )
 
     async def _is_valid(self, index: IndexSnapshot) -> bool:
-        """Return whether no document was deleted since ``index`` was opened, so that results from it may be
-        shown. Without a build only passages were read, and any write counts: a deletion increases the
-        version."""
+        """Return whether no document was deleted since ``index`` was opened, so that results from it may be shown.
+
+        Without a build only passages were read, and any write counts: a deletion increases the version.
+        """
         generation = index.collection.generation
         if generation is None:
             return await self.version() == index.version
         return await self._stores.generations.exists(generation.number)
 
     async def _with_embedder(self, index: IndexSnapshot) -> IndexSnapshot:
-        """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``. Another
-        embedder would find less, without a warning."""
+        """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``.
+
+        Another embedder would find less, without a warning.
+        """
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
 
@@ -1229,12 +1249,6 @@ def check_name(collection: str) -> str:
         f"A collection cannot be called {collection!r}.",
         "Use 1 to 63 letters, digits, dots, hyphens and underscores, beginning with a letter or digit.",
     )
-
-
-async def _make_page(index: IndexSnapshot, relations: Sequence[Relation], total: int) -> RelationPage:
-    ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
-    nodes = await index.generations.entities(index.generation.number, ends)
-    return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
 
 
 def no_documents(collection: str) -> NotReady:

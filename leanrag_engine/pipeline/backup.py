@@ -1,6 +1,11 @@
 """Back up the data folder, and restore it: the database as it is at one moment, the vectors that belong to
-it, and ``backup.json`` with the size and hash of each file. A backup gets its name when it is whole. What is
-restored becomes a store when the database, the last file, gets its name."""
+it, and ``backup.json`` with the size and hash of each file.
+
+A backup gets its name when it is whole. What is restored becomes a store when the database, the last file, gets
+its name.
+"""
+
+from __future__ import annotations
 
 import hashlib
 import json
@@ -17,7 +22,8 @@ from anyio import to_thread
 
 from leanrag_engine.adapters.files.writer_lock import FileWriterLock
 from leanrag_engine.adapters.sql import SqlDatabase
-from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE, copy_file
+from leanrag_engine.adapters.sql.dialect.sqlite.copying import copy_file
+from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, NotReady, StoreUnusable
 from leanrag_engine.core.ports import LockHolder, Progress, ProgressReport
@@ -96,9 +102,11 @@ async def back_up(settings: Settings, target: Path, report: ProgressReport) -> B
 
 
 async def restore(settings: Settings, source: Path, report: ProgressReport) -> Backup:
-    """Make the data folder what the backup in ``source`` holds, after every file of it was compared with its
-    hash. Raises ``InvalidInput`` if ``source`` is no backup or the data folder holds a store already,
-    ``StoreUnusable`` if a file of the backup is missing or damaged, or it is of a newer version."""
+    """Make the data folder what the backup in ``source`` holds, after every file of it was compared with its hash.
+
+    Raises ``InvalidInput`` if ``source`` is no backup or the data folder holds a store already, ``StoreUnusable`` if a file of the
+    backup is missing or damaged, or it is of a newer version.
+    """
     folder = _check_kept_here(settings)
     _check_empty(folder)
     manifest = _read_manifest(source)

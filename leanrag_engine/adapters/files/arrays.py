@@ -1,5 +1,7 @@
 """Store arrays as memory-mapped files: one folder for each key, one ``.npy`` file for each array."""
 
+from __future__ import annotations
+
 import logging
 import shutil
 import uuid

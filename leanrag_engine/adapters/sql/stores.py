@@ -32,8 +32,9 @@ from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, ignore
 from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies
 from .dialect.fulltext_index import RowCounts
+from .dialect.opened import OpenedDatabase
 from .dialect.sqlite import opening
-from .dialect.transactions import OpenedDatabase, Transactions
+from .dialect.transactions import Transactions
 from .generations import entities as entity_rows
 from .generations import history, unsettled
 from .generations import publish as publishing

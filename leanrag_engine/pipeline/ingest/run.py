@@ -1,6 +1,8 @@
 """Ingest documents within a job: find the files that changed, read each one, and store it in one
 transaction."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections import deque
@@ -54,9 +56,10 @@ async def extract_heuristically(
 async def ingest_all(
     stores: Stores, collection: str, request: IngestRequest, progress: JobProgress, index: PendingIndex
 ) -> bool:
-    """Ingest the documents of a request; return whether any was added, replaced or removed. ``index`` makes
-    search by meaning find them. A sync then removes the documents whose files vanished. Raises
-    ``LeanRAGError`` if every document failed."""
+    """Ingest the documents of a request; return whether any was added, replaced or removed.
+
+    ``index`` makes search by meaning find them. A sync then removes the documents whose files vanished. Raises ``LeanRAGError`` if every document failed.
+    """
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     held = await stores.documents.find_all(collection)
     progress.report(Progress("list", message="Looking for files that changed"))
@@ -331,8 +334,10 @@ class Ingestion:
         return [each.result if isinstance(each.result, IngestOutcome) else next(stored) for each in queued]
 
     async def _read(self, source: DocumentSource, say: Callable[[str], None]) -> ReadDocument | IngestOutcome:
-        """Load, chunk and extract one document, unless it is stored as it is. Raises a ``LeanRAGError`` if it
-        cannot be read. ``say`` is called now and then with a message; an exception from it ends the work."""
+        """Load, chunk and extract one document, unless it is stored as it is. Raises a ``LeanRAGError`` if it cannot be read.
+
+        ``say`` is called now and then with a message; an exception from it ends the work.
+        """
         stores, settings = self.stores, self.stores.settings
         limit = settings.max_document_mb * 1024 * 1024
         limits = ParsingLimits(settings.max_parse_seconds, settings.max_parse_mb)

@@ -1,5 +1,7 @@
 """Show the sections of a document, and find one by its heading."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,9 +29,12 @@ STEP = " > "
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section with all below it: from its heading to the next one of its level or above. ``path`` are the
-    headings down to its own, ``first`` and ``last`` the places of its chunks in the document, ``tokens`` an
-    estimate. It is ``text[start:end]`` of its document."""
+    """A section with all below it: from its heading to the next one of its level or above.
+
+    ``path`` are the headings down to its own, ``first`` and ``last`` the places of its chunks in the document, ``tokens``
+    an estimate.
+    It is ``text[start:end]`` of its document.
+    """
 
     level: int
     path: tuple[str, ...]
@@ -46,8 +51,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A document and its sections in reading order; ``tokens`` are those of the whole document. ``labels``
-    are the numbers in the citations of all its chunks, in reading order."""
+    """A document and its sections in reading order; ``tokens`` are those of the whole document.
+
+    ``labels`` are the numbers in the citations of all its chunks, in reading order.
+    """
 
     document: Document
     tokens: int
@@ -70,8 +77,10 @@ class Outline:
 
 
 async def find_document(index: IndexSnapshot, name: str) -> Document:
-    """Return the document of that id, title, file name or number (``d3``). Raises ``NotFound`` with the
-    nearest documents, ``Ambiguous`` with all that bear the name."""
+    """Return the document of that id, title, file name or number (``d3``).
+
+    Raises ``NotFound`` with the nearest documents, ``Ambiguous`` with all that bear the name.
+    """
     found = find_documents(name, await index.documents.find_all(index.collection.name))
     if len(found) > 1:
         raise Ambiguous(
@@ -147,8 +156,10 @@ def _paths(found: Sequence[Heading]) -> Iterator[tuple[str, ...]]:
 
 
 def find_section(outline: Outline, name: str) -> Section:
-    """Return the section with this heading, or the only one that contains it; a path (``A > B``) tells equal
-    ones apart. Raises ``NotFound`` with the nearest headings, ``Ambiguous`` with all that match."""
+    """Return the section with this heading, or the only one that contains it; a path (``A > B``) tells equal ones apart.
+
+    Raises ``NotFound`` with the nearest headings, ``Ambiguous`` with all that match.
+    """
     wanted = [_key(each) for each in clean_text("section", name, QUERY_LIMITS.name).split(STEP.strip())]
     if not any(wanted):
         raise InvalidInput("The section is empty.", "Give a heading of the document.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from leanrag_engine.adapters.sql.dialect.transactions import map_driver_errors
+from leanrag_engine.adapters.sql.dialect.opened import map_driver_errors
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, StoreUnusable
 
 

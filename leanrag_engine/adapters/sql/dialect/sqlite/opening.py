@@ -1,11 +1,14 @@
-"""Open the database file: pragmas, start of transactions, schema check and migration; and copy it while it is
-used. WAL: readers never wait for a writer. ``synchronous=FULL``: what a client was told survives a power cut,
-for 0.3 ms a commit on an idle disk and 7 on a busy one."""
+"""Open the database file: pragmas, start of transactions, schema check and migration.
+
+WAL: readers never wait for a writer. ``synchronous=FULL``: what a client was told survives a power cut, for 0.3
+ms a commit on an idle disk and 7 on a busy one.
+"""
+
+from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -15,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from leanrag_engine.adapters.files.writer_lock import exclusive
-from leanrag_engine.adapters.sql.dialect.transactions import OpenedDatabase
+from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION
 from leanrag_engine.core.errors import NotReady, StoreUnusable
@@ -53,8 +56,10 @@ def open_file(folder: Path, *, read_only: bool) -> OpenedDatabase:
 
 
 def open_engine(folder: Path, *, read_only: bool) -> Engine:
-    """Return an engine on the store in ``folder``, created or migrated unless ``read_only``. Raises
-    ``StoreUnusable`` if it cannot be used, ``NotReady`` if there is nothing to open read-only."""
+    """Return an engine on the store in ``folder``, created or migrated unless ``read_only``.
+
+    Raises ``StoreUnusable`` if it cannot be used, ``NotReady`` if there is nothing to open read-only.
+    """
     path = folder / FILE
     if folder.is_file():
         raise StoreUnusable(f"{folder} is a file, not a folder.", "Choose another data folder.")
@@ -212,31 +217,3 @@ def _use_wal(path: Path) -> None:
 def _make_schema_error(path: Path, stored: str | None, *, read_only: bool) -> StoreUnusable:
     store = f"The graph store {path}"
     return migrations.make_schema_error(store, stored, "another data folder", read_only=read_only)
-
-
-def copy_file(folder: Path, target: Path, report: Callable[[int, int], None]) -> None:
-    """Copy the database of ``folder`` into ``target``; ``report`` gets the bytes done and all. Raises
-    ``StoreUnusable``."""
-    path = folder / FILE
-    address = f"file:{quote(str(path))}?mode=ro"
-    try:
-        with (
-            closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)) as source,
-            closing(sqlite3.connect(target / FILE, isolation_level=None)) as copy,
-        ):
-            # One transaction from beginning to end: without it a writer would make the copying begin again.
-            source.execute("BEGIN")
-            (size,) = source.execute("PRAGMA page_size").fetchone()
-            if source.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
-                raise StoreUnusable(f"{path} is empty.", "`leanrag doctor` says what is wrong.")
-            # 4,096 pages, 16 MB, are copied between two reports.
-            source.backup(
-                copy, pages=4096, progress=lambda _, left, all_: report((all_ - left) * size, all_ * size)
-            )
-            (verdict,) = copy.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.Error as problem:
-        raise StoreUnusable(
-            f"{path} cannot be copied: {problem}.", "`leanrag doctor` says what is wrong."
-        ) from problem
-    if verdict != "ok":
-        raise StoreUnusable(f"{path} is damaged: {verdict}.", "Restore an earlier backup.")
