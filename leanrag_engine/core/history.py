@@ -64,12 +64,10 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One published generation of a collection, built from revision ``revision``.
-
-    ``build`` says how it came about and why; ``documents`` and ``changes`` what differs from the generation before.
-    ``stale`` written texts were stale in it. It took ``seconds``, and model calls that used ``spent``, all steps together.
-    ``available``: its data are still there, so that it can be rolled back to.
-    """
+    """One published generation of a collection, built from revision ``revision``. ``build`` says how it came
+    about and why; ``documents`` and ``changes`` what differs from the generation before. ``stale`` written
+    texts were stale in it. It took ``seconds``, and model calls that used ``spent``, all steps together.
+    ``available``: its data are still there, so that it can be rolled back to."""
 
     number: int
     revision: int

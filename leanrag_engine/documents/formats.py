@@ -29,11 +29,10 @@ proportion to the text."""
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file. ``read`` takes the bytes and the name for messages.
-
-    It raises :class:`DocumentUnreadable` if the bytes are of another kind or hold no text. Files of ``guarded_from`` bytes
-    on are read in a process of its own (see ``guarding``): a small one can keep its parser busy for hours, or fill the memory.
-    """
+    """A kind of file. ``read`` takes the bytes and the name for messages. It raises
+    :class:`DocumentUnreadable` if the bytes are of another kind or hold no text. Files of ``guarded_from``
+    bytes on are read in a process of its own (see ``guarding``): a small one can keep its parser busy for
+    hours, or fill the memory."""
 
     media_type: str
     read: Callable[[bytes, str], Reading]
@@ -72,8 +71,6 @@ def is_prose(start: bytes) -> bool:
     # A low bound: configuration with comments has a share of 0.3, an SVG image 0.
     return bool(text) and max(phrases, 2 * cjk) >= 0.1 * len(text)
 
-
-# --- text, Markdown, source code -----------------------------------------------------------
 
 _FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n(?=[\w\"'-]+[ \t]*:|#)(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n){0,200})(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
@@ -143,8 +140,6 @@ def _import_later(place: str) -> Callable[[bytes, str], Reading]:
 
     return read
 
-
-# --- the table -----------------------------------------------------------------------------
 
 PLAIN = Format("text/plain", _text)
 _SOURCES = {

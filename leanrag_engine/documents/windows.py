@@ -116,9 +116,6 @@ def _sections(start: int, end: int, breaks: Sequence[tuple[int, int]]) -> Iterat
         yield position, end
 
 
-# --- units ---------------------------------------------------------------------------------
-
-
 def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
     """Yield the blocks of ``text[start:end]``; paragraphs as their sentences."""
     announced = False
@@ -190,9 +187,6 @@ def _blocks(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]
         last = position
     if opened is not None:
         yield _Block(opened, last, _BlockKind.CODE if fence else kind)
-
-
-# --- packing -------------------------------------------------------------------------------
 
 
 def _pack(

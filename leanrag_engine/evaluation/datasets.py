@@ -1,9 +1,7 @@
-"""Read and check question sets: passages, and questions with their gold passages.
-
-Two formats are read. A *question set* is one JSON object ``{"passages": [{"title", "text"}], "queries":
-[{"id", "question", "answer", "aliases", "type", "gold": [passage index, …]}]}``. *UltraDomain* is JSON Lines,
-one question per line, with the whole document that it refers to: ``{"input", "context", "answers", "meta"}``.
-"""
+"""Read and check question sets: passages, and questions with their gold passages. Two formats are read. A
+*question set* is one JSON object ``{"passages": [{"title", "text"}], "queries": [{"id", "question", "answer",
+"aliases", "type", "gold": [passage index, …]}]}``. *UltraDomain* is JSON Lines, one question per line, with
+the whole document that it refers to: ``{"input", "context", "answers", "meta"}``."""
 
 from __future__ import annotations
 
@@ -75,9 +73,6 @@ def read_set(path: Path) -> QuestionSet:
     if isinstance(content, dict) and "context" in content and "passages" not in content:
         return _check(path, _read_lines(path, json.dumps(content)))
     return _check(path, _read_object(path, content))
-
-
-# --- the file ------------------------------------------------------------------------------
 
 
 def read_file_text(path: Path) -> str:
@@ -190,9 +185,6 @@ def _answers(reader: _SetReader, row: JsonObject, keys: Sequence[str], place: st
     return tuple(dict.fromkeys(found))
 
 
-# --- question sets -------------------------------------------------------------------------
-
-
 def _read_object(path: Path, content: object) -> _SetReader:
     reader = _SetReader(name=path.stem)
     if not isinstance(content, dict):
@@ -250,9 +242,6 @@ def _gold(reader: _SetReader, value: object, place: str, places: Sequence[int]) 
         reader.report(f"gold of {place}", wrong[0], f"a passage index from 0 to {len(places) - 1}")
         return ()
     return tuple(dict.fromkeys(places[each] for each in value))
-
-
-# --- UltraDomain ---------------------------------------------------------------------------
 
 
 def _read_lines(path: Path, text: str) -> _SetReader:

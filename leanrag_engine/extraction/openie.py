@@ -162,9 +162,6 @@ def _passage_of(row: JsonObject) -> str:
     return "\n".join(part for part in parts if isinstance(part, str)) if isinstance(parts[1], str) else ""
 
 
-# --- extracts ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class OpenIEExtractor:
     """Takes the extracts of documents from ``entries``, by document id; ``fallback`` extracts all others."""

@@ -108,12 +108,10 @@ def _number_pairs(pairs: Labels, total: int) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """What one pass over the relations of a step counts: row ``p`` of each array belongs to pair ``p`` of ``pairs``.
-
-    ``beneath`` pairs up the base relations by the same clusters (the very same pairs: λ > 0 above implies a base
-    relation beneath, and the other way round). ``sources`` are the clusters that most of a pair's relations
-    start from, ``targets`` the others; ``strengths`` are λ.
-    """
+    """What one pass over the relations of a step counts: row ``p`` of each array belongs to pair ``p`` of
+    ``pairs``. ``beneath`` pairs up the base relations by the same clusters (the very same pairs: λ > 0 above
+    implies a base relation beneath, and the other way round). ``sources`` are the clusters that most of a
+    pair's relations start from, ``targets`` the others; ``strengths`` are λ."""
 
     parents: Labels
     pairs: ClusterPairs

@@ -166,9 +166,6 @@ async def _remaining_embedder(
     return None, generation.embedder, b""
 
 
-# --- vectors -------------------------------------------------------------------------------
-
-
 async def _update_vectors(
     stores: Stores, remains: RemainingBuild, gone: Sequence[Chunk], kept: Sequence[Chunk]
 ) -> BuildRecord:

@@ -142,9 +142,6 @@ def _is_not_found(problem: Exception) -> bool:
     return isinstance(problem, NotFoundError)
 
 
-# --- one client for each folder and process ------------------------------------------------
-
-
 class SharedClient:
     """The client of one folder: opened at the first call, closed only while no call is running."""
 

@@ -147,9 +147,6 @@ class FittedEmbedderSource:
         return last[1]
 
 
-# --- fitting -------------------------------------------------------------------------------
-
-
 def _features(text: str) -> list[str]:
     """Return the words, and the beginnings of the longer ones: a stemmer for any language."""
     found = words(text)
@@ -243,9 +240,6 @@ def _decompose(rows: csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64
 def _unit_rows(rows: NDArray[np.float32]) -> Vectors:
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return np.asarray(rows / np.where(lengths > 0, lengths, 1)[:, None], dtype=np.float32)
-
-
-# --- state ---------------------------------------------------------------------------------
 
 
 def _pack(table: _WordTable) -> bytes:

@@ -189,11 +189,10 @@ async def judge_answers(
     temperature: float = TEMPERATURE,
     note: Callable[[JudgedQuestion], None] = lambda _: None,
 ) -> Judgement:
-    """Ask every question of ``collection`` with every strategy; ``answerer`` writes and ``judge`` judges the answers.
-
-    ``note`` is called for each finished question. An unusable reply loses only its own vote. Raises ``InvalidInput`` if
-    every call would fail, ``ModelUnavailable`` if a service does not answer, ``ReplyUnusable`` if there is no verdict.
-    """
+    """Ask every question of ``collection`` with every strategy; ``answerer`` writes and ``judge`` judges the
+    answers. ``note`` is called for each finished question. An unusable reply loses only its own vote. Raises
+    ``InvalidInput`` if every call would fail, ``ModelUnavailable`` if a service does not answer,
+    ``ReplyUnusable`` if there is no verdict."""
     run = JudgingRun(engine, collection, answerer, judge, plan.check(), report, temperature)
 
     async def judge_and_note(question: Question) -> JudgedQuestion:

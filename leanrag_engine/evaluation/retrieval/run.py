@@ -105,9 +105,6 @@ class RetrievalFigures:
         }
 
 
-# --- asking --------------------------------------------------------------------------------
-
-
 def check(questions: QuestionSet, way: Strategy, budgets: Sequence[int]) -> None:
     """Raise ``InvalidInput`` if a question or budget is invalid, before any work is done."""
     if not questions.questions:
@@ -190,9 +187,6 @@ def ranking_of(result: QueryResult) -> tuple[int, ...]:
     return tuple(dict.fromkeys(place_of(ranked.chunk.document_id) for ranked in ordered))
 
 
-# --- figures -------------------------------------------------------------------------------
-
-
 def figures_of(answered: Sequence[QuestionResult], build_s: float) -> RetrievalFigures:
     """Return the figures as means over the questions, all with equal weight."""
     budgets = sorted({budget for each in answered for budget in each.coverage})
@@ -217,9 +211,6 @@ def by_type(answered: Sequence[QuestionResult], build_s: float) -> dict[str, Ret
     return {
         kind: figures_of([each for each in answered if each.question.type == kind], build_s) for kind in types
     }
-
-
-# --- the whole -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,9 +127,6 @@ def _list_relations(
         }
 
 
-# --- the layers above G0 -------------------------------------------------------------------
-
-
 def _number_communities(graph: ExportedGraph) -> dict[str, int]:
     """Return a number for each aggregated entity, the root first, as GraphRAG numbers them."""
     upper = [entity for layer in reversed(graph.layers[1:]) for entity in layer.entities]

@@ -88,9 +88,6 @@ def _chunk_ids(members: Sequence[Entity], relations: Sequence[Relation]) -> tupl
     return tuple(sorted({id_ for each in items for id_ in each.chunk_ids}))
 
 
-# --- prompt --------------------------------------------------------------------------------
-
-
 def _central_first(members: Sequence[Entity], relations: Sequence[Relation]) -> list[Entity]:
     degrees = Counter(end for each in relations for end in (each.source_id, each.target_id))
     most = math.log1p(max(degrees.values(), default=1))
@@ -141,9 +138,6 @@ def _list_members(members: Sequence[Entity], options: TaskOptions) -> tuple[Prom
 def _format_count(noun: str, total: int, shown: int) -> str:
     count = f"{total} {noun}{'' if total == 1 else 's'}"
     return f"{count} ({total - shown} left out for length)" if shown < total else count
-
-
-# --- reply ---------------------------------------------------------------------------------
 
 
 def _read(

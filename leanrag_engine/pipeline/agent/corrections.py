@@ -80,9 +80,6 @@ async def plan_split(index: IndexSnapshot, entity: str, name: str, places: Seque
     return Correction("split", (found.name,), chosen, tuple(sorted(documents)), tuple(sorted(wanted)))
 
 
-# --- taking back ---------------------------------------------------------------------------
-
-
 def find_correction(corrections: Sequence[Correction], ref: str) -> Correction:
     """Return the correction of that ref. Raises ``NotFound`` with the nearest ones."""
     for each in corrections:
@@ -119,9 +116,6 @@ def _not_found(message: str, near: Sequence[Correction]) -> NotFound:
         "These are:" if near else "There are none.",
         tuple(Candidate(each.ref, " = ".join(each.names), f"called {each.name}") for each in near),
     )
-
-
-# --- names and places ----------------------------------------------------------------------
 
 
 async def _resolve_base(index: IndexSnapshot, given: str) -> Entity:

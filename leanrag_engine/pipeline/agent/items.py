@@ -85,9 +85,6 @@ def write_instructions(kind: TaskKind) -> str:
     return kind.prompts.fill("agent_work", instructions=text)
 
 
-# --- pages ---------------------------------------------------------------------------------
-
-
 def select_page(queue: Sequence[QueuedWork], limit: int, cursor: str) -> list[str]:
     """Return the ids of the first ``limit`` pending works after ``cursor``, the last id of a page before.
     Raises ``InvalidInput`` if that is gone."""
@@ -123,9 +120,6 @@ def next_cursor(queue: Sequence[QueuedWork], handed: Sequence[WorkItem]) -> str:
         return ""
     last = handed[-1].work_id
     return last if select_page(queue, 1, last) else ""
-
-
-# --- submissions ---------------------------------------------------------------------------
 
 
 def read_items(

@@ -26,9 +26,6 @@ SEARCH_DEPTH = 200
 """Entities that each search gives; pages are cut from the fusion of these."""
 
 
-# --- names ---------------------------------------------------------------------------------
-
-
 async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
     """Return the entity of any layer that has this ref or name; one that has it as an alias comes second.
     Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name."""
@@ -94,9 +91,6 @@ async def complete_names(index: IndexSnapshot, text: str, aggregated: bool, limi
     return list(dict.fromkeys(entity.name for entity in found))[:limit]
 
 
-# --- search --------------------------------------------------------------------------------
-
-
 async def search_entities(
     index: IndexSnapshot, query: str, layer: int | None, offset: int, limit: int
 ) -> tuple[list[Seed], int]:
@@ -157,9 +151,6 @@ def check_page(offset: int, limit: int) -> None:
             f"A page cannot start at {offset} and hold {limit}.",
             "Start at 0 or later, and ask for 1 or more.",
         )
-
-
-# --- the hierarchy -------------------------------------------------------------------------
 
 
 async def ancestors(index: IndexSnapshot, entity: Entity) -> list[Entity]:

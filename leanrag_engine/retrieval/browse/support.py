@@ -93,8 +93,6 @@ def _place(chunk: Chunk, found: Quotation) -> QuotedSupport:
     return QuotedSupport(chunk, chunk.start + found.start, chunk.start + found.end, found.match)
 
 
-# --- relations by their ends ----------------------------------------------------------------
-
 _BETWEEN = re.compile(r"\s+(?:—|–|--?)\s+")
 
 

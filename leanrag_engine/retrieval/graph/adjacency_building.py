@@ -101,9 +101,6 @@ def _digest_titles(titles: Sequence[str], before: PreviousAdjacency | None) -> t
     return digests[places], np.array(keys, dtype=np.uint64)[places]
 
 
-# --- mentions ------------------------------------------------------------------------------
-
-
 def _collect_mentions(
     layers: Sequence[Graph],
     chunk_ids: Ids,
@@ -165,9 +162,6 @@ def _read_mentions(layers: Sequence[Graph], known: Flags, chunk_ids: Ids) -> _Me
     _, first = np.unique(entities * (len(chunk_ids) + 1) + found, return_index=True)
     chosen = np.sort(first)
     return _Mentions(entities[chosen], found[chosen])
-
-
-# --- edges ---------------------------------------------------------------------------------
 
 
 def _join_chunks(mentions: _Mentions, nodes: NDArray[np.int32], keys: Digests, title_keys: Digests) -> _Edges:

@@ -1,10 +1,7 @@
-"""Lowest common ancestors and the paths up to them (paper eq. 7): pure work on chains of ids.
-
-A chain lists the ids from a node up to the root, the node itself first. In a tree the chain is
-the one shortest path, so the LCA of several nodes is the first id of any chain that is in all of
-them, and the union of the paths from each node up to it is the smallest subtree that joins them.
-Everything here costs O(nodes × depth).
-"""
+"""Lowest common ancestors and the paths up to them (paper eq. 7): pure work on chains of ids. A chain lists
+the ids from a node up to the root, the node itself first. In a tree the chain is the one shortest path, so
+the LCA of several nodes is the first id of any chain that is in all of them, and the union of the paths from
+each node up to it is the smallest subtree that joins them. Everything here costs O(nodes × depth)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

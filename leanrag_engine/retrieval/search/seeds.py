@@ -52,9 +52,6 @@ def unite(rankings: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
     return [Hit(id_, score) for id_, score in list(turns.items())[:limit]]
 
 
-# --- names in the text ---------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class NameSpan:
     """Words ``start`` to ``end`` (exclusive) of a text, read as if they were a name. ``proper`` tells a name
@@ -182,9 +179,6 @@ def rarity(mentions: int, chunks: int) -> float:
     if chunks <= 1:
         return 1.0
     return max(0.0, 1.0 - math.log(max(mentions, 1)) / math.log(chunks))
-
-
-# --- seeds ---------------------------------------------------------------------------------
 
 
 def rank_entities(

@@ -162,9 +162,6 @@ def collection_deletion_lines(collection: str, result: JobFigures) -> list[str]:
     return [f"Deleted collection {collection} with {documents}, {passages} and everything made from them."]
 
 
-# --- forecasts -----------------------------------------------------------------------------
-
-
 def forecast_lines(_: str, result: JobFigures) -> list[str]:
     """Say what a build would request of its models."""
     documents = count_things(result["documents"], "document")

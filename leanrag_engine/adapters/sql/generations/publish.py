@@ -61,12 +61,10 @@ class SharedRows:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A hierarchy prepared for writing: slow steps are done before the write lock is taken.
-
-    ``base`` is the generation whose rows it shares, None if it is written as a whole. ``words`` are those of the entities
-    that are added. ``names`` are pairs of key and position, sorted like their table, so that rows are appended. ``facts``
-    are pairs of a relation's position and segmented text.
-    """
+    """A hierarchy prepared for writing: slow steps are done before the write lock is taken. ``base`` is the
+    generation whose rows it shares, None if it is written as a whole. ``words`` are those of the entities
+    that are added. ``names`` are pairs of key and position, sorted like their table, so that rows are
+    appended. ``facts`` are pairs of a relation's position and segmented text."""
 
     content: GenerationContent
     base: int | None

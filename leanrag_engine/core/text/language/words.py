@@ -106,12 +106,10 @@ def search_terms(text: str, limit: int = 32) -> list[str]:
 
 
 def index_terms(text: str, limit: int = 32) -> list[str]:
-    """Return what a search in texts made by :func:`search_text` looks for: :func:`search_terms`, after the names of
-    several parts as a whole.
-
-    A name whose parts are joined by hyphens or underscores is one word, whichever of the ways of writing it a text has;
-    any other (``pkg.func``, a path, an address) is a phrase of its parts.
-    """
+    """Return what a search in texts made by :func:`search_text` looks for: :func:`search_terms`, after the
+    names of several parts as a whole. A name whose parts are joined by hyphens or underscores is one word,
+    whichever of the ways of writing it a text has; any other (``pkg.func``, a path, an address) is a phrase
+    of its parts."""
     text = fold_letters(text)
     names = (name.lower() for name in _COMPOUND.findall(text) if not has_cjk(name))
     phrases = [name for name in names if not _JOINED.fullmatch(name)]

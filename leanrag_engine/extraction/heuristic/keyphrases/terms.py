@@ -80,9 +80,6 @@ def _add(passage: ParsedChunk, position: int, terms: Sequence[Mention], lexicon:
         ]
 
 
-# --- lower case ----------------------------------------------------------------------------
-
-
 def _find_small(
     passages: Sequence[ParsedChunk],
     fresh: Sequence[Sentence],
@@ -220,8 +217,6 @@ def _find_uncased(
             ]
             _add(passage, position, terms, lexicon)
 
-
-# --- Chinese, Japanese, Korean -------------------------------------------------------------
 
 _DEFINED = re.compile(r"\s*[(（]\s*([A-Za-z][^()（）]{1,80})[)）]")
 _SEPARATOR = re.compile(r"\s*[,，;；、]\s*")
