@@ -192,7 +192,7 @@ class Stopwatch:
 
 
 class TimedEmbedder(EmbedderWrapper):
-    """An embedder whose time ``watch`` sums."""
+    """An embedder whose time ``watch`` sums, so that a query's latency can exclude its embedding."""
 
     def __init__(self, inner: Embedder, watch: Stopwatch) -> None:
         super().__init__(inner)

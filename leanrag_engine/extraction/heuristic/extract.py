@@ -19,11 +19,10 @@ from leanrag_engine.core.text.records import TABLE_ROW
 from leanrag_engine.core.text.scripts import has_cjk
 
 from .descriptions import Describer
-from .keyphrases.terms import find_terms
+from .keyphrases.terms import DEFAULT_OPTIONS, HeuristicOptions, find_terms
 from .names.entity_types import coarse_type, is_author, is_reference
 from .names.lexicon import Lexicon, find_acronyms, find_nickname, link_persons, without_remark
 from .names.mentions import Kind, Mention, find_in_row, find_names, keep_longest
-from .options import DEFAULT_OPTIONS, HeuristicOptions
 from .passages import ParsedChunk, parse_chunks, without_overlap
 from .topics import Topics
 from .words import vocabulary as known
@@ -336,8 +335,8 @@ def _without_idle(
 
 
 def find_key_words(text: str, most: int = 3, longest_name: int = 60) -> tuple[ExtractedEntity, ...]:
-    """Return the ``most`` frequent words with content, each described by its first sentence; without any, the
-    beginning of ``text``."""
+    """Return something to name a text by that has no names and no terms: its ``most`` frequent words with content, each
+    described by its first sentence; without any, its beginning."""
     said = [text[start:end] for start, end in sentences(text)] or text.split("\n")
     found: dict[str, str] = {}
     counts: Counter[str] = Counter()

@@ -16,8 +16,7 @@ from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
-from .options import DEFAULT, TaskOptions
-from .prompt_lines import PromptSheet, by_text, ends_of, short_name, shorten_text
+from .prompt_lines import DEFAULT, PromptSheet, TaskOptions, by_text, ends_of, short_name, shorten_text
 from .summaries import read_text
 
 STEP = "relation"

@@ -24,8 +24,7 @@ from leanrag_engine.hierarchy.texts.naming import NameKeys
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.prompts import Prompts
 
-from .options import DEFAULT, TaskOptions
-from .prompt_lines import approximate_tokens
+from .prompt_lines import DEFAULT, TaskOptions, approximate_tokens
 from .relation_sentences import relation_kind, relation_task
 from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
 
