@@ -3,12 +3,11 @@
 "aliases", "type", "gold": [passage index, …]}]}``. *UltraDomain* is JSON Lines, one question per line, with
 the whole document that it refers to: ``{"input", "context", "answers", "meta"}``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import JsonObject, content_id
@@ -53,7 +52,7 @@ class QuestionSet:
         """Identifies the corpus, independent of the questions."""
         return content_id("", *(part for each in self.passages for part in (each.title, each.text)))
 
-    def first(self, count: int | None) -> QuestionSet:
+    def first(self, count: int | None) -> Self:
         """Return the set with its first ``count`` questions (all if None) and the whole corpus."""
         return self if count is None else replace(self, questions=self.questions[:count])
 

@@ -1,12 +1,11 @@
 """Make the relations between clusters: one per pair that a relation of the layer below joins (paper eq. 5),
 O(m log m)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,7 +158,7 @@ class UnchangedRelations:
     usable: NDArray[np.bool_]
 
     @classmethod
-    def of_nothing(cls) -> UnchangedRelations:
+    def of_nothing(cls) -> Self:
         """Return no relations."""
         return cls(Graph((), ()), np.empty((0, 2), dtype=np.intp), np.empty(0, dtype=bool))
 

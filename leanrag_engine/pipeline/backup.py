@@ -2,8 +2,6 @@
 it, and ``backup.json`` with the size and hash of each file. A backup gets its name when it is whole. What is
 restored becomes a store when the database, the last file, gets its name."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -141,10 +141,7 @@ async def _compute_remaining(
     for extract in await stores.documents.extracts(generation.collection):
         said[extract.chunk_id].append(extract)
     living = RemainingChunks(
-        {each.id: each for each in kept},
-        said,
-        {each.id: each for each in gone},
-        has_unknown_texts=replaced,
+        {each.id: each for each in kept}, said, {each.id: each for each in gone}, has_unknown_texts=replaced
     )
     left = await anyio.to_thread.run_sync(remove_chunks, old, living) if old.layers[0].entities else None
     return RemainingBuild(generation, old, left, *await _remaining_embedder(stores, generation, kept))
@@ -193,11 +190,7 @@ async def _update_vectors(
 
 
 async def _update_space(
-    stores: Stores,
-    space: str,
-    before: EmbeddedTexts,
-    after: EmbeddedTexts,
-    embedder: Embedder | None,
+    stores: Stores, space: str, before: EmbeddedTexts, after: EmbeddedTexts, embedder: Embedder | None
 ) -> None:
     old, left = (
         dict(zip(decode_ids(each.ids), each.digests.tolist(), strict=True)) for each in (before, after)

@@ -163,7 +163,6 @@ class LiteLLMChatModel:
         return None if prompt is None or completion is None else Price(prompt, completion)
 
     async def complete(self, request: ChatRequest) -> Reply:
-        """See :meth:`leanrag_engine.core.ports.ChatModel.complete`."""
         failure: Exception
         async with self._begun:
             began = self._clock()

@@ -77,7 +77,6 @@ class ChromaVectorStore:
         return await self._run(partial(Index.search, space=space, query=query, limit=limit))
 
     async def fetch(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
-        """Return the ``(d,)`` vectors by id; ids that the space does not contain are left out."""
         _check_name(space)
         wanted = list(dict.fromkeys(ids))
         found: dict[str, Vectors] = {}
@@ -96,12 +95,10 @@ class ChromaVectorStore:
             await self._run(partial(Index.delete, space=space, ids=batch))
 
     async def count(self, space: str) -> int:
-        """Return the number of vectors in the space; 0 if it does not exist."""
         _check_name(space)
         return await self._run(partial(Index.count, space=space))
 
     async def ids(self, space: str) -> list[str]:
-        """Return the ids of all vectors in the space; [] if it does not exist."""
         _check_name(space)
         return await self._run(partial(Index.ids, space=space))
 
@@ -119,7 +116,6 @@ class ChromaVectorStore:
         await to_thread.run_sync(self._connection.start_over)
 
     async def refresh(self) -> None:
-        """Forget what is cached: another process has written."""
         await run_blocking(self._connection.refresh)
 
     async def close(self) -> None:

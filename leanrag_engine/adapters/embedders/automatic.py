@@ -39,19 +39,15 @@ class AutomaticSource:
         return await (await self._choose(texts)).fit(texts)
 
     async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is that of one of the sources."""
         return await (await self._source_of(identity)).gave(identity)
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
-        """Return the embedder from the source that gave it."""
         return await (await self._source_of(identity)).restore(identity, state)
 
     async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float | None:
-        """Ask the source that gave ``identity``."""
         return await (await self._source_of(identity)).unknown_words(identity, state, texts)
 
     async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
-        """Let the source that gave ``identity`` do it."""
         return await (await self._source_of(identity)).restrict(identity, state, texts)
 
     async def _choose(self, texts: Sequence[str]) -> EmbedderSource:

@@ -90,7 +90,6 @@ class FittedEmbedder:
         return rows
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return the rows of ``embed``."""
         return await self.embed(texts)
 
     def share_unknown(self, texts: Sequence[str]) -> float:
@@ -123,7 +122,6 @@ class FittedEmbedderSource:
         return await anyio.to_thread.run_sync(_fit, texts, self._options, abandon_on_cancel=True)
 
     async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is that of a fit."""
         return identity.startswith(f"{self.name}-")
 
     async def restore(self, identity: str, state: bytes) -> Embedder:

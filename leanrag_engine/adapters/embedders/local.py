@@ -79,7 +79,6 @@ class SentenceTransformersSource(PretrainedSource):
         self.name = name
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
-        """Return the model with an empty state: nothing is fitted."""
         return await anyio.to_thread.run_sync(self._embedder), b""
 
     async def gave(self, identity: str) -> bool:

@@ -3,14 +3,12 @@ litellm's synchronous calls are used, in threads: the asynchronous ones bind the
 loop that made them. :mod:`leanrag_engine.adapters.chat.model` silences litellm and decides which failures are
 retried."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import anyio
 import anyio.to_thread
@@ -92,7 +90,7 @@ class LitellmModel:
         slug = re.sub(r"[^A-Za-z0-9]+", "-", self.model).strip("-")[:40]
         return f"{_KIND}-{slug}-{content_id('', self.model, str(self.window))}-"
 
-    def for_queries(self) -> LitellmModel:
+    def for_queries(self) -> Self:
         """Return the model with shorter limits: a user waits for a query, and keyword search can replace it."""
         return replace(self, seconds=min(self.seconds, 15.0), attempts=min(self.attempts, 2))
 
@@ -113,7 +111,6 @@ class LitellmSource(PretrainedSource):
         return LitellmEmbedder(self._model, len(row), room), state
 
     async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is the model's."""
         return identity.startswith(self._model.key)
 
     async def restore(self, identity: str, state: bytes) -> Embedder:

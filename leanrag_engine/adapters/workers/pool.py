@@ -2,14 +2,12 @@
 lives from its first work until ``close`` or the end of this process, which closes its pipe. Unlike those of
 ``multiprocessing`` it does not import, and so run, the program that started it."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -67,7 +65,7 @@ class _Worker:
         self._output = BufferedByteReceiveStream(cast(ByteReceiveStream, process.stdout))
 
     @classmethod
-    async def start(cls) -> _Worker:
+    async def start(cls) -> Self:
         # What it has to say goes where this process says it.
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": None}
         # In a session of its own Ctrl-C does not reach it: this process decides what ends.

@@ -1,11 +1,10 @@
 """Citations: ``d3:c12`` is the chunk of document 3 of a collection with the label 12, ``d3`` is the document.
 A document that never changed has its labels in reading order, from 1."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 CITATION_PATTERN = r"d\d+:c\d+"
 """For regular expressions that contain a citation."""
@@ -82,7 +81,7 @@ class CitationSet:
     ranges: tuple[tuple[int, int, float], ...] = ()
 
     @classmethod
-    def parse(cls, citations: Iterable[str]) -> CitationSet:
+    def parse(cls, citations: Iterable[str]) -> Self:
         """Parse citations (``d3:c12``), ranges (``d3:c10-c14``) and whole documents (``d4``), in brackets or
         not. Raises ``ValueError`` with the first that is none of these."""
         ranges: list[tuple[int, int, float]] = []

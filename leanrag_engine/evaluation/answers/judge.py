@@ -1,12 +1,10 @@
 """Judge answers by a model, as the paper does (appendix D.3, D.4): four measures from 1 to 10, and
 comparisons of two answers, here in both orders, which cancels a judge's position bias."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
 from leanrag_engine.core.model import Context
@@ -92,7 +90,7 @@ class JudgingPlan:
     def output_tokens(self) -> int:
         return self.answers * USUAL_ANSWER + (self.scores + self.comparisons) * USUAL_VERDICT
 
-    def check(self) -> JudgingPlan:
+    def check(self) -> Self:
         """Return the plan. Raises ``InvalidInput`` for an invalid number and if there is nothing to judge."""
         if self.votes < 1:
             raise InvalidInput(f"{self.votes} votes judge nothing.", "Give at least 1; the paper has 5.")

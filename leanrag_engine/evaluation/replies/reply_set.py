@@ -5,8 +5,6 @@ expression, …], "loose": [[regular expression, …], …]}], "queries": [sub-q
 ``loose`` says the fact in other words too: all expressions of one list, within some sentences. Other keys, such as an answer or the evidence of a fact, are for people.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import warnings
@@ -14,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import JsonObject
@@ -84,7 +82,7 @@ class ReplySet:
     questions: tuple[ReplyQuestion, ...]
     unanswerable: int = 0
 
-    def first(self, count: int | None) -> ReplySet:
+    def first(self, count: int | None) -> Self:
         """Return the set with its first ``count`` questions, all if None."""
         return replace(self, questions=self.questions[:count])
 

@@ -1,11 +1,10 @@
 """Ask the questions of reply sets and measure the share of the needed facts in the first tokens of the replies."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class FlatIndex:
     tokenizer: Tokenizer
 
     @classmethod
-    async def of(cls, documents: Sequence[str], source: EmbedderSource, tokenizer: Tokenizer) -> FlatIndex:
+    async def of(cls, documents: Sequence[str], source: EmbedderSource, tokenizer: Tokenizer) -> Self:
         texts = tuple(text for document in documents for text in cut_into_windows(document, tokenizer))
         embedder, _ = await source.fit(texts)
         terms = tuple(Counter(words(text)) for text in texts)

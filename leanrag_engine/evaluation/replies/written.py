@@ -1,14 +1,12 @@
 """Check the questions that a model or an agent writes on documents, and keep them in a reply set."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import CheckedObject, DocumentSource, JsonObject, JsonSchema, content_id
@@ -124,7 +122,7 @@ class QuestionFile:
     asked: set[str] = field(default_factory=set)
 
     @classmethod
-    def open(cls, folder: Path) -> QuestionFile:
+    def open(cls, folder: Path) -> Self:
         """Open the file of a set, which need not exist. Raises ``InvalidInput`` if it is no reply set."""
         path = folder / QUESTIONS_FILE
         find_documents(folder)

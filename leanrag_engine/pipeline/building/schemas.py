@@ -128,10 +128,7 @@ async def propose_schema(
 ) -> ExtractionSchema:
     """Return a schema for the collection, by the model from a sample of its chunks, without one from its
     extracts. Raises ``NotReady``."""
-    from leanrag_engine.extraction.schemas.proposing import (  # noqa: PLC0415 - heavy
-        propose_by_model,
-        propose_from_extracts,
-    )
+    from leanrag_engine.extraction.schemas.proposing import propose_by_model, propose_from_extracts  # noqa: PLC0415 - heavy
     from leanrag_engine.llm.batching import ModelWork  # noqa: PLC0415 - heavy
 
     collection = await stores.documents.collection(name)

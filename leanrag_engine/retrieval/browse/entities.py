@@ -3,13 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leanrag_engine.core.errors import (
-    Ambiguous,
-    Candidate,
-    InvalidInput,
-    NotFound,
-    StoreUnusable,
-)
+from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, NotFound, StoreUnusable
 from leanrag_engine.core.model import Entity, Hit, Relation, Seed
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.index import IndexSnapshot

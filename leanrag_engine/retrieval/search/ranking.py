@@ -154,9 +154,7 @@ def restart_weights(graph: Adjacency, searched: RankingInput, options: RankingOp
     _add(found, _fact_ends(graph, searched, options), options.fact_mass * doubt)
     similar = graph.chunk_nodes([hit.id for hit in searched.dense]).tolist()
     _add(
-        found,
-        zip(similar, (max(hit.score, 0.0) for hit in searched.dense), strict=True),
-        options.dense_mass,
+        found, zip(similar, (max(hit.score, 0.0) for hit in searched.dense), strict=True), options.dense_mass
     )
     return found
 

@@ -1,12 +1,11 @@
 """Move passages up that the first ones name: the second hop of a question that names only where it begins.
 Pure: a ranking and its first passages come in, a ranking goes out."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from leanrag_engine.core.model import Chunk, Hit
 from leanrag_engine.core.text.language.words import STOPWORDS, search_terms, words
@@ -60,7 +59,7 @@ class _NamingPassage:
     words: Collection[str]
 
     @classmethod
-    def of(cls, chunk: Chunk) -> _NamingPassage:
+    def of(cls, chunk: Chunk) -> Self:
         text = f"{chunk.title}\n{chunk.text}".casefold()
         return cls(text, set(_WORD.findall(text)))
 

@@ -6,12 +6,10 @@ finds what the update left, and drops hits that are not of its generation. Index
 segmented by :mod:`leanrag_engine.core.text.language`, which splits Chinese and Japanese text into words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sqlalchemy import Connection
 
@@ -56,7 +54,7 @@ class WindowPlace(NamedTuple):
         return (self.document << CHUNK_BITS | self.label) << WINDOW_BITS | self.window
 
     @classmethod
-    def from_row(cls, row: int) -> WindowPlace:
+    def from_row(cls, row: int) -> Self:
         document, label = divmod(row >> WINDOW_BITS, 1 << CHUNK_BITS)
         return cls(document, label, row % (1 << WINDOW_BITS))
 

@@ -53,8 +53,7 @@ _CODE_SHAPE = re.compile(
     r"|\w[\w.]*\(.*\)?[;:,]?$|.*[;{]$|[(\[\"].*[)\]][+*?]?$|</?\w+[^>]*>|.*\s(?:=|==|!=|->|=>|&&|\|\||:=)\s"
 )
 _PROSE_WORD = re.compile(
-    r"\b(?:the|an|of|to|that|this|are|be|it|its|by|on|which|was|were|has|have|may|can|will)\b",
-    re.IGNORECASE,
+    r"\b(?:the|an|of|to|that|this|are|be|it|its|by|on|which|was|were|has|have|may|can|will)\b", re.IGNORECASE
 )
 
 
