@@ -1,9 +1,7 @@
-"""The boundaries of the engine: one small Protocol for each thing that lives outside it.
-
-Adapters implement these; :mod:`leanrag_engine.adapters.wiring` chooses them. All methods that
-wait are asynchronous: the adapter of a blocking library uses threads. An adapter converts the exceptions of its
-library to :mod:`leanrag_engine.core.errors`, and lets none escape.
-"""
+"""The boundaries of the engine: one small Protocol for each thing that lives outside it. Adapters implement
+these; :mod:`leanrag_engine.adapters.wiring` chooses them. All methods that wait are asynchronous: the adapter
+of a blocking library uses threads. An adapter converts the exceptions of its library to
+:mod:`leanrag_engine.core.errors`, and lets none escape."""
 
 from __future__ import annotations
 
@@ -91,12 +89,9 @@ class Tokenizer(Protocol):
 
 class Embedder(Protocol):
     """Turns texts into vectors. ``identity``, short and perhaps part of a space's name: equal identities,
-    equal vectors.
-
-    Rows are L2-normalised float32, zero for texts without a known word. ``report`` is called with the stage
-    ``embed`` between batches, from any thread, and may raise. Raises ``InvalidInput`` for a bad row,
-    ``ModelUnavailable`` if a service does not answer.
-    """
+    equal vectors. Rows are L2-normalised float32, zero for texts without a known word. ``report`` is called
+    with the stage ``embed`` between batches, from any thread, and may raise. Raises ``InvalidInput`` for a
+    bad row, ``ModelUnavailable`` if a service does not answer."""
 
     @property
     def identity(self) -> str: ...
@@ -406,11 +401,10 @@ class DocumentStore(Protocol):
     async def submit_extracts(
         self, collection: str, extracts: Sequence[Extract], *, replace: bool
     ) -> list[SubmittedExtract]:
-        """Store an agent's extracts, each of another chunk, in place of what those chunks had.
-
-        Returns the chunks that still exist. What an agent or a model wrote of a chunk with the same schema, if it says
-        something else, is replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored.
-        """
+        """Store an agent's extracts, each of another chunk, in place of what those chunks had. Returns the
+        chunks that still exist. What an agent or a model wrote of a chunk with the same schema, if it says
+        something else, is replaced only if ``replace`` is set. The collection's revision grows by one if
+        anything is stored."""
 
     async def chunk_readings(self, collection: str) -> list[ChunkReading]:
         """Return all chunks in reading order, without their texts, and whether a model or an agent has read them with the
@@ -723,10 +717,9 @@ class ChatModel(Protocol):
         """The price per token; ``None`` if unknown."""
 
     async def complete(self, request: ChatRequest) -> Reply:
-        """Return one reply, complete or not (see ``finish_reason``), after as many attempts as the adapter makes.
-
-        Raises ``InvalidInput`` if every request would fail (key, model name, address), ``ModelUnavailable``
-        if the service does not answer, ``ReplyUnusable`` if the service rejects this request.
-        """
+        """Return one reply, complete or not (see ``finish_reason``), after as many attempts as the adapter
+        makes. Raises ``InvalidInput`` if every request would fail (key, model name, address),
+        ``ModelUnavailable`` if the service does not answer, ``ReplyUnusable`` if the service rejects this
+        request."""
 
     async def close(self) -> None: ...

@@ -1,9 +1,7 @@
-"""Cut a document into chunks: passages with a maximum of tokens that begin and end at natural borders.
-
-The text is cut into small parts (sentences, lines) whose tokens are counted once. A chunk takes parts until the
-next one does not fit, then ends at the best border among them: a heading or blank line justifies a shorter chunk,
-the middle of a sentence or line is the last resort. Time and memory are linear in the text.
-"""
+"""Cut a document into chunks: passages with a maximum of tokens that begin and end at natural borders. The
+text is cut into small parts (sentences, lines) whose tokens are counted once. A chunk takes parts until the
+next one does not fit, then ends at the best border among them: a heading or blank line justifies a shorter
+chunk, the middle of a sentence or line is the last resort. Time and memory are linear in the text."""
 
 from __future__ import annotations
 

@@ -24,9 +24,6 @@ async def drop_old_generations(stores: Stores, collection: Collection) -> None:
     await drop_unused_spaces(stores, collection)
 
 
-# --- what changed ---------------------------------------------------------------------------
-
-
 async def find_changes(
     stores: Stores, collection: Collection, published: Generation, since: str
 ) -> CollectionChanges:
@@ -121,9 +118,6 @@ async def _find_kept(stores: Stores, collection: str, number: int) -> Generation
     """Return the generation of that number, if its data are still there."""
     found = await stores.generations.find_all(collection)
     return next((each for each in found if each.number == number), None)
-
-
-# --- rollback -------------------------------------------------------------------------------
 
 
 async def find_restorable(stores: Stores, collection: Collection, number: int) -> Generation:

@@ -164,9 +164,6 @@ def texts_of_windows(chunks: Sequence[Chunk]) -> list[tuple[str, str]]:
     return [window for chunk in chunks for window in chunk.indexed_windows]
 
 
-# --- vectors -------------------------------------------------------------------------------
-
-
 @asynccontextmanager
 async def announce_vector_change(stores: Stores) -> AsyncIterator[None]:
     """Increase the vector version before the first write and after the last, so that readers reopen the

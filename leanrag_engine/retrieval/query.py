@@ -57,10 +57,9 @@ class QueryResult:
 
 async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] = ()) -> QueryResult:
     """Return the retrieved subgraph of a query and its context (paper eq. 6–10), which begins with ``notes``.
-
     Raises ``InvalidInput`` for an invalid value, or filters that exclude everything; ``NotFound`` and
-    ``Ambiguous`` for an entity or document of unknown or ambiguous name; ``NotReady`` if there is no document.
-    """
+    ``Ambiguous`` for an entity or document of unknown or ambiguous name; ``NotReady`` if there is no
+    document."""
     query = query.check()
     index.check_documents()
     # A service embeds on the event loop; what follows reads the stores alone.
@@ -89,9 +88,6 @@ async def _open_scope(index: IndexSnapshot, filters: Filters) -> tuple[ChunkScop
     selected = [document.id for document in select_documents(documents, filters)]
     ids = await index.documents.chunk_ids(index.collection.name, selected)
     return ChunkScope(frozenset(ids)), count_undated(documents, filters)
-
-
-# --- modes ---------------------------------------------------------------------------------
 
 
 async def _answer_naive(run: QueryRun) -> QueryResult:
@@ -197,9 +193,6 @@ async def _answer_from(
         statements = [await value_statements(run, each, wider, citations, bridges) for each in found]
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements)
-
-
-# --- what is said --------------------------------------------------------------------------
 
 
 def _make_result(

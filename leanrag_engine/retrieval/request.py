@@ -333,12 +333,10 @@ DEFAULT_CONTEXT = ContextOptions()
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the evidence may come from. All conditions must hold; within ``documents`` any one.
-
-    ``documents`` names documents by id, title, file name or number (``d3``). ``metadata`` are
-    equalities. ``since`` and ``until`` are ISO dates or times (UTC unless they say otherwise) for the
-    documents' own dates, both inclusive; documents without a date are then left out.
-    """
+    """What the evidence may come from. All conditions must hold; within ``documents`` any one. ``documents``
+    names documents by id, title, file name or number (``d3``). ``metadata`` are equalities. ``since`` and
+    ``until`` are ISO dates or times (UTC unless they say otherwise) for the documents' own dates, both
+    inclusive; documents without a date are then left out."""
 
     documents: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)

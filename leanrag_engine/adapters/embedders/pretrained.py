@@ -40,9 +40,6 @@ class PretrainedSource:
         return identity, state
 
 
-# --- windows -------------------------------------------------------------------------------
-
-
 def rough_tokens(text: str) -> list[Span]:
     """Cut ``text`` into pieces so short that the model's own tokenizer, which is not available, rarely makes more."""
     return [match.span() for match in _ROUGH.finditer(text)]
@@ -111,15 +108,11 @@ def repeat_windows(windows: Windows, distinct: Sequence[str], texts: Sequence[st
     return Windows(windows.vectors[[row for _, row in order]], tuple(owner for owner, _ in order))
 
 
-# --- texts that share their sentences ------------------------------------------------------
-
-
 async def embed_shared(texts: Sequence[str], embed: Callable[[Sequence[str]], Awaitable[Vectors]]) -> Vectors:
     """Return one row for each text, with each sentence of the :class:`SharedText` among them embedded once.
-
-    Such a text gets the mean of two directions: that of its heading line, and the mean of its sentences. In questions over
-    HotpotQA and MuSiQue this ranks as well as embedding each text whole, for a third of the tokens.
-    """
+    Such a text gets the mean of two directions: that of its heading line, and the mean of its sentences. In
+    questions over HotpotQA and MuSiQue this ranks as well as embedding each text whole, for a third of the
+    tokens."""
     if not any(isinstance(text, SharedText) for text in texts):
         return await embed(texts)
     numbers: dict[str, int] = {}
@@ -140,9 +133,6 @@ def split_shared(text: str) -> list[str]:
         return [text]
     heading, _, description = text.partition("\n")
     return [heading, *(description[start:end] for start, end in sentences(description))]
-
-
-# --- batches -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +166,6 @@ class EmbeddingWindows:
             else:
                 batches.append([place])
         return batches
-
-
-# --- rows ----------------------------------------------------------------------------------
 
 
 def check_rows(given: object, texts: Sequence[str], dimension: int, model: str) -> Vectors:

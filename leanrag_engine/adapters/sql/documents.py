@@ -481,12 +481,10 @@ def _document_of(row: RowMapping) -> Document:
 
 
 class RecentChunks:
-    """The chunks that were read last from one collection in one state, at most ``most``: some megabytes.
-
-    The questions of a session meet the same passages: 88 % of them over the 40 questions on uv's documents. A chunk that
-    changed or went is not found here, as every change of documents raises the collection's revision. Safe to share
-    between threads.
-    """
+    """The chunks that were read last from one collection in one state, at most ``most``: some megabytes. The
+    questions of a session meet the same passages: 88 % of them over the 40 questions on uv's documents. A
+    chunk that changed or went is not found here, as every change of documents raises the collection's
+    revision. Safe to share between threads."""
 
     def __init__(self, most: int = 2_000) -> None:
         self._most = most

@@ -88,12 +88,10 @@ async def sources(
 async def sources_of_item(
     index: IndexSnapshot, item: Entity | Relation, offset: int, limit: int, question: str = ""
 ) -> SourcePage:
-    """Return the sentences of an entity or relation with what supports them, then ``limit`` chunks: those that mention it,
-    in reading order; of a cluster or of a relation of two those that support its sentences, then those of some entities
-    beneath.
-
-    ``offset`` counts both. With a ``question`` there are only chunks, of more entities beneath, and the best come first.
-    """
+    """Return the sentences of an entity or relation with what supports them, then ``limit`` chunks: those
+    that mention it, in reading order; of a cluster or of a relation of two those that support its sentences,
+    then those of some entities beneath. ``offset`` counts both. With a ``question`` there are only chunks, of
+    more entities beneath, and the best come first."""
     check_page(offset, limit)
     if question.strip():
         ids = await _chunks_of_item(index, item, widely=True)
@@ -131,9 +129,6 @@ async def sources_of_document(
     places = [(outline.document.number, each) for each in outline.labels_of(found)]
     page = await _read(index, places, offset, limit, joined=True)
     return replace(page, chunks=tuple(_cut(each, found.start, found.end) for each in page.chunks))
-
-
-# --- which chunks --------------------------------------------------------------------------
 
 
 async def _find_places(
@@ -222,9 +217,6 @@ async def rank_chunks(index: IndexSnapshot, question: str, scope: ChunkScope) ->
     (found,) = await search_windows(index, scope, [question])
     rankings = (found.dense_chunks, found.keyword_chunks)
     return [hit.id for hit in fuse([[hit.id for hit in each] for each in rankings])]
-
-
-# --- their text ----------------------------------------------------------------------------
 
 
 async def _read(

@@ -40,11 +40,10 @@ NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class RankedWindow:
-    """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone.
-
-    ``near`` is the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
-    however low its value. ``explain`` returns what the value is made of; it is called for the few windows that are shown.
-    """
+    """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone. ``near`` is
+    the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
+    however low its value. ``explain`` returns what the value is made of; it is called for the few windows
+    that are shown."""
 
     chunk: Chunk
     number: int
@@ -99,11 +98,10 @@ class SearchScores:
 def fuse_scores(
     dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions, related: float = 0.0
 ) -> SearchScores:
-    """Return the score of each hit: its share of the best dense score, plus that of the best keyword score, weighted.
-
-    What dense search did not find is no better than its last hit; the first of what it found gain by their rank. Where
-    the best dense score is below ``related``, what answers reach, meaning weighs less: shares are of that.
-    """
+    """Return the score of each hit: its share of the best dense score, plus that of the best keyword score,
+    weighted. What dense search did not find is no better than its last hit; the first of what it found gain
+    by their rank. Where the best dense score is below ``related``, what answers reach, meaning weighs less:
+    shares are of that."""
     by_meaning, floor = _relative(dense, related)
     shares, _ = _relative(keyword)
     weight = options.keyword + options.keyword_peak * _find_peak(keyword)

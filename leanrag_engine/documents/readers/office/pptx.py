@@ -1,5 +1,7 @@
 """Read slides: each is a page and a section under its title, with its text, tables and notes."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator
 from io import BytesIO
@@ -26,8 +28,11 @@ _Shape = Any
 
 
 def read_pptx(data: bytes, name: str) -> Reading:
-    """Read a presentation; a slide is a page. Raises ``FormatUnsupported`` if python-pptx is not installed,
-    ``DocumentUnreadable`` if the file is damaged, locked, or of another kind."""
+    """Read a presentation; a slide is a page.
+
+    Raises ``FormatUnsupported`` if python-pptx is not installed, ``DocumentUnreadable`` if the file is damaged, locked,
+    or of another kind.
+    """
     try:
         from pptx import Presentation  # noqa: PLC0415 - the package need not be installed
         from pptx.exc import PythonPptxError  # noqa: PLC0415
