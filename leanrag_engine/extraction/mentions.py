@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Extract, ExtractedEntity, ExtractState
 from leanrag_engine.core.text.language.names import name_key, split_humps
-from leanrag_engine.core.text.word_lists import parts_of_speech
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 
 from .heuristic.names.mentions import Kind
 from .heuristic.words import vocabulary

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.model import ExtractedEntity
-from leanrag_engine.core.text.word_lists import parts_of_speech
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 
 from .heuristic.words import vocabulary as known
 from .mentions import Flags, MentionTable, Numbers, Trait, count_rows, find_traits

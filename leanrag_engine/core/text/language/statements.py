@@ -2,8 +2,8 @@
 
 import re
 
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.scripts import has_cjk
-from leanrag_engine.core.text.word_lists import parts_of_speech
 
 from .apostrophes import is_contraction, plain_apostrophes
 from .sentences import ends_sentence

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.words import STOPWORDS
-from leanrag_engine.core.text.word_lists import parts_of_speech
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, Token
 from leanrag_engine.extraction.heuristic.words.usage import WordUsage

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import exp, log2
 
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.scripts import has_cjk
-from leanrag_engine.core.text.word_lists import parts_of_speech
 from leanrag_engine.extraction.heuristic.names.lexicon import Lexicon
 from leanrag_engine.extraction.heuristic.names.mentions import Kind, Mention, keep_longest
 from leanrag_engine.extraction.heuristic.passages import ParsedChunk

@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.core.text.records import TABLE_ROW
-from leanrag_engine.core.text.word_lists import is_english_word, parts_of_speech
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import (
     CERTAIN_CODE,
