@@ -1,7 +1,5 @@
 """Build the MCP server: its tools, resources, prompts and completions, and the checks of each tool call."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import AsyncIterator, Callable

@@ -50,7 +50,7 @@ MODULES = (
     "chromadb_rust_bindings",
     "filelock",
     "leanrag_engine.adapters.tokenizer",
-    "leanrag_engine.adapters.workers.in_process",
+    "leanrag_engine.adapters.workers.pool",
     "leanrag_mcp.cli.machine.install",
     "leanrag_mcp.cli.progress",
     "leanrag_mcp.replies.state.status",

@@ -114,7 +114,7 @@ async def _choose_workers(settings: Settings, size: int) -> Workers:
         from .workers.pool import ProcessPool  # noqa: PLC0415
 
         return ProcessPool(processes)
-    from .workers.in_process import InProcess  # noqa: PLC0415
+    from .workers.pool import InProcess  # noqa: PLC0415
 
     return InProcess()
 

@@ -2,8 +2,6 @@
 TOML file, which several data folders share. The command line's options and the table in .docs/settings.md are
 made from this class."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Literal, Self

@@ -21,8 +21,6 @@ A message names the value and what was expected; ``next_step`` says what to do n
 gives both, so that no interface loses the next step.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,8 +1,6 @@
 """The history of a collection: what each published build, deletion or rollback changed, why, and at what
 cost. Generations are numbered across a data folder; entries stay when data are pruned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -66,12 +64,10 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One published generation of a collection, built from revision ``revision``.
-
-    ``build`` says how it came about and why; ``documents`` and ``changes`` what differs from the generation before.
-    ``stale`` written texts were stale in it. It took ``seconds``, and model calls that used ``spent``, all steps together.
-    ``available``: its data are still there, so that it can be rolled back to.
-    """
+    """One published generation of a collection, built from revision ``revision``. ``build`` says how it came
+    about and why; ``documents`` and ``changes`` what differs from the generation before. ``stale`` written
+    texts were stale in it. It took ``seconds``, and model calls that used ``spent``, all steps together.
+    ``available``: its data are still there, so that it can be rolled back to."""
 
     number: int
     revision: int
@@ -100,10 +96,9 @@ class ChangedDocument:
 
 @dataclass(frozen=True, slots=True)
 class CollectionChanges:
-    """What changed in a collection from generation ``since`` (0: before the first) to ``published``, and after it.
-
-    Not ``exact``: the earlier one is pruned; ``graph`` adds up what each recorded, as upper bounds.
-    """
+    """What changed in a collection from generation ``since`` (0: before the first) to ``published``, and
+    after it. Not ``exact``: the earlier one is pruned; ``graph`` adds up what each recorded, as upper
+    bounds."""
 
     since: int
     published: Generation

@@ -1,8 +1,5 @@
-"""The nouns of LeanRAG: frozen values that each stage passes to the next.
-
-Vectors accompany a sequence of nouns as one ``(n, d)`` float32 array. Ids are derived from content: a second
-run is a no-op.
-"""
+"""The nouns of LeanRAG: frozen values that each stage passes to the next. Vectors accompany a sequence of
+nouns as one ``(n, d)`` float32 array. Ids are derived from content: a second run is a no-op."""
 
 from __future__ import annotations
 
@@ -186,13 +183,10 @@ class ReadDocument:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document in the graph store.
-
-    ``number`` counts from 1 within the collection and is never reused: citations start with it. It stays when the
-    content is replaced. ``added`` is the collection's revision that brought the document, ``revision`` the one that brought
-    this content. ``date``, ``file_stamp`` and
-    ``file_digest`` are those of :class:`LoadedDocument`.
-    """
+    """A document in the graph store. ``number`` counts from 1 within the collection and is never reused:
+    citations start with it. It stays when the content is replaced. ``added`` is the collection's revision
+    that brought the document, ``revision`` the one that brought this content. ``date``, ``file_stamp`` and
+    ``file_digest`` are those of :class:`LoadedDocument`."""
 
     id: str
     number: int
@@ -219,11 +213,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A few sentences of a chunk: ``document.text[start:end]``, under the path of headings ``heading``.
-
-    In source code (:func:`is_code`) ``heading`` holds the signatures that the window lies within, outermost first, as they
-    are written. Search finds windows, and contexts are made of them; extraction and citations are by chunk.
-    """
+    """A few sentences of a chunk: ``document.text[start:end]``, under the path of headings ``heading``. In
+    source code (:func:`is_code`) ``heading`` holds the signatures that the window lies within, outermost
+    first, as they are written. Search finds windows, and contexts are made of them; extraction and citations
+    are by chunk."""
 
     start: int
     end: int
@@ -412,11 +405,9 @@ TYPE_KINDS: tuple[TypeKind, ...] = ("entity", "relation", "attribute")
 
 @dataclass(frozen=True, slots=True)
 class ExtractionSchema:
-    """The types that constrain the extraction of a collection (Youtu §1), by name, each with a description or "".
-
-    ``name`` says where it comes from. ``decisions`` of a user about types outside it, by their refs: True adopts one,
-    False refuses it. ``adopted``: the refs of such types that the schema was extended by.
-    """
+    """The types that constrain the extraction of a collection (Youtu §1), by name, each with a description or
+    "". ``name`` says where it comes from. ``decisions`` of a user about types outside it, by their refs: True
+    adopts one, False refuses it. ``adopted``: the refs of such types that the schema was extended by."""
 
     name: str
     entities: Mapping[str, str]
@@ -487,11 +478,9 @@ class SchemaEffects:
 @dataclass(frozen=True, slots=True)
 class Correction:
     """What a person or an agent has decided about names; G0 is a pure function of extracts and corrections.
-
-    ``merge``: ``names`` are one entity, called ``name``. ``split``: what is called ``names[0]`` is another entity, called
-    ``name``, in the documents and chunks of these ids. Names count by their keys
-    (:func:`leanrag_engine.core.text.language.names.name_key`). ``number`` is 0 before it is stored.
-    """
+    ``merge``: ``names`` are one entity, called ``name``. ``split``: what is called ``names[0]`` is another
+    entity, called ``name``, in the documents and chunks of these ids. Names count by their keys
+    (:func:`leanrag_engine.core.text.language.names.name_key`). ``number`` is 0 before it is stored."""
 
     kind: Literal["merge", "split"]
     names: tuple[str, ...]
@@ -617,10 +606,8 @@ class Entity:
 
     @property
     def indexed_text(self) -> str:
-        """Return the text that is embedded: name, aliases, description and attributes.
-
-        A heuristic description consists of sentences of the documents, each of which describes several entities.
-        """
+        """Return the text that is embedded: name, aliases, description and attributes. A heuristic
+        description consists of sentences of the documents, each of which describes several entities."""
         names = " / ".join((self.name, *self.aliases)) if self.aliases else self.name
         said = self.description
         if self.attributes:
@@ -843,11 +830,10 @@ NO_CORRECTIONS = CorrectionEffects()
 
 @dataclass(frozen=True, slots=True)
 class BuildRecord:
-    """What a build notes about itself beside its hierarchy.
-
-    ``embedder`` is the setting at the time; ``latin``: most words of the documents are in Latin letters; ``vectors`` are the rows written by kind of space; ``models`` are the names
-    of the models by their work; ``health`` is ``None`` only for a record without a hierarchy.
-    """
+    """What a build notes about itself beside its hierarchy. ``embedder`` is the setting at the time;
+    ``latin``: most words of the documents are in Latin letters; ``vectors`` are the rows written by kind of
+    space; ``models`` are the names of the models by their work; ``health`` is ``None`` only for a record
+    without a hierarchy."""
 
     embedder: str = ""
     latin: bool = True
@@ -926,10 +912,8 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the calls of one step used, ``unpriced`` ones without ``cost`` (US dollars).
-
-    ``counted`` is our count of the prompts; ``room`` the tokens that replies were allowed.
-    """
+    """What the calls of one step used, ``unpriced`` ones without ``cost`` (US dollars). ``counted`` is our
+    count of the prompts; ``room`` the tokens that replies were allowed."""
 
     step: str
     calls: int = 0
@@ -954,11 +938,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class RareWord:
-    """A word or phrase, the number of documents that hold it (up to a bound), and the windows that do if those are few.
-
-    Where it stands nowhere as it is written, other forms of it count: *run* for *running*, ``maxSize`` for ``max_size``.
-    Windows that hold it in their text come before those that have it in a title or heading alone, then in reading order.
-    """
+    """A word or phrase, the number of documents that hold it (up to a bound), and the windows that do if
+    those are few. Where it stands nowhere as it is written, other forms of it count: *run* for *running*,
+    ``maxSize`` for ``max_size``. Windows that hold it in their text come before those that have it in a title
+    or heading alone, then in reading order."""
 
     word: str
     documents: int

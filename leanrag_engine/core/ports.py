@@ -1,9 +1,7 @@
-"""The boundaries of the engine: one small Protocol for each thing that lives outside it.
-
-Adapters implement these; :mod:`leanrag_engine.adapters.wiring` chooses them. All methods that
-wait are asynchronous: the adapter of a blocking library uses threads. An adapter converts the exceptions of its
-library to :mod:`leanrag_engine.core.errors`, and lets none escape.
-"""
+"""The boundaries of the engine: one small Protocol for each thing that lives outside it. Adapters implement
+these; :mod:`leanrag_engine.adapters.wiring` chooses them. All methods that wait are asynchronous: the adapter
+of a blocking library uses threads. An adapter converts the exceptions of its library to
+:mod:`leanrag_engine.core.errors`, and lets none escape."""
 
 from __future__ import annotations
 
@@ -19,12 +17,11 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import CheckedObject, JsonSchema
 
-from .graphs.graph import Hierarchy, PublishedLayers
+from .graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from .graphs.stored import StoredPlaces
 from .history import HistoryEntry, Publication
 from .jobs import Job, JobState, JobStatus
 from .model import (
-    BuildRecord,
     Chunk,
     ChunkHead,
     Collection,
@@ -80,10 +77,8 @@ class Extractor(Protocol):
     async def __call__(
         self, document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
     ) -> list[Extract]:
-        """Return one extract for each chunk, in their order.
-
-        ``pulse`` is called now and then, from any thread; an exception from it ends the work.
-        """
+        """Return one extract for each chunk, in their order. ``pulse`` is called now and then, from any
+        thread; an exception from it ends the work."""
 
 
 class Tokenizer(Protocol):
@@ -96,12 +91,9 @@ class Tokenizer(Protocol):
 
 class Embedder(Protocol):
     """Turns texts into vectors. ``identity``, short and perhaps part of a space's name: equal identities,
-    equal vectors.
-
-    Rows are L2-normalised float32, zero for texts without a known word. ``report`` is called with the stage
-    ``embed`` between batches, from any thread, and may raise. Raises ``InvalidInput`` for a bad row,
-    ``ModelUnavailable`` if a service does not answer.
-    """
+    equal vectors. Rows are L2-normalised float32, zero for texts without a known word. ``report`` is called
+    with the stage ``embed`` between batches, from any thread, and may raise. Raises ``InvalidInput`` for a
+    bad row, ``ModelUnavailable`` if a service does not answer."""
 
     @property
     def identity(self) -> str: ...
@@ -120,10 +112,8 @@ class Embedder(Protocol):
         question on another corpus; None if it was not measured."""
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return one row for each text, ``(len(texts), dimension)``.
-
-        A text longer than the embedder's window gets the mean of all its windows.
-        """
+        """Return one row for each text, ``(len(texts), dimension)``. A text longer than the embedder's window
+        gets the mean of all its windows."""
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed queries; some models put another prompt before these. Otherwise as ``embed``."""
@@ -142,27 +132,40 @@ class TokenEmbedder(Embedder, Protocol):
         """Return the tokens of each question."""
 
 
-class EmbedderSource(Protocol):
-    """Provides embedders: a pretrained one as it is, the fitted one made for a corpus.
+class EmbedderWrapper:
+    """What an embedder that works through another one, ``inner``, has of it."""
 
-    ``name`` is the setting's value. Every method raises ``InvalidInput`` if there is no such model or what
-    it needs is not installed, ``ModelUnavailable`` if it cannot be reached.
-    """
+    def __init__(self, inner: Embedder) -> None:
+        self.inner = inner
+        self.identity, self.dimension = inner.identity, inner.dimension
+        self.unrelated, self.related = inner.unrelated, inner.related
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return await self.inner.embed_queries(texts)
+
+
+def find_token_embedder(embedder: Embedder | None) -> TokenEmbedder | None:
+    """Return what gives the vectors of tokens: the embedder, or the one that it works through; None if neither does."""
+    inner = embedder.inner if isinstance(embedder, EmbedderWrapper) else embedder
+    return inner if isinstance(inner, TokenEmbedder) else None
+
+
+class EmbedderSource(Protocol):
+    """Provides embedders: a pretrained one as it is, the fitted one made for a corpus. ``name`` is the
+    setting's value. Every method raises ``InvalidInput`` if there is no such model or what it needs is not
+    installed, ``ModelUnavailable`` if it cannot be reached."""
 
     @property
     def name(self) -> str: ...
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
         """Return an embedder for a build over ``texts``, and the state that ``restore`` needs (may be empty).
-
-        ``before`` is the identity of the collection's last embedder: a source that chooses between several keeps it.
-        """
+        ``before`` is the identity of the collection's last embedder: a source that chooses between several
+        keeps it."""
 
     async def gave(self, identity: str) -> bool:
-        """Return whether the identity is one of this source's, as far as known without loading or fetching anything.
-
-        ``restore`` may still return an embedder of another identity.
-        """
+        """Return whether the identity is one of this source's, as far as known without loading or fetching
+        anything. ``restore`` may still return an embedder of another identity."""
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
         """Return the embedder whose ``fit`` returned ``state``. Raises ``StoreUnusable`` if the state is damaged."""
@@ -172,10 +175,8 @@ class EmbedderSource(Protocol):
         no collection's texts made."""
 
     async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
-        """Return identity and state of that embedder without what none of ``texts`` contributed to it.
-
-        The vectors of ``texts`` do not change. Raises as ``restore``.
-        """
+        """Return identity and state of that embedder without what none of ``texts`` contributed to it. The
+        vectors of ``texts`` do not change. Raises as ``restore``."""
 
 
 class VectorStore(Protocol):
@@ -259,12 +260,9 @@ class WriterLock(Protocol):
     def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AbstractAsyncContextManager[None]:
-        """Wait for the lock, then hold it.
-
-        ``waiting`` is called with the holder about every half second, and may raise ``Cancelled`` to give up. A lock that is
-        held over a connection may be lost: the block is then cancelled, writes to the database within it are refused, and
-        ``LockLost`` is raised.
-        """
+        """Wait for the lock, then hold it. ``waiting`` is called with the holder about every half second, and
+        may raise ``Cancelled`` to give up. A lock that is held over a connection may be lost: the block is
+        then cancelled, writes to the database within it are refused, and ``LockLost`` is raised."""
 
     async def holder(self) -> LockHolder | None:
         """Return the present holder of the lock, ``None`` if it is free."""
@@ -306,10 +304,8 @@ class SubmittedExtract:
 
 
 class DocumentStore(Protocol):
-    """Collections, their documents, chunks and extracts, and keyword search over the chunks.
-
-    A collection is a corpus of documents, and its revision counts their changes: so collections are found here.
-    """
+    """Collections, their documents, chunks and extracts, and keyword search over the chunks. A collection is
+    a corpus of documents, and its revision counts their changes: so collections are found here."""
 
     async def collections(self) -> list[Collection]: ...
 
@@ -328,38 +324,24 @@ class DocumentStore(Protocol):
     async def delete_collection(self, name: str, job: str) -> None:
         """Delete the collection with all that depends on it, and its jobs but ``job``. Raises ``NotFound``."""
 
-    async def put(
-        self,
-        collection: str,
-        document: LoadedDocument,
-        chunks: Sequence[Chunk],
-        extracts: Sequence[Extract],
-    ) -> Document:
-        """Add the document, or replace the one of the same id with its chunks and extracts.
+    async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
+        """Add documents of different ids, all or none, or replace those of the same ids with their chunks and extracts.
 
         A document that is replaced keeps its number, and every chunk that it still has (by id) keeps its citation and
         what a model or an agent extracted from it. A new chunk gets a citation that no other one has had: an old citation
-        never shows another text. The collection's revision grows by one.
+        never shows another text. The collection's revision grows by one for each.
         """
-
-    async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
-        """Put documents of different ids, each as ``put`` does, all or none."""
 
     async def delete(
         self,
         collection: str,
         document_ids: Sequence[str],
-        hierarchy: Hierarchy | None,
-        *,
-        embedder: str,
-        dimension: int,
-        embedder_state: bytes,
-        record: BuildRecord,
+        remaining: GenerationContent | None,
         publication: Publication,
     ) -> Generation | None:
         """Delete the documents with all that depends on them, in one transaction.
 
-        Publishes ``hierarchy``, what remains of the published one, in its place and deletes every older generation
+        Publishes what is ``remaining`` of the published generation in its place and deletes every older one
         of the collection; with ``None``, no entity is left and no generation either. Removes the documents from
         the records of finished jobs, the names that no remaining entity has from the history, and every cached reply and text of an agent that rests on anything but present chunks
         and aggregated entities whose own text the deletion left as it was. The collection's revision grows by one, the vector version too.
@@ -419,12 +401,9 @@ class DocumentStore(Protocol):
         """Return how many chunks were read by a model or an agent with another schema than there is now, by method."""
 
     async def heuristic_chunks(self, collection: str, *, due: bool) -> list[Chunk]:
-        """Return the chunks that no model or agent has read yet, and those that a model read with another schema than the
-        collection has now, in reading order.
-
-        ``due`` limits them to those that the next build should have a model read: what it has not seen yet, and what a
-        model failed to read.
-        """
+        """Return the chunks that no model or agent has read yet, and those that a model read with another
+        schema than the collection has now, in reading order. ``due`` limits them to those that the next build
+        should have a model read: what it has not seen yet, and what a model failed to read."""
 
     async def ask_for(self, collection: str, chunk_ids: Sequence[str]) -> None:
         """Record that a model is asked to read these chunks: they are due until ``put_extracts`` has their extracts."""
@@ -452,11 +431,10 @@ class DocumentStore(Protocol):
     async def submit_extracts(
         self, collection: str, extracts: Sequence[Extract], *, replace: bool
     ) -> list[SubmittedExtract]:
-        """Store an agent's extracts, each of another chunk, in place of what those chunks had.
-
-        Returns the chunks that still exist. What an agent or a model wrote of a chunk with the same schema, if it says
-        something else, is replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored.
-        """
+        """Store an agent's extracts, each of another chunk, in place of what those chunks had. Returns the
+        chunks that still exist. What an agent or a model wrote of a chunk with the same schema, if it says
+        something else, is replaced only if ``replace`` is set. The collection's revision grows by one if
+        anything is stored."""
 
     async def chunk_readings(self, collection: str) -> list[ChunkReading]:
         """Return all chunks in reading order, without their texts, and whether a model or an agent has read them with the
@@ -490,44 +468,34 @@ class DocumentStore(Protocol):
         """Return the ids of all windows that hold any of the words or phrases, in any grammatical form, in reading order."""
 
     async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
-        """Return words of the documents that differ from ``word`` by one letter, as they are written there, likely ones first.
-
-        None for a word of less than five letters.
-        """
+        """Return words of the documents that differ from ``word`` by one letter, as they are written there,
+        likely ones first. None for a word of less than five letters."""
 
     async def find_rare_words(
         self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
     ) -> tuple[RareWord, ...]:
-        """Return for each word or phrase how many documents hold it, built or not: at most one more than ``most_documents``.
-
-        Up to ``most_documents``, at most ``most_windows`` of the windows that hold it are named.
-        """
+        """Return for each word or phrase how many documents hold it, built or not: at most one more than
+        ``most_documents``. Up to ``most_documents``, at most ``most_windows`` of the windows that hold it are
+        named."""
 
 
 class GenerationStore(Protocol):
-    """Published builds: their entities and relations, keyword search over both, and the vector version.
-
-    The vector version counts writes to the vector store, which holds what generations refer to; readers compare
-    it before they trust a vector store that they have open.
-    """
+    """Published builds: their entities and relations, keyword search over both, and the vector version. The
+    vector version counts writes to the vector store, which holds what generations refer to; readers compare
+    it before they trust a vector store that they have open."""
 
     async def publish(
         self,
         collection: str,
         revision: int,
-        hierarchy: Hierarchy,
-        *,
-        embedder: str,
-        dimension: int,
-        embedder_state: bytes,
-        record: BuildRecord,
+        content: GenerationContent,
         publication: Publication,
+        *,
         previous: PublishedLayers | None = None,
         report: ProgressReport = ignore_progress,
         note_places: Callable[[StoredPlaces], None] = lambda _: None,
     ) -> Generation:
-        """Write the hierarchy as a new generation, with its entry in the history, and switch the collection to it, in one
-        transaction.
+        """Write a new generation, with its entry in the history, and switch the collection to it, in one transaction.
 
         With the ``previous`` layers, those of the generation that is published now, only what differs from them is written.
         ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published. ``note_places`` is
@@ -555,11 +523,9 @@ class GenerationStore(Protocol):
     async def open_layers(
         self, generation: Generation, columns: Mapping[str, NDArray[Any]]
     ) -> Hierarchy | None:
-        """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers` gave; None if they
-        are of another version, or none of this generation.
-
-        Rows are read when they are asked for, and the thread that asks waits.
-        """
+        """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers`
+        gave; None if they are of another version, or none of this generation. Rows are read when they are
+        asked for, and the thread that asks waits."""
 
     async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
         """Return entities in the order of ``ids``."""
@@ -797,10 +763,9 @@ class ChatModel(Protocol):
         """The price per token; ``None`` if unknown."""
 
     async def complete(self, request: ChatRequest) -> Reply:
-        """Return one reply, complete or not (see ``finish_reason``), after as many attempts as the adapter makes.
-
-        Raises ``InvalidInput`` if every request would fail (key, model name, address), ``ModelUnavailable``
-        if the service does not answer, ``ReplyUnusable`` if the service rejects this request.
-        """
+        """Return one reply, complete or not (see ``finish_reason``), after as many attempts as the adapter
+        makes. Raises ``InvalidInput`` if every request would fail (key, model name, address),
+        ``ModelUnavailable`` if the service does not answer, ``ReplyUnusable`` if the service rejects this
+        request."""
 
     async def close(self) -> None: ...

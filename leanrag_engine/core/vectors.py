@@ -1,7 +1,5 @@
 """Arithmetic on rows of vectors, (n, d)."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import AbstractContextManager
 from functools import lru_cache

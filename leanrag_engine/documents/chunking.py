@@ -1,9 +1,7 @@
-"""Cut a document into chunks: passages with a maximum of tokens that begin and end at natural borders.
-
-The text is cut into small parts (sentences, lines) whose tokens are counted once. A chunk takes parts until the
-next one does not fit, then ends at the best border among them: a heading or blank line justifies a shorter chunk,
-the middle of a sentence or line is the last resort. Time and memory are linear in the text.
-"""
+"""Cut a document into chunks: passages with a maximum of tokens that begin and end at natural borders. The
+text is cut into small parts (sentences, lines) whose tokens are counted once. A chunk takes parts until the
+next one does not fit, then ends at the best border among them: a heading or blank line justifies a shorter
+chunk, the middle of a sentence or line is the last resort. Time and memory are linear in the text."""
 
 from __future__ import annotations
 
@@ -232,7 +230,6 @@ def is_prose(media_type: str) -> bool:
 
 def _regions(text: str) -> Iterator[tuple[int, int]]:
     """Cut ``text`` into stretches of about 32,000 characters that end at a blank line outside fenced code.
-
     Stretches bound the memory."""
     start = 0
     while start < len(text):
@@ -592,10 +589,8 @@ def _chunk(
 
 class _ChunkIds:
     """Makes the ids of one document's chunks from what is extracted and embedded: text, headings and windows.
-
-    Neither place nor title is part of an id, so a chunk keeps its id when the document changes elsewhere. Equal chunks
-    are told apart by counting them.
-    """
+    Neither place nor title is part of an id, so a chunk keeps its id when the document changes elsewhere.
+    Equal chunks are told apart by counting them."""
 
     def __init__(self, document: LoadedDocument) -> None:
         self._document = document

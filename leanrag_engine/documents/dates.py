@@ -1,9 +1,5 @@
-"""Determine the date of a document: what its metadata, title, file name or file say.
-
-Dates are ISO texts as precise as the source: ``2024-03-01``, ``2024-03``, or ``2024`` (from metadata alone).
-"""
-
-from __future__ import annotations
+"""Determine the date of a document: what its metadata, title, file name or file say. Dates are ISO texts as
+precise as the source: ``2024-03-01``, ``2024-03``, or ``2024`` (from metadata alone)."""
 
 import re
 from collections.abc import Mapping
@@ -99,10 +95,8 @@ def date_document(
     properties: str = "",
     modified: float | None = None,
 ) -> DocumentDate:
-    """Return the date of a document by the first of these sources that has one.
-
-    ``properties`` is the date in the file's own properties, ``modified`` the file's time in seconds since 1970.
-    """
+    """Return the date of a document by the first of these sources that has one. ``properties`` is the date in
+    the file's own properties, ``modified`` the file's time in seconds since 1970."""
     changed = "" if modified is None else _format_time(modified)
     choices = (
         (_date_in_metadata(metadata), DateOrigin.METADATA),
@@ -115,11 +109,9 @@ def date_document(
 
 
 def find_date(text: str) -> str:
-    """Return the first date within ``text``, by the most precise notation that occurs in it; "" if there is none.
-
-    Where the month stands in words, a day that it does not have (31 February 2011) leaves month and year; figures alone
-    that are no date (2011-02-31) may be anything else.
-    """
+    """Return the first date within ``text``, by the most precise notation that occurs in it; "" if there is
+    none. Where the month stands in words, a day that it does not have (31 February 2011) leaves month and
+    year; figures alone that are no date (2011-02-31) may be anything else."""
     for pattern in _PATTERNS:
         for match in pattern.finditer(text[:500]):
             if found := _format_match(match):

@@ -1,10 +1,6 @@
-"""Choose the reader of a file by its name, or by its beginning; read text, Markdown and source code.
-
-Every reader returns headings as Markdown's ``#`` lines where its format has headings, tables as records (see
-``core.text.records``) and list items as ``- a``, so that later stages know one notation only.
-"""
-
-from __future__ import annotations
+"""Choose the reader of a file by its name, or by its beginning; read text, Markdown and source code. Every
+reader returns headings as Markdown's ``#`` lines where its format has headings, tables as records (see
+``core.text.records``) and list items as ``- a``, so that later stages know one notation only."""
 
 import re
 import unicodedata
@@ -33,11 +29,10 @@ proportion to the text."""
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file. ``read`` takes the bytes and the name for messages.
-
-    It raises :class:`DocumentUnreadable` if the bytes are of another kind or hold no text. Files of ``guarded_from`` bytes
-    on are read in a process of its own (see ``guarding``): a small one can keep its parser busy for hours, or fill the memory.
-    """
+    """A kind of file. ``read`` takes the bytes and the name for messages. It raises
+    :class:`DocumentUnreadable` if the bytes are of another kind or hold no text. Files of ``guarded_from``
+    bytes on are read in a process of its own (see ``guarding``): a small one can keep its parser busy for
+    hours, or fill the memory."""
 
     media_type: str
     read: Callable[[bytes, str], Reading]
@@ -45,10 +40,8 @@ class Format:
 
 
 def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
-    """Return the format of a file by its name, or plain text if the name says nothing and ``start``, its beginning, is prose.
-
-    Messages quote ``shown`` (default: the name). Raises :class:`FormatUnsupported`.
-    """
+    """Return the format of a file by its name, or plain text if the name says nothing and ``start``, its
+    beginning, is prose. Messages quote ``shown`` (default: the name). Raises :class:`FormatUnsupported`."""
     path = PurePath(name)
     suffix = path.suffix.lower()
     if suffix in _FORMATS:
@@ -78,8 +71,6 @@ def is_prose(start: bytes) -> bool:
     # A low bound: configuration with comments has a share of 0.3, an SVG image 0.
     return bool(text) and max(phrases, 2 * cjk) >= 0.1 * len(text)
 
-
-# --- text, Markdown, source code -----------------------------------------------------------
 
 _FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n(?=[\w\"'-]+[ \t]*:|#)(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n){0,200})(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
@@ -149,8 +140,6 @@ def _import_later(place: str) -> Callable[[bytes, str], Reading]:
 
     return read
 
-
-# --- the table -----------------------------------------------------------------------------
 
 PLAIN = Format("text/plain", _text)
 _SOURCES = {

@@ -1,13 +1,11 @@
 """Do work that a file can make run away in a process of its own, which is killed at its limits."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import anyio
 import anyio.to_process
@@ -29,7 +27,7 @@ class ParsingLimits:
     seconds: float
     megabytes: int
 
-    def for_size(self, size: int, started: float) -> ParsingLimits:
+    def for_size(self, size: int, started: float) -> Self:
         """Return what is left since ``started`` for a file of ``size`` bytes: for each megabyte of it the seconds count anew."""
         megabytes = max(1.0, size / 1_000_000)
         return replace(self, seconds=max(1.0, self.seconds * megabytes - (time.monotonic() - started)))
@@ -48,10 +46,9 @@ async def parse_within_limits(
 
 
 async def run_within_limits(work: Callable[[], Awaitable[R]], limits: ParsingLimits, name: str) -> R:
-    """Return what ``work`` does in another process, which ends when it is cancelled and has limited its memory.
-
-    Raises :class:`DocumentUnreadable` about the document ``name`` if it takes more than ``limits``.
-    """
+    """Return what ``work`` does in another process, which ends when it is cancelled and has limited its
+    memory. Raises :class:`DocumentUnreadable` about the document ``name`` if it takes more than
+    ``limits``."""
     try:
         with anyio.fail_after(limits.seconds):
             return await work()

@@ -1,9 +1,5 @@
-"""Find the headings of a text: Markdown, reStructuredText, chapters of plain text, code, LaTeX, INI.
-
-They give documents their titles (loading) and chunks their borders and paths (chunking).
-"""
-
-from __future__ import annotations
+"""Find the headings of a text: Markdown, reStructuredText, chapters of plain text, code, LaTeX, INI. They
+give documents their titles (loading) and chunks their borders and paths (chunking)."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,10 +13,8 @@ from leanrag_engine.core.text.shortening import shorten
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading whose lines are ``text[start:end]``; level 1 is the highest.
-
-    ``breaks``, of a table alone: where its rows begin, and where they end and with them what it heads.
-    """
+    """A heading whose lines are ``text[start:end]``; level 1 is the highest. ``breaks``, of a table alone:
+    where its rows begin, and where they end and with them what it heads."""
 
     start: int
     end: int

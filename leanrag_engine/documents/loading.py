@@ -1,7 +1,5 @@
 """Load documents from paths within the allowed folders or from text: checks, ids and titles."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os
@@ -32,10 +30,8 @@ _READING = "reading-2"
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The files that a path stands for, and those left out with a reason, both sorted by path.
-
-    ``root`` is the real path of a folder, ``None`` for a file.
-    """
+    """The files that a path stands for, and those left out with a reason, both sorted by path. ``root`` is
+    the real path of a folder, ``None`` for a file."""
 
     files: tuple[Path, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -278,11 +274,9 @@ def _read_unchanged(
 
 
 def open_beneath(path: Path, allowed: Sequence[Path] | None) -> BinaryIO:
-    """Open a real path for reading. Beneath an allowed folder no link is followed: none was there when it was checked.
-
-    Raises ``OSError`` with ``ELOOP`` or ``ENOTDIR`` if there is one now. Where the system cannot open relative to a folder
-    (Windows), the path is opened as it is.
-    """
+    """Open a real path for reading. Beneath an allowed folder no link is followed: none was there when it was
+    checked. Raises ``OSError`` with ``ELOOP`` or ``ENOTDIR`` if there is one now. Where the system cannot
+    open relative to a folder (Windows), the path is opened as it is."""
     roots = [root for root in map(real_path, allowed or ()) if path.is_relative_to(root) and path != root]
     if not roots or os.open not in os.supports_dir_fd:
         return path.open("rb")

@@ -1,10 +1,7 @@
-"""Find the signatures that a line of source code lies within: the lines of its ``class``, its ``def``, as they are written.
-
-Strings and comments are blanked first. Where braces hold blocks they tell what lies within what, elsewhere the indent does: one
-rule for all languages, which also reads files that no compiler accepts.
-"""
-
-from __future__ import annotations
+"""Find the signatures that a line of source code lies within: the lines of its ``class``, its ``def``, as
+they are written. Strings and comments are blanked first. Where braces hold blocks they tell what lies within
+what, elsewhere the indent does: one rule for all languages, which also reads files that no compiler
+accepts."""
 
 import re
 from bisect import bisect_right
@@ -73,10 +70,9 @@ class _SignedBlock:
 
 
 def find_signatures(text: str, media_type: str, *, most: int = 4) -> Callable[[int], str]:
-    """Return a function that gives the signatures around an offset of ``text``, outermost first, a line feed between two.
-
-    At most the ``most`` innermost ones. What begins at the offset itself is not around it. Linear in the text.
-    """
+    """Return a function that gives the signatures around an offset of ``text``, outermost first, a line feed
+    between two. At most the ``most`` innermost ones. What begins at the offset itself is not around it.
+    Linear in the text."""
     blanked = _blank(text, media_type)
     found = (
         _find_by_indent(blanked, flat=media_type == "text/x-sql")
@@ -122,9 +118,6 @@ def _blank(text: str, media_type: str) -> str:
     return re.sub(pattern, lambda found: _NO_LINE_END.sub(" ", found[0]), text, flags=re.DOTALL)
 
 
-# --- by indent -----------------------------------------------------------------------------
-
-
 def _find_by_indent(text: str, *, flat: bool) -> Iterator[_SignedBlock]:
     """Yield definitions, whose signature is one line if ``flat``; each ends where a line stands as far to the left, other than one that only closes brackets."""
     open_: list[tuple[int, int, int]] = []  # indent, start, header
@@ -156,9 +149,6 @@ def _end_of_header(text: str, position: int, longest: int = 1_000) -> tuple[int,
             depth += 1 if mark[0] in "([" else -1
     line_end = text.find("\n", position, last)
     return (last if line_end < 0 else line_end), last
-
-
-# --- by braces -----------------------------------------------------------------------------
 
 
 def _find_by_braces(text: str, media_type: str) -> Iterator[_SignedBlock]:
@@ -195,10 +185,9 @@ def _find_by_braces(text: str, media_type: str) -> Iterator[_SignedBlock]:
 
 
 def _start_of(text: str, begin: int, brace: int, longest: int = 2_000) -> int:
-    """Return where the lines of a definition begin whose block the ``brace`` opens, −1 if it opens something else.
-
-    Going up line by line: where no semicolon ends a statement, only its own lines tell where a definition begins.
-    """
+    """Return where the lines of a definition begin whose block the ``brace`` opens, −1 if it opens something
+    else. Going up line by line: where no semicolon ends a statement, only its own lines tell where a
+    definition begins."""
     lowest = max(begin, brace - longest)
     start = brace + 1
     while start > lowest:

@@ -1,10 +1,6 @@
-"""Cut chunks into windows: the few sentences that dense and keyword search find and a context quotes.
-
-A window lies within one chunk and one section. It holds whole sentences; fenced code, a table or a list item is not
-cut unless it is longer than a window may be, and code is never cut within a chunk.
-"""
-
-from __future__ import annotations
+"""Cut chunks into windows: the few sentences that dense and keyword search find and a context quotes. A
+window lies within one chunk and one section. It holds whole sentences; fenced code, a table or a list item is
+not cut unless it is longer than a window may be, and code is never cut within a chunk."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -67,11 +63,9 @@ def cut_windows(
     code: bool = False,
     options: WindowOptions = WindowOptions(),
 ) -> list[tuple[Window, ...]]:
-    """Return the windows of each of the ``spans`` of ``text``, in order.
-
-    ``spans`` ascend and do not overlap; ``found`` are the headings of the whole text, and ``paths`` gives the path of
-    headings at an offset. A span of headings alone is one window. In ``code`` definitions are a part of the text.
-    """
+    """Return the windows of each of the ``spans`` of ``text``, in order. ``spans`` ascend and do not overlap;
+    ``found`` are the headings of the whole text, and ``paths`` gives the path of headings at an offset. A
+    span of headings alone is one window. In ``code`` definitions are a part of the text."""
     breaks = [(each.start, each.start if code else each.end) for each in found]
     breaks = sorted([*breaks, *((at, at) for each in found for at in each.breaks)])
     starts = [first for first, _ in breaks]
@@ -120,9 +114,6 @@ def _sections(start: int, end: int, breaks: Sequence[tuple[int, int]]) -> Iterat
         position = max(position, min(last, end))
     if position < end:
         yield position, end
-
-
-# --- units ---------------------------------------------------------------------------------
 
 
 def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
@@ -196,9 +187,6 @@ def _blocks(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]
         last = position
     if opened is not None:
         yield _Block(opened, last, _BlockKind.CODE if fence else kind)
-
-
-# --- packing -------------------------------------------------------------------------------
 
 
 def _pack(

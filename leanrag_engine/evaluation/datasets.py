@@ -1,16 +1,13 @@
-"""Read and check question sets: passages, and questions with their gold passages.
-
-Two formats are read. A *question set* is one JSON object ``{"passages": [{"title", "text"}], "queries":
-[{"id", "question", "answer", "aliases", "type", "gold": [passage index, …]}]}``. *UltraDomain* is JSON Lines,
-one question per line, with the whole document that it refers to: ``{"input", "context", "answers", "meta"}``.
-"""
-
-from __future__ import annotations
+"""Read and check question sets: passages, and questions with their gold passages. Two formats are read. A
+*question set* is one JSON object ``{"passages": [{"title", "text"}], "queries": [{"id", "question", "answer",
+"aliases", "type", "gold": [passage index, …]}]}``. *UltraDomain* is JSON Lines, one question per line, with
+the whole document that it refers to: ``{"input", "context", "answers", "meta"}``."""
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import JsonObject, content_id
@@ -55,7 +52,7 @@ class QuestionSet:
         """Identifies the corpus, independent of the questions."""
         return content_id("", *(part for each in self.passages for part in (each.title, each.text)))
 
-    def first(self, count: int | None) -> QuestionSet:
+    def first(self, count: int | None) -> Self:
         """Return the set with its first ``count`` questions (all if None) and the whole corpus."""
         return self if count is None else replace(self, questions=self.questions[:count])
 
@@ -75,9 +72,6 @@ def read_set(path: Path) -> QuestionSet:
     if isinstance(content, dict) and "context" in content and "passages" not in content:
         return _check(path, _read_lines(path, json.dumps(content)))
     return _check(path, _read_object(path, content))
-
-
-# --- the file ------------------------------------------------------------------------------
 
 
 def read_file_text(path: Path) -> str:
@@ -190,9 +184,6 @@ def _answers(reader: _SetReader, row: JsonObject, keys: Sequence[str], place: st
     return tuple(dict.fromkeys(found))
 
 
-# --- question sets -------------------------------------------------------------------------
-
-
 def _read_object(path: Path, content: object) -> _SetReader:
     reader = _SetReader(name=path.stem)
     if not isinstance(content, dict):
@@ -250,9 +241,6 @@ def _gold(reader: _SetReader, value: object, place: str, places: Sequence[int]) 
         reader.report(f"gold of {place}", wrong[0], f"a passage index from 0 to {len(places) - 1}")
         return ()
     return tuple(dict.fromkeys(places[each] for each in value))
-
-
-# --- UltraDomain ---------------------------------------------------------------------------
 
 
 def _read_lines(path: Path, text: str) -> _SetReader:

@@ -1,8 +1,6 @@
 """Measure a built collection without a judge model: where entities meet, how its clusters are shaped, how stable the
 clustering is, and how much its contexts repeat."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 from leanrag_engine.core.jobs import IngestOutcome, Job
-from leanrag_engine.core.model import DocumentSource, content_id
-from leanrag_engine.core.ports import Extractor, Progress, ProgressReport
+from leanrag_engine.core.model import DocumentSource, Vectors, content_id
+from leanrag_engine.core.ports import (
+    Embedder,
+    EmbedderSource,
+    EmbedderWrapper,
+    Extractor,
+    Progress,
+    ProgressReport,
+)
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.extraction.openie import OpenIE, OpenIEExtractor
 from leanrag_engine.pipeline.ingest.run import extract_heuristically
 
 from .datasets import CorpusPassage, QuestionSet
-from .timing import Stopwatch, TimedEmbedderSource
 
 CHUNK_TOKENS = 8192
 """The largest chunk that the settings allow."""
@@ -163,3 +169,67 @@ async def _await_job(engine: LeanRAG, job: Job, report: ProgressReport) -> Job:
         first = f" First: {job.failures[0].error}" if job.failures else ""
         raise LeanRAGError(f"The scratch collection was not built ({job.status}): {job.message}{first}")
     return job
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Sums the durations of several pieces of work."""
+
+    seconds: float = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += time.perf_counter() - started
+
+    def take(self) -> float:
+        """Return the seconds so far and reset them."""
+        taken, self.seconds = self.seconds, 0.0
+        return taken
+
+
+class TimedEmbedder(EmbedderWrapper):
+    """An embedder whose time ``watch`` sums, so that a query's latency can exclude its embedding."""
+
+    def __init__(self, inner: Embedder, watch: Stopwatch) -> None:
+        super().__init__(inner)
+        self.watch = watch
+
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        with self.watch.running():
+            return await self.inner.embed(texts, report)
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        with self.watch.running():
+            return await self.inner.embed_queries(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedEmbedderSource:
+    """A source whose embedders are all timed by one ``watch``."""
+
+    inner: EmbedderSource
+    watch: Stopwatch = field(default_factory=Stopwatch)
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
+        embedder, state = await self.inner.fit(texts, before)
+        return TimedEmbedder(embedder, self.watch), state
+
+    async def gave(self, identity: str) -> bool:
+        return await self.inner.gave(identity)
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:
+        return TimedEmbedder(await self.inner.restore(identity, state), self.watch)
+
+    async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float | None:
+        return await self.inner.unknown_words(identity, state, texts)
+
+    async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
+        return await self.inner.restrict(identity, state, texts)

@@ -1,7 +1,5 @@
 """Read and write Parquet tables with pyarrow, which the extra ``parquet`` installs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,10 +1,9 @@
 """Apply the corrections of persons and agents to names, in the order in which they were made, after acronyms
 and names without spaces were resolved. They depend on names, documents and chunks alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from leanrag_engine.core.model import Correction, CorrectionEffects
 from leanrag_engine.core.text.language.names import name_key
@@ -42,7 +41,7 @@ class NameCorrections:
     @classmethod
     def of(
         cls, corrections: Sequence[Correction], forms: Mapping[str, str], documents: Mapping[str, str]
-    ) -> NameCorrections:
+    ) -> Self:
         """Prepare ``corrections``; ``documents`` maps chunk ids to document ids."""
         made = cls(dict(forms), _documents=documents)
         for correction in corrections:

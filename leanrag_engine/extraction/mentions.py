@@ -1,8 +1,6 @@
 """Index the mentions of all extracts as arrays, so that G0 is merged again only where something changed.
 Losing the index of a build only costs time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -88,7 +86,7 @@ class MentionIndex:
         pairs = zip(self.names, self.name_keys.tolist(), strict=True)
         return {name: self.keys[key] if key >= 0 else "" for name, key in pairs}
 
-    def without_unused(self) -> MentionIndex:
+    def without_unused(self) -> Self:
         """Return the index without names and keys that no extract has any more."""
         names = np.zeros(len(self.names), dtype=bool)
         names[self.mentions] = True

@@ -105,10 +105,8 @@ def find_namesakes(
     table: MentionTable, name_keys: Numbers, documents: int, merged: Collection[str] = ()
 ) -> dict[tuple[int, str], str]:
     """Return for a document's number and a key that means several entities the key that is meant there.
-
     ``name_keys`` are resolved already, ``merged`` keys are one entity everywhere. The entity that comes first
-    keeps the plain key. Linear, but for names that very many of the ``documents`` share.
-    """
+    keeps the plain key. Linear, but for names that very many of the ``documents`` share."""
     mentioned = _Mentioned.of(table, name_keys)
     keys = table.words.keys
     shared = _find_shared_names(mentioned).difference(

@@ -1,10 +1,6 @@
-"""Read HippoRAG's OpenIE files: entities and (subject, predicate, object) triples that a model found in passages.
-
-``{"docs": [{"idx", "passage", "extracted_entities": [name, …], "extracted_triples": [[s, p, o], …]}]}``.
-Malformed triples are left out and counted; they do not affect the others.
-"""
-
-from __future__ import annotations
+"""Read HippoRAG's OpenIE files: entities and (subject, predicate, object) triples that a model found in
+passages. ``{"docs": [{"idx", "passage", "extracted_entities": [name, …], "extracted_triples": [[s, p, o],
+…]}]}``. Malformed triples are left out and counted; they do not affect the others."""
 
 import json
 from collections import Counter
@@ -164,9 +160,6 @@ def _passage_of(row: JsonObject) -> str:
         return str(row["passage"])
     parts = [row.get("title"), row.get("text")]
     return "\n".join(part for part in parts if isinstance(part, str)) if isinstance(parts[1], str) else ""
-
-
-# --- extracts ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
 """Make the aggregated entity of a cluster without a model (paper eq. 4): all of its text is quoted from
 beneath."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -21,9 +19,9 @@ from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import cluster_means
 from .relations import LayerStep, sort_by_id
+from .texts.attribution import Quote, end_sentence, is_whole, join_quotes, quotes_of
 from .texts.naming import CODE, ClusterPhrases, NameKeys, NameRegister, PhraseTable, choose_name, rank_phrases
 from .texts.options import TextOptions
-from .texts.quoting import Quote, end_sentence, is_whole, join_quotes, quotes_of
 from .texts.sentences import is_speech, score_sentence, stands_alone
 
 
@@ -103,12 +101,10 @@ def aggregate(
     unchanged: Flags | None = None,
     options: SummaryOptions = DEFAULT,
 ) -> Iterator[Entity]:
-    """Yield one aggregated entity for each cluster 0, 1, … of ``step.labels``.
-
-    ``vectors`` (n, d) are those of ``step.lower.entities``. No name is like another one or like any in
-    ``taken`` (name keys), to which the new ones are added. Each sentence names the chunk that says it. The clusters of
-    ``kept`` have the texts of these entities; ``unchanged`` ones, whose names are taken, are left out.
-    """
+    """Yield one aggregated entity for each cluster 0, 1, … of ``step.labels``. ``vectors`` (n, d) are those
+    of ``step.lower.entities``. No name is like another one or like any in ``taken`` (name keys), to which the
+    new ones are added. Each sentence names the chunk that says it. The clusters of ``kept`` have the texts of
+    these entities; ``unchanged`` ones, whose names are taken, are left out."""
     count = int(step.labels.max()) + 1
     groups = _groups(step, vectors, unchanged, kept)
     for entity in kept.values():

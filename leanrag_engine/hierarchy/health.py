@@ -1,8 +1,6 @@
 """Measure a hierarchy at the end of a build. Which figures deserve a warning, the status and the evaluation
 decide."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Check the invariants of a hierarchy; every build runs this before it returns."""
 
-from __future__ import annotations
-
 from itertools import pairwise, zip_longest
 
 import numpy as np
@@ -15,12 +13,9 @@ from leanrag_engine.core.graphs.rows import select_rows
 
 
 def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:
-    """Raise :class:`LeanRAGError` if the hierarchy is not well-formed, in O(n log n).
-
-    Beside what ``layers.find_misfit`` says: layers shrink, the last is the root alone, no cluster exceeds
-    ``cap``, counts are correct, and one relation stands for exactly the pairs of clusters that a relation
-    beneath joins.
-    """
+    """Raise :class:`LeanRAGError` if the hierarchy is not well-formed, in O(n log n). Beside what
+    ``layers.find_misfit`` says: layers shrink, the last is the root alone, no cluster exceeds ``cap``, counts
+    are correct, and one relation stands for exactly the pairs of clusters that a relation beneath joins."""
     _check_layers(hierarchy, cap)
     lifted = np.arange(len(hierarchy.layers[0].entities))
     supported = None

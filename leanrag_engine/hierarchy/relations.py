@@ -1,12 +1,11 @@
 """Make the relations between clusters: one per pair that a relation of the layer below joins (paper eq. 5),
 O(m log m)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,8 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import find_turn
 
+from .texts.attribution import Quote, end_sentence, join_quotes, quotes_of
 from .texts.naming import phrase_keys
-from .texts.quoting import Quote, end_sentence, join_quotes, quotes_of
 from .texts.sentences import stands_alone
 
 _METHODS = list(METHODS.values())
@@ -108,12 +107,10 @@ def _number_pairs(pairs: Labels, total: int) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """What one pass over the relations of a step counts: row ``p`` of each array belongs to pair ``p`` of ``pairs``.
-
-    ``beneath`` pairs up the base relations by the same clusters (the very same pairs: λ > 0 above implies a base
-    relation beneath, and the other way round). ``sources`` are the clusters that most of a pair's relations
-    start from, ``targets`` the others; ``strengths`` are λ.
-    """
+    """What one pass over the relations of a step counts: row ``p`` of each array belongs to pair ``p`` of
+    ``pairs``. ``beneath`` pairs up the base relations by the same clusters (the very same pairs: λ > 0 above
+    implies a base relation beneath, and the other way round). ``sources`` are the clusters that most of a
+    pair's relations start from, ``targets`` the others; ``strengths`` are λ."""
 
     parents: Labels
     pairs: ClusterPairs
@@ -161,7 +158,7 @@ class UnchangedRelations:
     usable: NDArray[np.bool_]
 
     @classmethod
-    def of_nothing(cls) -> UnchangedRelations:
+    def of_nothing(cls) -> Self:
         """Return no relations."""
         return cls(Graph((), ()), np.empty((0, 2), dtype=np.intp), np.empty(0, dtype=bool))
 

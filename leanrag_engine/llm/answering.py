@@ -1,7 +1,5 @@
 """Answer a question by a model from a context alone, and check the citations against it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

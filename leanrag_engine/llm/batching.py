@@ -1,14 +1,10 @@
-"""Send requests to a model: parse and check the reply, retry once, count the use.
-
-:func:`ask` sends one question. :func:`ask_each` sends several tasks of one kind in one request and parses the reply
-task by task; the answers of a calling agent are parsed the same way.
-"""
-
-from __future__ import annotations
+"""Send requests to a model: parse and check the reply, retry once, count the use. :func:`ask` sends one
+question. :func:`ask_each` sends several tasks of one kind in one request and parses the reply task by task;
+the answers of a calling agent are parsed the same way."""
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -121,11 +117,9 @@ class TaskKind:
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
-    """One task, whose ``id`` is derived from everything that the answer may depend on.
-
-    ``text`` has documents fenced; ``chunk_ids`` are all chunks and aggregated entities that it comes from,
-    empty if unknown. ``read`` converts a JSON object to the answer, or raises ``ReplyUnusable``.
-    """
+    """One task, whose ``id`` is derived from everything that the answer may depend on. ``text`` has documents
+    fenced; ``chunk_ids`` are all chunks and aggregated entities that it comes from, empty if unknown.
+    ``read`` converts a JSON object to the answer, or raises ``ReplyUnusable``."""
 
     id: str
     text: str
@@ -174,11 +168,10 @@ def _chunks_of(tasks: Sequence[Task[T]]) -> tuple[str, ...]:
 async def ask_each(
     model: ChatModel, kind: TaskKind, tasks: Sequence[Task[T]], meter: Meter
 ) -> list[T | LeanRAGError]:
-    """Return the answer of each task, or its error (``ReplyUnusable``, ``ModelUnavailable``, ``CapReached``), in order.
-
-    All tasks share one request; if the service rejects it, each gets its own. Tasks without a usable answer are sent
-    once more, together, with what was wrong. Errors that every request would meet are raised.
-    """
+    """Return the answer of each task, or its error (``ReplyUnusable``, ``ModelUnavailable``, ``CapReached``),
+    in order. All tasks share one request; if the service rejects it, each gets its own. Tasks without a
+    usable answer are sent once more, together, with what was wrong. Errors that every request would meet are
+    raised."""
     first = await _ask_once(model, kind, tasks, batch_request(kind, tasks), meter)
     answers = first.answers
     if not first.taken:
@@ -355,3 +348,26 @@ def read_object(text: str, answers: Sequence[str] = ()) -> JsonObject:
 def quote(text: str) -> str:
     """Return the beginning of a bad reply as an error shows it."""
     return f'"{cut_end(one_line(text), 80)}"'
+
+
+def pack(
+    items: Iterable[T],
+    *,
+    most: int,
+    room: int,
+    size: Callable[[T], int],
+    parts: Callable[[T, T], bool] = lambda _one, _other: False,
+) -> Iterator[Sequence[T]]:
+    """Yield ``items`` in order, in groups of at most ``most`` items and ``room``, a larger one alone; ``parts``: two neighbours
+    must not share a group. Groups stay the same when others are done or inserted: their replies are cached."""
+    group: list[T] = []
+    left = room
+    for item in items:
+        needed = size(item)
+        if group and (len(group) == most or needed > left or parts(group[-1], item)):
+            yield group
+            group, left = [], room
+        group.append(item)
+        left -= needed
+    if group:
+        yield group

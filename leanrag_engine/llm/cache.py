@@ -1,7 +1,5 @@
 """A chat model whose replies are paid for once: what one used is stored in the same row as its text."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, field, replace
@@ -49,14 +47,7 @@ class ModelWrapper:
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def concurrency(self) -> int:
-        return self._model.concurrency
+        self.name, self.concurrency = model.name, model.concurrency
 
     @property
     def price(self) -> Price | None:

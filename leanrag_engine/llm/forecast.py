@@ -1,7 +1,5 @@
 """A chat model that counts what a job would ask, without a call."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 """Answer a question in bounded rounds: divide it, retrieve, let the model say what is missing, retrieve that,
 answer."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -97,11 +95,10 @@ async def answer_iteratively(
     prompts: Prompts = BUILT_IN,
     schema: str = "",
 ) -> IterativeAnswer:
-    """Answer the question. ``split`` divides it by rule if the model's own division cannot be read. ``schema`` names the types
-    of the collection's schema, in whose terms the model is to ask; "" if there is none.
-
-    Raises the errors of the model, and ``ReplyUnusable`` if two replies with the answer are incomplete.
-    """
+    """Answer the question. ``split`` divides it by rule if the model's own division cannot be read.
+    ``schema`` names the types of the collection's schema, in whose terms the model is to ask; "" if there is
+    none. Raises the errors of the model, and ``ReplyUnusable`` if two replies with the answer are
+    incomplete."""
     typed = f"\n{TYPED} {schema}" if schema else ""
     deadline = anyio.current_time() + limits.seconds
     ending: Ending | None = None
@@ -167,9 +164,6 @@ def _unite(contexts: Sequence[Context]) -> Context:
         any(each.truncated for each in contexts),
         tuple(dict.fromkeys(citation for each in contexts for citation in each.cited)),
     )
-
-
-# --- what the model is asked ---------------------------------------------------------------
 
 
 async def _decompose(

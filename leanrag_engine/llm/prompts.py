@@ -1,8 +1,6 @@
 """Reads the prompts of the package ``leanrag_prompts``, Markdown with ``$name`` placeholders; a user's folder
 takes precedence."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path

@@ -1,11 +1,6 @@
 """Back up the data folder, and restore it: the database as it is at one moment, the vectors that belong to
-it, and ``backup.json`` with the size and hash of each file.
-
-A backup gets its name when it is whole. What is restored becomes a store when the database, the last file, gets
-its name.
-"""
-
-from __future__ import annotations
+it, and ``backup.json`` with the size and hash of each file. A backup gets its name when it is whole. What is
+restored becomes a store when the database, the last file, gets its name."""
 
 import hashlib
 import json
@@ -60,11 +55,10 @@ class Backup:
 
 
 async def back_up(settings: Settings, target: Path, report: ProgressReport) -> Backup:
-    """Write a backup to the folder ``target``, which must not exist. Servers go on answering, and jobs wait until it is done.
-
-    Raises ``InvalidInput`` for a target that exists or lies in the data folder, and for documents in PostgreSQL; ``NotReady`` if
-    there is nothing to back up; ``StoreUnusable`` if the database is damaged or there is no room.
-    """
+    """Write a backup to the folder ``target``, which must not exist. Servers go on answering, and jobs wait
+    until it is done. Raises ``InvalidInput`` for a target that exists or lies in the data folder, and for
+    documents in PostgreSQL; ``NotReady`` if there is nothing to back up; ``StoreUnusable`` if the database is
+    damaged or there is no room."""
     folder = _check_kept_here(settings)
     target = _check_target(target, folder)
     beside = target.with_name(f".{target.name}.partial")
@@ -102,11 +96,9 @@ async def back_up(settings: Settings, target: Path, report: ProgressReport) -> B
 
 
 async def restore(settings: Settings, source: Path, report: ProgressReport) -> Backup:
-    """Make the data folder what the backup in ``source`` holds, after every file of it was compared with its hash.
-
-    Raises ``InvalidInput`` if ``source`` is no backup or the data folder holds a store already, ``StoreUnusable`` if a file of the
-    backup is missing or damaged, or it is of a newer version.
-    """
+    """Make the data folder what the backup in ``source`` holds, after every file of it was compared with its
+    hash. Raises ``InvalidInput`` if ``source`` is no backup or the data folder holds a store already,
+    ``StoreUnusable`` if a file of the backup is missing or damaged, or it is of a newer version."""
     folder = _check_kept_here(settings)
     _check_empty(folder)
     manifest = _read_manifest(source)
@@ -190,9 +182,6 @@ async def _count_documents(folder: Path) -> dict[str, int]:
         return {each.name: each.documents for each in await database.documents.collections()}
     finally:
         await database.close()
-
-
-# --- files ---------------------------------------------------------------------------------
 
 
 def _files_of(folder: Path) -> Iterator[Path]:

@@ -1,24 +1,15 @@
 """Copy a collection into a new one, and delete one with everything in it. Both run inside a job, under the writer lock."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
-from datetime import UTC, datetime
-
-import anyio.to_thread
 
 from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
-from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import CopyResult, DeleteResult
-from leanrag_engine.core.model import NO_CORRECTIONS, Collection, Generation
+from leanrag_engine.core.model import NO_CORRECTIONS, Collection
 from leanrag_engine.core.ports import Progress, ProgressReport
-from leanrag_engine.hierarchy.changes.comparing import compare
 
-from .building.embedding_reuse import reuse_vectors
-from .building.publishing import FinishedBuild, publish_build
-from .building.windows import index_chunks
-from .index import Stores, announce_vector_change, read_hierarchy, restore_embedder
+from .building.rollback import publish_again
+from .index import Stores, announce_vector_change
 
 logger = logging.getLogger(__name__)
 
@@ -33,37 +24,13 @@ async def copy_collection(
     if held is None or not (resumed and held.revision == source.revision):
         held = await stores.documents.copy_collection(source.name, target)
     if source.generation and not held.generation:
-        await _publish_copy(stores, source.generation, held, report)
+        published = source.generation
+        reason = f"it was copied from collection {source.name}"
+        history = replace(published.record.history, mode="copy", reason=reason, restored=0)
+        # Corrections are copied too, under refs of their own.
+        record = replace(published.record, history=history, corrections=NO_CORRECTIONS)
+        await publish_again(stores, held, published, record, report)
     return CopyResult(target, held.documents, held.chunks, source.generation is not None)
-
-
-async def _publish_copy(
-    stores: Stores, published: Generation, target: Collection, report: ProgressReport
-) -> None:
-    started = datetime.now(UTC)
-    report(Progress("read"))
-    embedder = await restore_embedder(stores, published)
-    hierarchy = await read_hierarchy(stores, published)
-    changes = await anyio.to_thread.run_sync(compare, None, hierarchy)
-    reason = f"it was copied from collection {published.collection}"
-    pending = await stores.documents.pending_chunks(published.collection)
-    chunks = replace(await index_chunks(stores, target), pending=pending)
-    finished = FinishedBuild(
-        hierarchy,
-        chunks,
-        await reuse_vectors(stores, published, hierarchy, chunks, embedder),
-        await stores.generations.embedder_state(published.number),
-        published.revision,
-        replace(
-            published.record,
-            history=replace(published.record.history, mode="copy", reason=reason, restored=0),
-            # They are copied too, under refs of their own.
-            corrections=NO_CORRECTIONS,
-        ),
-        Publication(started, changes),
-        previous=None,
-    )
-    await publish_build(stores, target, finished, report)
 
 
 async def delete_collection(stores: Stores, name: str, job: str, report: ProgressReport) -> DeleteResult:

@@ -1,10 +1,6 @@
-"""Delete documents, and everything that only they support, within a job.
-
-Vectors go first, then the database in one transaction: a resumed job finds the documents again. Heuristic
-summaries that used them are hidden until the next build.
-"""
-
-from __future__ import annotations
+"""Delete documents, and everything that only they support, within a job. Vectors go first, then the database
+in one transaction: a resumed job finds the documents again. Heuristic summaries that used them are hidden
+until the next build."""
 
 import logging
 from collections import defaultdict
@@ -22,7 +18,7 @@ from leanrag_engine.core.errors import (
     StoreUnreachable,
     StoreUnusable,
 )
-from leanrag_engine.core.graphs.graph import Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy
 from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import GraphChanges, Publication
@@ -87,11 +83,9 @@ def _suggest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]
 async def delete_documents(
     stores: Stores, collection: str, document_ids: Sequence[str], report: ProgressReport
 ) -> DeleteResult:
-    """Delete those of the documents that the collection holds; return how many documents and chunks were deleted.
-
-    Raises ``StoreUnusable`` if the database cannot be used, ``StoreUnreachable`` if the server of the vectors cannot be
-    reached, before any document is deleted; an unusable vector space is dropped.
-    """
+    """Delete those of the documents that the collection holds; return how many documents and chunks were
+    deleted. Raises ``StoreUnusable`` if the database cannot be used, ``StoreUnreachable`` if the server of
+    the vectors cannot be reached, before any document is deleted; an unusable vector space is dropped."""
     started = datetime.now(UTC)
     held = await stores.documents.collection(collection)
     documents = await stores.documents.find_all(collection) if held else []
@@ -119,21 +113,19 @@ async def delete_documents(
         reason=f"{len(wanted)} {'document was' if len(wanted) == 1 else 'documents were'} deleted",
         restored=0,
     )
-    generation = await stores.documents.delete(
-        collection,
-        sorted(wanted),
-        remains.hierarchy if remains else None,
-        embedder=remains.identity if remains else "",
-        dimension=remains.before.dimension if remains else 0,
-        embedder_state=remains.state if remains else b"",
-        record=replace(record, history=history),
-        publication=Publication(
-            started,
-            compare(remains.old, remains.hierarchy) if remains and remains.hierarchy else GraphChanges(),
-            since=remains.before.revision if remains else -1,
-            removed=len(wanted),
-        ),
-    )
+    content, changes = None, GraphChanges()
+    if remains and remains.hierarchy:
+        content = GenerationContent(
+            remains.hierarchy,
+            remains.identity,
+            remains.before.dimension,
+            remains.state,
+            replace(record, history=history),
+        )
+        changes = compare(remains.old, remains.hierarchy)
+    since = remains.before.revision if remains else -1
+    publication = Publication(started, changes, since=since, removed=len(wanted))
+    generation = await stores.documents.delete(collection, sorted(wanted), content, publication)
     if remains and remains.hierarchy and generation:
         await stores.adjacencies.keep(generation, remains.hierarchy.layers, kept)
     await drop_unused_spaces(stores, held)
@@ -149,10 +141,7 @@ async def _compute_remaining(
     for extract in await stores.documents.extracts(generation.collection):
         said[extract.chunk_id].append(extract)
     living = RemainingChunks(
-        {each.id: each for each in kept},
-        said,
-        {each.id: each for each in gone},
-        has_unknown_texts=replaced,
+        {each.id: each for each in kept}, said, {each.id: each for each in gone}, has_unknown_texts=replaced
     )
     left = await anyio.to_thread.run_sync(remove_chunks, old, living) if old.layers[0].entities else None
     return RemainingBuild(generation, old, left, *await _remaining_embedder(stores, generation, kept))
@@ -172,9 +161,6 @@ async def _remaining_embedder(
     except (InvalidInput, ModelUnavailable, StoreUnusable) as problem:
         logger.warning("The deletion goes on without the embedder: %s", problem)
     return None, generation.embedder, b""
-
-
-# --- vectors -------------------------------------------------------------------------------
 
 
 async def _update_vectors(
@@ -204,11 +190,7 @@ async def _update_vectors(
 
 
 async def _update_space(
-    stores: Stores,
-    space: str,
-    before: EmbeddedTexts,
-    after: EmbeddedTexts,
-    embedder: Embedder | None,
+    stores: Stores, space: str, before: EmbeddedTexts, after: EmbeddedTexts, embedder: Embedder | None
 ) -> None:
     old, left = (
         dict(zip(decode_ids(each.ids), each.digests.tolist(), strict=True)) for each in (before, after)

@@ -1,7 +1,5 @@
 """The history of a collection: what changed since a generation or a date, and which generations can be rolled back to."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -24,9 +22,6 @@ async def drop_old_generations(stores: Stores, collection: Collection) -> None:
             collection.name, stores.settings.kept_generations, timedelta(days=stores.settings.kept_days)
         )
     await drop_unused_spaces(stores, collection)
-
-
-# --- what changed ---------------------------------------------------------------------------
 
 
 async def find_changes(
@@ -123,9 +118,6 @@ async def _find_kept(stores: Stores, collection: str, number: int) -> Generation
     """Return the generation of that number, if its data are still there."""
     found = await stores.generations.find_all(collection)
     return next((each for each in found if each.number == number), None)
-
-
-# --- rollback -------------------------------------------------------------------------------
 
 
 async def find_restorable(stores: Stores, collection: Collection, number: int) -> Generation:

@@ -1,8 +1,6 @@
 """The vector store as a collection's index: what is embedded, in which space, and how a space is rewritten
 within a job. Vectors are written before a generation is published, and unused spaces dropped last."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -232,9 +230,6 @@ def texts_of_windows(chunks: Sequence[Chunk]) -> list[tuple[str, str]]:
     return [window for chunk in chunks for window in chunk.indexed_windows]
 
 
-# --- vectors -------------------------------------------------------------------------------
-
-
 @asynccontextmanager
 async def announce_vector_change(stores: Stores) -> AsyncIterator[None]:
     """Increase the vector version before the first write and after the last, so that readers reopen the
@@ -253,11 +248,9 @@ async def find_published(documents: DocumentStore, collection: str) -> Generatio
 
 
 async def restore_embedder(stores: Stores, generation: Generation) -> Embedder:
-    """Return the embedder of a generation.
-
-    Raises ``InvalidInput`` if another one is configured now or the configured one cannot be used,
-    ``ModelUnavailable`` if it cannot be reached, ``StoreUnusable`` if its stored state is damaged.
-    """
+    """Return the embedder of a generation. Raises ``InvalidInput`` if another one is configured now or the
+    configured one cannot be used, ``ModelUnavailable`` if it cannot be reached, ``StoreUnusable`` if its
+    stored state is damaged."""
     if await stores.embedders.gave(generation.embedder):
         state = await stores.generations.embedder_state(generation.number)
         embedder = await stores.embedders.restore(generation.embedder, state)

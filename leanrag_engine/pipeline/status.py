@@ -1,7 +1,5 @@
 """The status of a collection: its content, how it was built, and what degrades its answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

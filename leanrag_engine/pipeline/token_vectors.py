@@ -10,7 +10,7 @@ import numpy as np
 from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import PackedTokens, Vectors, parse_window_id
-from leanrag_engine.core.ports import DocumentStore, Embedder, Progress, ProgressReport, TokenEmbedder
+from leanrag_engine.core.ports import DocumentStore, Embedder, Progress, ProgressReport, find_token_embedder
 
 PORTION = 2_000
 """Windows that are embedded between two writes: about 10 MB of packed tokens."""
@@ -22,9 +22,10 @@ async def embed_with_tokens(
     """Return the rows of windows, given with their ids in reading order, and by chunk the packed tokens of each of its windows;
     none if the embedder has none."""
     texts = [text for _, text in windows]
-    if not isinstance(embedder, TokenEmbedder):
+    by_token = find_token_embedder(embedder)
+    if by_token is None:
         return await embedder.embed(texts, report), {}
-    rows, packed = await embedder.embed_with_tokens(texts, report)
+    rows, packed = await by_token.embed_with_tokens(texts, report)
     tokens: dict[str, list[PackedTokens]] = {}
     for (id_, _), each in zip(windows, packed, strict=True):
         tokens.setdefault(parse_window_id(id_)[0], []).append(each)
@@ -39,7 +40,7 @@ async def embed_lacking(
     report: ProgressReport,
 ) -> dict[int, Vectors]:
     """Embed the windows of the chunks of which no tokens are kept, and keep these; return the rows by the digests of the texts."""
-    if not isinstance(embedder, TokenEmbedder):
+    if find_token_embedder(embedder) is None:
         return {}
     lacking = {*await documents.chunks_without_tokens(collection, embedder.identity)}
     if not lacking:

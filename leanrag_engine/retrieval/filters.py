@@ -1,11 +1,7 @@
-"""Which documents and chunks a query's filters allow.
-
-A filter holds throughout: nothing is shown that an excluded document alone supports, and no text
-into which an excluded document may have flowed. Where some support is excluded, a description
-shrinks to those of its sentences that stand word for word in an allowed passage.
-"""
-
-from __future__ import annotations
+"""Which documents and chunks a query's filters allow. A filter holds throughout: nothing is shown that an
+excluded document alone supports, and no text into which an excluded document may have flowed. Where some
+support is excluded, a description shrinks to those of its sentences that stand word for word in an allowed
+passage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -61,15 +57,9 @@ class ChunkScope:
 EVERYTHING = ChunkScope()
 
 
-# --- documents -----------------------------------------------------------------------------
-
-
 def select_documents(documents: Sequence[Document], filters: Filters) -> list[Document]:
-    """Select the documents that ``filters`` allow.
-
-    Raises ``NotFound`` for an unknown document, ``InvalidInput`` if the conditions
-    together leave no document; both say what exists.
-    """
+    """Select the documents that ``filters`` allow. Raises ``NotFound`` for an unknown document,
+    ``InvalidInput`` if the conditions together leave no document; both say what exists."""
     matching = list(documents)
     if filters.documents:
         numbers = {each.number for name in filters.documents for each in find_documents(name, documents)}
@@ -140,9 +130,7 @@ def _has_metadata(document: Document, wanted: Mapping[str, str]) -> bool:
 
 def _lies_within(day: str, first: datetime | None, last: datetime | None) -> bool:
     """Return whether a document's date lies between two moments; a month or year does if any day of it does.
-
-    A document without a date lies nowhere.
-    """
+    A document without a date lies nowhere."""
     if not day:
         return False
     # A date that stops at the month or year is the beginning of every day in it.

@@ -1,7 +1,5 @@
 """One collection as a query reads it: its published generation and the stores."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Answer a query: one function per mode, from the searches to the context."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -59,10 +57,9 @@ class QueryResult:
 
 async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] = ()) -> QueryResult:
     """Return the retrieved subgraph of a query and its context (paper eq. 6–10), which begins with ``notes``.
-
     Raises ``InvalidInput`` for an invalid value, or filters that exclude everything; ``NotFound`` and
-    ``Ambiguous`` for an entity or document of unknown or ambiguous name; ``NotReady`` if there is no document.
-    """
+    ``Ambiguous`` for an entity or document of unknown or ambiguous name; ``NotReady`` if there is no
+    document."""
     query = query.check()
     index.check_documents()
     # A service embeds on the event loop; what follows reads the stores alone.
@@ -96,9 +93,6 @@ async def _open_scope(index: IndexSnapshot, filters: Filters) -> tuple[ChunkScop
     selected = [document.id for document in select_documents(documents, filters)]
     ids = await index.documents.chunk_ids(index.collection.name, selected)
     return ChunkScope(frozenset(ids)), count_undated(documents, filters)
-
-
-# --- modes ---------------------------------------------------------------------------------
 
 
 async def _answer_naive(run: QueryRun) -> QueryResult:
@@ -206,9 +200,6 @@ async def _answer_from(
     return _make_result(run, graph, sources, found, windows, statements)
 
 
-# --- what is said --------------------------------------------------------------------------
-
-
 def _make_result(
     run: QueryRun,
     graph: Subgraph,
@@ -260,9 +251,8 @@ def _make_result(
 
 def _name_groups(graph: Subgraph, sure: float) -> tuple[EvidenceGroup, ...]:
     """Return the groups of which the query names a seed, each with the chunks that mention what it names.
-
-    Seeds of at most the score ``sure`` are guesses: a heading of them would say nothing about the question.
-    """
+    Seeds of at most the score ``sure`` are guesses: a heading of them would say nothing about the
+    question."""
     scores = {seed.entity.id: seed.score for seed in graph.seeds if seed.score > sure}
     groups = []
     for group in graph.groups:

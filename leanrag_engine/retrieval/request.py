@@ -139,10 +139,8 @@ DEFAULT_RANKING = RankingOptions()
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How far each search of a query looks, and how names in its text count.
-
-    Where a field does not say otherwise, its value was chosen by reading contexts and was not tuned.
-    """
+    """How far each search of a query looks, and how names in its text count. Where a field does not say
+    otherwise, its value was chosen by reading contexts and was not tuned."""
 
     window_hits: int = 200
     """Windows that each search gives."""
@@ -353,12 +351,10 @@ DEFAULT_CONTEXT = ContextOptions()
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the evidence may come from. All conditions must hold; within ``documents`` any one.
-
-    ``documents`` names documents by id, title, file name or number (``d3``). ``metadata`` are
-    equalities. ``since`` and ``until`` are ISO dates or times (UTC unless they say otherwise) for the
-    documents' own dates, both inclusive; documents without a date are then left out.
-    """
+    """What the evidence may come from. All conditions must hold; within ``documents`` any one. ``documents``
+    names documents by id, title, file name or number (``d3``). ``metadata`` are equalities. ``since`` and
+    ``until`` are ISO dates or times (UTC unless they say otherwise) for the documents' own dates, both
+    inclusive; documents without a date are then left out."""
 
     documents: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
@@ -440,10 +436,8 @@ class Query:
             ) from None
 
     def check(self) -> Query:
-        """Return the query without invisible characters and blanks.
-
-        Raises ``InvalidInput`` naming the value, what was expected and the next step.
-        """
+        """Return the query without invisible characters and blanks. Raises ``InvalidInput`` naming the value,
+        what was expected and the next step."""
         text = clean_text("query", self.text)
         if not text:
             raise InvalidInput("The query is empty.", "Give a question or a few words to look for.")

@@ -134,9 +134,6 @@ def describe_history(entry: HistoryEntry) -> JsonObject:
     return {**card, "layers": [each.entities for each in entry.layers]}
 
 
-# --- a question ----------------------------------------------------------------------------
-
-
 def describe_answer(result: QueryResult, count: Count) -> JsonObject:
     """Return a question's seeds, LCA paths and context: each line with its tokens and why it is there, and a picture."""
     from leanrag_engine.retrieval.context.explanation import format_parts  # noqa: PLC0415 - only with a question
@@ -170,9 +167,6 @@ def describe_answer(result: QueryResult, count: Count) -> JsonObject:
         ],
         "picture": draw_answer(result, count, narrow=True, evidence=False),
     }
-
-
-# --- a whole collection --------------------------------------------------------------------
 
 
 def describe_graph(graph: ExportedGraph) -> JsonObject:

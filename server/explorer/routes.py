@@ -1,7 +1,5 @@
 """The explorer's web application: its page and what the page asks for, all below an address with a token. Nothing writes."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hmac import compare_digest

@@ -1,7 +1,5 @@
 """Standard input and output: a line that is no message is answered. The SDK drops it, and its client waits for ever."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager, suppress

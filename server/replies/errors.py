@@ -24,9 +24,6 @@ REPEATED = 80
 _SENTENCES = re.compile(r"(?<=[^\d][.!?])\s+")
 
 
-# --- plain text ----------------------------------------------------------------------------
-
-
 def plain(text: str) -> str:
     """Return ``text`` without control, zero-width and direction characters."""
     from leanrag_engine.core.text.cleaning import clean  # noqa: PLC0415 - its tables take 30 ms, and the start needs none
@@ -52,9 +49,6 @@ def error_result(text: str) -> CallToolResult:
     # The beginning says what is wrong and the end what to do; between them is what was repeated from the call.
     lines = [cut_middle(line, 600) for line in plain(text).split("\n")]
     return CallToolResult(content=[TextContent(type="text", text="\n".join(lines))], is_error=True)
-
-
-# --- which tools may be named --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +103,6 @@ class Offered:
         if not candidates:
             return text
         return f"{text}\n{fence(chr(10).join(f'- {plain_line(str(each))}' for each in candidates))}"
-
-
-# --- refused calls -------------------------------------------------------------------------
 
 
 def unknown_tool(name: str, offered: Collection[str]) -> str:

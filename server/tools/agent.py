@@ -1,7 +1,5 @@
 """Tools with which the calling agent does a model's work: read chunks, summarise clusters. No key is needed."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from mcp_types import CallToolResult

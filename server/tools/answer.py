@@ -1,7 +1,5 @@
 """The tool that retrieves and answers in one call. Offered only if a chat model is configured."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from mcp_types import CallToolResult

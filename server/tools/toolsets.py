@@ -1,7 +1,5 @@
 """The table of tools: toolset, title and annotations of each. A new tool is a new row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name

@@ -18,7 +18,7 @@ from leanrag_tests_forks import Fork
 from leanrag_engine.adapters.chroma.server import ChromaServer
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sql import SqlDatabase
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -28,6 +28,7 @@ from leanrag_engine.core.model import (
     ExtractedEntity,
     LoadedDocument,
     Method,
+    ReadDocument,
     Relation,
     content_id,
 )
@@ -138,20 +139,13 @@ async def vectors(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 # --- collections and hierarchies ---------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Parcel:
-    """A document and all that is written with it: one chunk for each paragraph, one entity for each chunk."""
-
-    document: LoadedDocument
-    chunks: list[Chunk]
-    extracts: list[Extract]
-
-
 @pytest.fixture(scope="session")
-def parcel() -> Callable[..., Parcel]:
+def parcel() -> Callable[..., ReadDocument]:
+    """Makes a document and all that is written with it: one chunk for each paragraph, one entity for each chunk."""
+
     def make(
         id_: str, *paragraphs: str, title: str = "A title", metadata: dict[str, str] | None = None
-    ) -> Parcel:
+    ) -> ReadDocument:
         text = "\n".join(paragraphs)
         chunks, start = [], 0
         for number, each in enumerate(paragraphs, 1):
@@ -165,7 +159,7 @@ def parcel() -> Callable[..., Parcel]:
             Extract(chunk.id, Method.HEURISTIC, (ExtractedEntity(chunk.text.split()[0]),)) for chunk in chunks
         ]
         document = LoadedDocument(id_, title, text, "text/plain", source=f"/{id_}", metadata=metadata or {})
-        return Parcel(document, chunks, extracts)
+        return ReadDocument(document, chunks, extracts)
 
     return make
 
@@ -226,15 +220,16 @@ def _id(layer: int, name: str) -> str:
 def publish() -> Callable[..., Any]:
     """Publish a hierarchy with what a publication needs besides."""
 
-    async def publish(store: SqlDatabase, built: Hierarchy, revision: int = 0, **fields: Any) -> Any:
-        needed = {
-            "embedder": "toy",
-            "dimension": 4,
-            "embedder_state": b"fit",
-            "record": BuildRecord(),
-            "publication": Publication(),
-        }
-        return await store.generations.publish("default", revision, built, **(needed | fields))
+    async def publish(
+        store: SqlDatabase,
+        built: Hierarchy,
+        revision: int = 0,
+        embedder: str = "toy",
+        record: BuildRecord | None = None,
+        **fields: Any,
+    ) -> Any:
+        content = GenerationContent(built, embedder, 4, b"fit", record or BuildRecord())
+        return await store.generations.publish("default", revision, content, Publication(), **fields)
 
     return publish
 

@@ -23,7 +23,7 @@ StartChild = Callable[..., Any]
 
 OTHER = """
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.core.model import Chunk, LoadedDocument
+from leanrag_engine.core.model import Chunk, LoadedDocument, ReadDocument
 
 async def main():
     graph = await open_store()
@@ -41,7 +41,8 @@ async def main():
 
     # Now this one writes.
     document = LoadedDocument("theirs", "Theirs", "Written by the other.", "text/plain")
-    await graph.documents.put("default", document, [Chunk("c9", "theirs", 1, document.text, 0, 21, 4)], [])
+    chunk = Chunk("c9", "theirs", 1, document.text, 0, 21, 4)
+    await graph.documents.put_all("default", [ReadDocument(document, [chunk], [])])
     await vectors.upsert("space", ["theirs"], np.eye(8)[2:3])
     await graph.generations.bump_vector_version()
     say("written")
@@ -64,7 +65,7 @@ async def test_each_process_finds_what_the_other_wrote(
     other = child(OTHER, place.address, tmp_path / "vectors")
     assert other.read_line() == "1"
     ours = parcel("ours", "Written by us.")
-    await graph.documents.put("default", ours.document, ours.chunks, ours.extracts)
+    await graph.documents.put_all("default", [ours])
     vectors = ChromaVectorStore(tmp_path / "vectors")
     await vectors.upsert("space", ["ours"], basis[1:2])
     seen = await graph.generations.bump_vector_version()
@@ -90,7 +91,7 @@ STOPS_IN_THE_MIDDLE = """
 from leanrag_engine.adapters.sql.dialect.sqlite import opening
 from leanrag_engine.adapters.sql.generations import publish as publishing
 from leanrag_engine.core.history import Publication
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.model import BuildRecord, Entity
 
 # A cache of ten pages: SQLite must write to its log before the commit, as it does in a large build.
@@ -110,7 +111,7 @@ async def main():
     chunks = tuple(f"c{n}" for n in range(20))
     base = tuple(Entity(f"new{n}", f"New {n}", description="word " * 50, parent_id="r", chunk_ids=chunks) for n in range(2000))
     built = Hierarchy((Graph(base, ()), Graph((Entity("r", "Root", layer=1),), ())))
-    await store.generations.publish("default", 1, built, embedder="new", dimension=4, embedder_state=b"new", record=BuildRecord(), publication=Publication())
+    await store.generations.publish("default", 1, GenerationContent(built, "new", 4, b"new", BuildRecord()), Publication())
     say("published")
 
 anyio.run(main)
@@ -156,7 +157,7 @@ async def test_a_build_that_is_killed_while_it_publishes_leaves_the_old_one_whol
 
 
 WRITES_UNTIL_KILLED = """
-from leanrag_engine.core.model import Chunk, LoadedDocument
+from leanrag_engine.core.model import Chunk, LoadedDocument, ReadDocument
 
 async def main():
     store = await open_store()
@@ -164,7 +165,8 @@ async def main():
     for number in range(100_000):
         text = f"Document {number}."
         document = LoadedDocument(f"x{number}", "", text, "text/plain")
-        await store.documents.put("default", document, [Chunk(f"c{number}", document.id, 1, text, 0, len(text), 3)], [])
+        chunk = Chunk(f"c{number}", document.id, 1, text, 0, len(text), 3)
+        await store.documents.put_all("default", [ReadDocument(document, [chunk], [])])
         say(number)
 
 anyio.run(main)

@@ -431,7 +431,7 @@ import os, signal, sys
 from leanrag_engine.adapters.sql import documents
 put = documents.put
 def put_and_die(connection, name, new):
-    if new.document.id == "graphrag:b":
+    if new.read.document.id == "graphrag:b":
         os.kill(os.getpid(), signal.SIGKILL)
     return put(connection, name, new)
 documents.put = put_and_die

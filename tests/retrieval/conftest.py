@@ -17,7 +17,7 @@ import pytest
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.graphs.written import list_sentences
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
@@ -25,6 +25,7 @@ from leanrag_engine.core.model import (
     Chunk,
     Entity,
     LoadedDocument,
+    ReadDocument,
     Relation,
     VectorSpaces,
 )
@@ -90,16 +91,9 @@ class StoreFactory:
         embedder = spaces = adjacency = None
         if corpus.hierarchy:
             embedder = self._words.WordEmbedder([chunk.indexed_text for chunk in chunks])
-            await database.generations.publish(
-                "default",
-                built,
-                corpus.hierarchy,
-                embedder="words",
-                dimension=embedder.dimension,
-                embedder_state=b"",
-                record=BuildRecord(vectors={"sentences": len(list_sentences(corpus.hierarchy.layers))}),
-                publication=Publication(),
-            )
+            record = BuildRecord(vectors={"sentences": len(list_sentences(corpus.hierarchy.layers))})
+            content = GenerationContent(corpus.hierarchy, "words", embedder.dimension, b"", record)
+            await database.generations.publish("default", built, content, Publication())
             spaces = await self._embed(embedder, folder.name, chunks, corpus.hierarchy)
             adjacency = make_adjacency(corpus.hierarchy.layers, chunks)
         await self._put(database, corpus, chunks[built:])
@@ -134,7 +128,7 @@ class StoreFactory:
             document = LoadedDocument(
                 chunk.document_id, chunk.title, chunk.text, "text/plain", metadata=labels
             )
-            await database.documents.put("default", document, [chunk], [])
+            await database.documents.put_all("default", [ReadDocument(document, [chunk], [])])
 
     async def _embed(
         self, embedder: Any, prefix: str, chunks: Sequence[Chunk], hierarchy: Hierarchy

@@ -1,9 +1,6 @@
 """Chat models of any provider, through litellm; :func:`import_litellm` keeps that from the network, ``.env``
-files and standard output.
-
-litellm takes keys from the provider's environment variable. No key is an argument here, and error texts of a
-provider are quoted without the values of such variables.
-"""
+files and standard output. litellm takes keys from the provider's environment variable. No key is an argument
+here, and error texts of a provider are quoted without the values of such variables."""
 
 from __future__ import annotations
 
@@ -110,13 +107,13 @@ class LiteLLMChatModel:
         clock: Clock,
     ) -> None:
         self._litellm = litellm
-        self._name = name
+        self.name = name
         self._seconds = seconds
         self._attempts = attempts
         self._sleep = sleep
         self._clock = clock
         self._answered = -math.inf  # when the service last answered any call
-        self._concurrency = limits.concurrency
+        self.concurrency = limits.concurrency
         self._places = Places(limits.concurrency)
         self._requests = Pace(limits.requests_per_minute, clock=clock, sleep=sleep)
         self._tokens = Pace(limits.tokens_per_minute, clock=clock, sleep=sleep)
@@ -143,12 +140,9 @@ class LiteLLMChatModel:
         clock: Clock = time.monotonic,
     ) -> Self:
         """Return the model that litellm calls ``name``, at ``api_base`` or else at its provider's address.
-        Sends nothing.
-
-        Raises ``InvalidInput`` for an unknown provider, a bad address, or a missing key, which is not needed
-        without ``calls``. A call without an answer after ``seconds`` is tried again only if another one was
-        answered meanwhile.
-        """
+        Sends nothing. Raises ``InvalidInput`` for an unknown provider, a bad address, or a missing key, which
+        is not needed without ``calls``. A call without an answer after ``seconds`` is tried again only if
+        another one was answered meanwhile."""
         if api_base and not re.match(r"https?://[^/\s]+", api_base):
             raise InvalidInput(
                 f"The address {api_base!r} of the model's service is no URL.",
@@ -161,23 +155,14 @@ class LiteLLMChatModel:
         return cls(litellm, name, api_base, seconds, attempts, limits, sleep, clock)
 
     @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def concurrency(self) -> int:
-        return self._concurrency
-
-    @property
     def price(self) -> Price | None:
         """Return litellm's price for a model of this name, wherever it runs."""
         prices = self._litellm.model_cost
-        known = prices.get(self._name) or prices.get(self._name.partition("/")[2]) or {}
+        known = prices.get(self.name) or prices.get(self.name.partition("/")[2]) or {}
         prompt, completion = known.get("input_cost_per_token"), known.get("output_cost_per_token")
         return None if prompt is None or completion is None else Price(prompt, completion)
 
     async def complete(self, request: ChatRequest) -> Reply:
-        """See :meth:`leanrag_engine.core.ports.ChatModel.complete`."""
         failure: Exception
         async with self._begun:
             began = self._clock()
@@ -190,7 +175,7 @@ class LiteLLMChatModel:
             attempts = retry_policy(
                 self._attempts, self._sleep, limited=RETRIES.rate_limited * self._attempts, is_late=is_late
             )
-            with watch("chat", self._name) as call:
+            with watch("chat", self.name) as call:
                 try:
                     reply: Reply = await attempts(self._attempt, request, time_used)
                 except foreign_errors(self._litellm) as problem:
@@ -198,9 +183,9 @@ class LiteLLMChatModel:
                     call.fail(type(problem).__name__)
                 else:
                     call.note(input_tokens=reply.prompt_tokens, output_tokens=reply.completion_tokens)
-                    measure("chat.tokens", reply.prompt_tokens, "token", kind=self._name, direction="input")
+                    measure("chat.tokens", reply.prompt_tokens, "token", kind=self.name, direction="input")
                     measure(
-                        "chat.tokens", reply.completion_tokens, "token", kind=self._name, direction="output"
+                        "chat.tokens", reply.completion_tokens, "token", kind=self.name, direction="output"
                     )
                     return reply
                 finally:
@@ -246,7 +231,7 @@ class LiteLLMChatModel:
             began = self._places.round
             try:
                 response = await self._litellm.acompletion(
-                    model=self._name,
+                    model=self.name,
                     messages=[{"role": each.role, "content": each.text} for each in request.messages],
                     max_tokens=request.max_tokens,
                     temperature=request.temperature,
@@ -272,7 +257,7 @@ class LiteLLMChatModel:
         """Map the provider's error to one of ours, by what the caller can do."""
         if lasting := self._map_lasting_error(problem):
             return lasting
-        who = f"{self._name!r}{self._where}"
+        who = f"{self.name!r}{self._where}"
         if may_be_retried(problem):
             tried = f"after {attempts} attempts" if attempts > 1 else "at the only attempt"
             kind = ModelSilent if silent else ModelUnavailable
@@ -289,17 +274,17 @@ class LiteLLMChatModel:
         status = getattr(problem, "status_code", None)
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return InvalidInput(
-                f"The service of model {self._name!r}{self._where} refused the key (HTTP {status}).",
+                f"The service of model {self.name!r}{self._where} refused the key (HTTP {status}).",
                 f"Set {self._key_names()} to a valid key; see that it may use this model.",
             )
         if status == HTTPStatus.NOT_FOUND:
             return InvalidInput(
-                f"The service{self._where} has no model {self._name!r}: {quote_error(problem)}",
+                f"The service{self._where} has no model {self.name!r}: {quote_error(problem)}",
                 "Check the model's name and the address of its service.",
             )
         if out_of_quota(problem):
             return InvalidInput(
-                f"The account behind model {self._name!r} has no quota left: {quote_error(problem)}",
+                f"The account behind model {self.name!r} has no quota left: {quote_error(problem)}",
                 "Raise the limit at the provider, or use another model.",
             )
         return None
@@ -309,10 +294,10 @@ class LiteLLMChatModel:
         return format_address(self._address.get("api_base", ""))
 
     def _key_names(self) -> str:
-        missing = missing_keys(self._litellm, self._name)
+        missing = missing_keys(self._litellm, self.name)
         if missing:
             return " or ".join(missing)
-        provider = self._litellm.get_llm_provider(self._name)[1]
+        provider = self._litellm.get_llm_provider(self.name)[1]
         return f"the provider's environment variable ({provider.upper()}_API_KEY)"
 
 

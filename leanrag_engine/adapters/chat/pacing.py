@@ -1,7 +1,5 @@
 """Limit the calls of one service: places for concurrent calls, and units a minute."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Awaitable, Callable
 from types import TracebackType

@@ -18,8 +18,6 @@ Measured with chromadb 1.5.9, with the consequences here:
 - A process that reads a space while another one writes it may crash, as the files are changed in place: see ``locks``.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -142,9 +140,6 @@ def _is_not_found(problem: Exception) -> bool:
     from chromadb.errors import NotFoundError  # noqa: PLC0415 - already imported where it was raised
 
     return isinstance(problem, NotFoundError)
-
-
-# --- one client for each folder and process ------------------------------------------------
 
 
 class SharedClient:

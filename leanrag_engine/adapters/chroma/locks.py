@@ -5,8 +5,6 @@ both of two readers within half a minute, beside a process that wrote 60 rows at
 whose writer was killed may be unreadable, give wrong hits, or (measured) crash every process that opens it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -68,10 +66,8 @@ def _mark(folder: Path, space: str) -> Path:
 
 @contextmanager
 def hold_shared(folder: Path, space: str, seconds: float = 30.0) -> Iterator[None]:
-    """Keep writers of a space away while the block runs.
-
-    Raises ``StoreUnusable`` if one holds it longer than ``seconds``: a batch of rows takes about one, so that it was suspended.
-    """
+    """Keep writers of a space away while the block runs. Raises ``StoreUnusable`` if one holds it longer than
+    ``seconds``: a batch of rows takes about one, so that it was suspended."""
     gate, lock = _files(folder, space)
     with ExitStack() as held:
         with _hold(gate, seconds, exclusive=False):
@@ -110,11 +106,9 @@ else:
 
     @contextmanager
     def _hold(file: Path, seconds: float, *, exclusive: bool) -> Iterator[None]:
-        """Hold the file's lock. The system releases it when the process ends, however it ends.
-
-        ``filelock``'s lock for many readers counts those of a process as one, so that readers who overlap keep writers out for
-        ever, and takes 145 µs; this one takes 10.
-        """
+        """Hold the file's lock. The system releases it when the process ends, however it ends. ``filelock``'s
+        lock for many readers counts those of a process as one, so that readers who overlap keep writers out
+        for ever, and takes 145 µs; this one takes 10."""
         try:
             descriptor = _open(file)
         except OSError:

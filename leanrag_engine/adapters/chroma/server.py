@@ -1,8 +1,6 @@
 """Call a Chroma server over its HTTP interface (version 2; tried with chromadb 1.5.9), in a Chroma database
 of our own. Chroma's own client imports for a second what we do not use."""
 
-from __future__ import annotations
-
 import base64
 import json
 import threading

@@ -1,8 +1,6 @@
 """Spread the rows of each space over several Chroma collections of a server, which are searched at the same
 time, by a digest of their ids. The number of shards belongs to a space."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,8 +1,6 @@
 """The vector store on Chroma, in a folder or on a server: checks arguments and runs calls on worker threads;
 ``index`` says what they do, ``client`` and ``server`` call Chroma."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -52,11 +50,10 @@ class Connection(Protocol):
 
 
 class ChromaVectorStore:
-    """A :class:`leanrag_engine.core.ports.VectorStore` in a folder, which is created at its first use, or on a server.
-
-    At most one process may write at a time, and a reading process must ``refresh`` after another one has
-    written. Every method may raise ``StoreUnusable``, those that take a space's name ``InvalidInput``.
-    """
+    """A :class:`leanrag_engine.core.ports.VectorStore` in a folder, which is created at its first use, or on
+    a server. At most one process may write at a time, and a reading process must ``refresh`` after another
+    one has written. Every method may raise ``StoreUnusable``, those that take a space's name
+    ``InvalidInput``."""
 
     def __init__(self, place: Path | Connection) -> None:
         self._connection: Connection = acquire_client(place) if isinstance(place, Path) else place
@@ -80,7 +77,6 @@ class ChromaVectorStore:
         return await self._run(partial(Index.search, space=space, query=query, limit=limit))
 
     async def fetch(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
-        """Return the ``(d,)`` vectors by id; ids that the space does not contain are left out."""
         _check_name(space)
         wanted = list(dict.fromkeys(ids))
         found: dict[str, Vectors] = {}
@@ -99,12 +95,10 @@ class ChromaVectorStore:
             await self._run(partial(Index.delete, space=space, ids=batch))
 
     async def count(self, space: str) -> int:
-        """Return the number of vectors in the space; 0 if it does not exist."""
         _check_name(space)
         return await self._run(partial(Index.count, space=space))
 
     async def ids(self, space: str) -> list[str]:
-        """Return the ids of all vectors in the space; [] if it does not exist."""
         _check_name(space)
         return await self._run(partial(Index.ids, space=space))
 
@@ -122,7 +116,6 @@ class ChromaVectorStore:
         await to_thread.run_sync(self._connection.start_over)
 
     async def refresh(self) -> None:
-        """Forget what is cached: another process has written."""
         await run_blocking(self._connection.refresh)
 
     async def close(self) -> None:

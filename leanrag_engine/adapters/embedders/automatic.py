@@ -5,8 +5,6 @@ cannot read: of a sentence in each of thirteen languages, its tokenizer makes si
 its pieces in six languages with Latin letters, and for 98 to 100 % in seven others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import anyio.to_thread
@@ -16,10 +14,10 @@ from leanrag_engine.core.text.scripts import is_mostly_english, is_mostly_latin
 
 
 class AutomaticSource:
-    """Three sources as one: ``english``, ``multilingual`` (if there is one), and ``other`` for scripts other than Latin.
+    """Three sources as one: ``english``, ``multilingual`` (if there is one), and ``other`` for scripts other
+    than Latin. ``other`` is called only where it is needed."""
 
-    ``other`` is called only where it is needed.
-    """
+    name = "auto"
 
     def __init__(
         self,
@@ -34,10 +32,6 @@ class AutomaticSource:
         self._other = other
         self._has_multilingual = has_multilingual
 
-    @property
-    def name(self) -> str:
-        return "auto"
-
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
         """Fit the source that gave ``before``; if none did, the one for the language of most of ``texts``."""
         if before and await self.gave(before):
@@ -45,19 +39,15 @@ class AutomaticSource:
         return await (await self._choose(texts)).fit(texts)
 
     async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is that of one of the sources."""
         return await (await self._source_of(identity)).gave(identity)
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
-        """Return the embedder from the source that gave it."""
         return await (await self._source_of(identity)).restore(identity, state)
 
     async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float | None:
-        """Ask the source that gave ``identity``."""
         return await (await self._source_of(identity)).unknown_words(identity, state, texts)
 
     async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
-        """Let the source that gave ``identity`` do it."""
         return await (await self._source_of(identity)).restrict(identity, state, texts)
 
     async def _choose(self, texts: Sequence[str]) -> EmbedderSource:

@@ -69,26 +69,14 @@ class _WordTable:
 class FittedEmbedder:
     """A fitted word table. Equal identities mean equal tables, hence equal vectors to the bit."""
 
+    unrelated: float | None = None
+    related: float | None = None
+
     def __init__(self, table: _WordTable) -> None:
-        self._identity = table.identity
+        self.identity = table.identity
+        self.dimension = int(table.steps.shape[1])
         self._table = table
         self._places = {word: place for place, word in enumerate(table.vocabulary)}
-
-    @property
-    def identity(self) -> str:
-        return self._identity
-
-    @property
-    def dimension(self) -> int:
-        return int(self._table.steps.shape[1])
-
-    @property
-    def unrelated(self) -> float | None:
-        return None
-
-    @property
-    def related(self) -> float | None:
-        return None
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return L2-normalised (len(texts), dimension) float32 rows; zero rows where no word is known."""
@@ -102,7 +90,6 @@ class FittedEmbedder:
         return rows
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return the rows of ``embed``."""
         return await self.embed(texts)
 
     def share_unknown(self, texts: Sequence[str]) -> float:
@@ -121,25 +108,20 @@ class FittedEmbedder:
 
 
 class FittedEmbedderSource:
-    """Fits the embedder on a collection's texts, and restores fitted ones.
+    """Fits the embedder on a collection's texts, and restores fitted ones. The one restored last is kept: an
+    update needs it several times, and unpacking a state takes a tenth of a second."""
 
-    The one restored last is kept: an update needs it several times, and unpacking a state takes a tenth of a second.
-    """
+    name = "fitted"
 
     def __init__(self, options: FittingOptions = FittingOptions()) -> None:
         self._options = options
         self._last: tuple[tuple[str, int], FittedEmbedder] | None = None
-
-    @property
-    def name(self) -> str:
-        return "fitted"
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - the port's arguments
         """Fit an embedder on ``texts`` (any number of any length); return it with its state of at most about 20 MB."""
         return await anyio.to_thread.run_sync(_fit, texts, self._options, abandon_on_cancel=True)
 
     async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is that of a fit."""
         return identity.startswith(f"{self.name}-")
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
@@ -163,9 +145,6 @@ class FittedEmbedderSource:
         return last[1]
 
 
-# --- fitting -------------------------------------------------------------------------------
-
-
 def _features(text: str) -> list[str]:
     """Return the words, and the beginnings of the longer ones: a stemmer for any language."""
     found = words(text)
@@ -174,10 +153,8 @@ def _features(text: str) -> list[str]:
 
 
 def _count(texts: Sequence[str], places: dict[str, int], *, grow: bool = False) -> csr_array:
-    """Return how often each word stands in each text, (texts, words).
-
-    A word without a place gets the next one if the vocabulary may ``grow``, and is left out otherwise.
-    """
+    """Return how often each word stands in each text, (texts, words). A word without a place gets the next
+    one if the vocabulary may ``grow``, and is left out otherwise."""
     from scipy.sparse import csr_array
 
     columns, numbers, ends = array("i"), array("f"), array("q", [0])
@@ -230,10 +207,8 @@ def _damp(counts: csr_array) -> csr_array:
 
 
 def _word_vectors(weighted: csr_array, options: FittingOptions) -> NDArray[np.float32]:
-    """Return the right singular vectors of the (texts, words) matrix with unit rows, times 1 / √σ: (words, d).
-
-    A text x then gets x·V·Σ^-½ = U·Σ^½ for the texts that were fitted.
-    """
+    """Return the right singular vectors of the (texts, words) matrix with unit rows, times 1 / √σ: (words,
+    d). A text x then gets x·V·Σ^-½ = U·Σ^½ for the texts that were fitted."""
     from scipy.sparse import csr_array
 
     lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
@@ -263,9 +238,6 @@ def _decompose(rows: csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64
 def _unit_rows(rows: NDArray[np.float32]) -> Vectors:
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return np.asarray(rows / np.where(lengths > 0, lengths, 1)[:, None], dtype=np.float32)
-
-
-# --- state ---------------------------------------------------------------------------------
 
 
 def _pack(table: _WordTable) -> bytes:

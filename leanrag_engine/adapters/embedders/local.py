@@ -1,10 +1,7 @@
-"""Local embedders: any sentence-transformers model, by its name on the model hub or from a folder.
-
-The libraries take seconds to import and the weights take memory, so both are loaded for the first text. A model on
-this machine is never downloaded again; if it is missing and the hub cannot be reached, the error comes at once.
-"""
-
-from __future__ import annotations
+"""Local embedders: any sentence-transformers model, by its name on the model hub or from a folder. The
+libraries take seconds to import and the weights take memory, so both are loaded for the first text. A model
+on this machine is never downloaded again; if it is missing and the hub cannot be reached, the error comes at
+once."""
 
 import os
 import re
@@ -43,7 +40,6 @@ SentenceTransformer = Any
 _KIND = "local"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
-
 _CONFIGS = ("*.json", "vocab.txt", "*.model", "merges.txt")
 _NO_CONFIG = {
     "data_config.json",
@@ -80,14 +76,9 @@ class SentenceTransformersSource(PretrainedSource):
     """One model: ``name`` is a folder, or a name such as ``sentence-transformers/all-MiniLM-L6-v2``."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = name
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
-        """Return the model with an empty state: nothing is fitted."""
         return await anyio.to_thread.run_sync(self._embedder), b""
 
     async def gave(self, identity: str) -> bool:
@@ -96,25 +87,21 @@ class SentenceTransformersSource(PretrainedSource):
             return False
         return await anyio.to_thread.run_sync(self._identity_at_hand) in {identity, None}
 
-    async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
-        """Return the model, as ``fit`` does."""
-        return (await self.fit(()))[0]
-
     def _embedder(self) -> Embedder:
         folder = self._find()
         with _LOADING:
-            return SentenceTransformersEmbedder(self._name, _identity(folder), _load(folder, self._name))
+            return SentenceTransformersEmbedder(self.name, _identity(folder), _load(folder, self.name))
 
     def _identity_at_hand(self) -> str | None:
         folder = self._at_hand()
         return _identity(folder) if folder else None
 
     def _at_hand(self) -> Path | None:
-        _check_installed(self._name)
-        return _folder_of(self._name) or _find_in_cache(self._name)
+        _check_installed(self.name)
+        return _folder_of(self.name) or _find_in_cache(self.name)
 
     def _find(self) -> Path:
-        return self._at_hand() or _download(self._name)
+        return self._at_hand() or _download(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,32 +125,18 @@ class _LoadedModel:
 class SentenceTransformersEmbedder:
     """A pretrained model. Texts beyond its window are embedded in several windows, with the model's prompts."""
 
+    unrelated: float | None = None
+    related: float | None = None
+
     def __init__(self, name: str, identity: str, loaded: _LoadedModel) -> None:
+        self.identity = identity
+        self.dimension = loaded.dimension
         self._name = name
-        self._identity = identity
         self._loaded = loaded
 
-    @property
-    def identity(self) -> str:
-        return self._identity
-
-    @property
-    def dimension(self) -> int:
-        return self._loaded.dimension
-
-    @property
-    def unrelated(self) -> float | None:
-        return None
-
-    @property
-    def related(self) -> float | None:
-        return None
-
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows.
-
-        Progress counts windows.
-        """
+        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its
+        windows. Progress counts windows."""
 
         async def embed(parts: Sequence[str]) -> Vectors:
             windows = await anyio.to_thread.run_sync(partial(self._embed, list(parts), "document", report))

@@ -1,10 +1,10 @@
 """Shared by the embedders that run on onnxruntime: windows in batches beside each other, and how a model is opened."""
 
-from __future__ import annotations
-
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,17 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import first_error
 from leanrag_engine.core.model import PackedTokens, Vectors
-from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 
-from .pretrained import EmbeddingWindows, Span, Windows, embed_shared, pool_windows, repeat_windows
+from .pretrained import (
+    EmbeddingWindows,
+    PretrainedSource,
+    Span,
+    Windows,
+    embed_shared,
+    pool_windows,
+    repeat_windows,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,33 @@ class Batch:
 
     rows: Vectors
     tokens: Sequence[PackedTokens] = ()
+
+
+_LOADING = threading.Lock()
+"""Lock for loading: two threads would load a model twice."""
+
+
+class OnnxSource(PretrainedSource):
+    """The one model of a package, loaded for the first text, once in a process."""
+
+    name: str
+    identity: str
+
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
+        """Return the model with an empty state: nothing is fitted. Raises ``InvalidInput`` if it cannot be loaded."""
+        return await anyio.to_thread.run_sync(self._load_alone), b""
+
+    async def gave(self, identity: str) -> bool:
+        """Return whether ``identity`` is that of the model's files."""
+        return identity == self.identity
+
+    def _load_alone(self) -> Embedder:
+        with _LOADING:
+            return self.load()
+
+    def load(self) -> Embedder:
+        """Return the embedder; the model is kept in memory, shared by all engines of the process."""
+        raise NotImplementedError
 
 
 class OnnxEmbedder:
@@ -147,6 +182,11 @@ def open_session(model: Path, weights: Mapping[str, NDArray[Any]] | None = None)
         options.add_external_initializers(list(weights), values)
     # By its path: onnxruntime copies what it is given, which was a tenth of the time of loading.
     return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+
+
+def identity_of(name: str, *files: bytes) -> str:
+    """Return the identity of an embedder with these files."""
+    return f"{name}-{blake2b(b''.join(files), digest_size=8).hexdigest()}"
 
 
 def _count_threads(most: int) -> int:

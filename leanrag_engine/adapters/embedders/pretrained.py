@@ -11,6 +11,7 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import SharedText, Vectors
+from leanrag_engine.core.ports import Embedder
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.vectors import unit_rows
 
@@ -23,25 +24,20 @@ _ROUGH = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,2}|\S")
 class PretrainedSource:
     """What every source of a pretrained model answers alike, as it fits nothing to a collection's texts."""
 
-    async def unknown_words(
-        self,
-        identity: str,
-        state: bytes,
-        texts: Sequence[str],
-    ) -> None:
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
+        """Return the model with what ``restore`` needs."""
+        raise NotImplementedError
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
+        """Return the model, as ``fit`` does."""
+        return (await self.fit(()))[0]
+
+    async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> None:
         """Return None: nothing was fitted."""
 
-    async def restrict(
-        self,
-        identity: str,
-        state: bytes,
-        texts: Sequence[str],  # noqa: ARG002 - the port's argument
-    ) -> tuple[str, bytes]:
+    async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:  # noqa: ARG002 - as above
         """Return both unchanged: they hold nothing of any text."""
         return identity, state
-
-
-# --- windows -------------------------------------------------------------------------------
 
 
 def rough_tokens(text: str) -> list[Span]:
@@ -51,10 +47,8 @@ def rough_tokens(text: str) -> list[Span]:
 
 def cut_windows(text: str, tokens: Sequence[Span], room: int) -> list[str]:
     """Cut ``text`` into windows of at most ``room`` of its ``tokens``; return the text itself if it fits.
-
-    Windows are evenly spread and overlap. A short first line (the title of a passage, the names of an
-    entity) is repeated in each of them: without it, the later windows would lack their topic.
-    """
+    Windows are evenly spread and overlap. A short first line (the title of a passage, the names of an entity)
+    is repeated in each of them: without it, the later windows would lack their topic."""
     if len(tokens) <= room:
         return [text]
     line, _, rest = text.partition("\n")
@@ -88,9 +82,7 @@ def _word_start(text: str, tokens: Sequence[Span], token: int, back: int) -> int
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
     """Texts embedded in windows: row ``i`` of the ``(m, d)`` ``vectors`` belongs to text ``owners[i]``.
-
-    Owners ascend, and each text has one row or more, in reading order.
-    """
+    Owners ascend, and each text has one row or more, in reading order."""
 
     vectors: Vectors
     owners: tuple[int, ...]
@@ -119,15 +111,11 @@ def repeat_windows(
     return Windows(windows.vectors[chosen], tuple(owner for owner, _ in order)), chosen
 
 
-# --- texts that share their sentences ------------------------------------------------------
-
-
 async def embed_shared(texts: Sequence[str], embed: Callable[[Sequence[str]], Awaitable[Vectors]]) -> Vectors:
     """Return one row for each text, with each sentence of the :class:`SharedText` among them embedded once.
-
-    Such a text gets the mean of two directions: that of its heading line, and the mean of its sentences. In questions over
-    HotpotQA and MuSiQue this ranks as well as embedding each text whole, for a third of the tokens.
-    """
+    Such a text gets the mean of two directions: that of its heading line, and the mean of its sentences. In
+    questions over HotpotQA and MuSiQue this ranks as well as embedding each text whole, for a third of the
+    tokens."""
     if not any(isinstance(text, SharedText) for text in texts):
         return await embed(texts)
     numbers: dict[str, int] = {}
@@ -148,9 +136,6 @@ def split_shared(text: str) -> list[str]:
         return [text]
     heading, _, description = text.partition("\n")
     return [heading, *(description[start:end] for start, end in sentences(description))]
-
-
-# --- batches -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +171,9 @@ class EmbeddingWindows:
         return batches
 
 
-# --- rows ----------------------------------------------------------------------------------
-
-
 def check_rows(given: object, texts: Sequence[str], dimension: int, model: str) -> Vectors:
-    """Return a model's rows for ``texts`` scaled to length 1.
-
-    Raises :class:`InvalidInput` naming the first text whose row is not finite or not of that dimension.
-    """
+    """Return a model's rows for ``texts`` scaled to length 1. Raises :class:`InvalidInput` naming the first
+    text whose row is not finite or not of that dimension."""
     rows = [np.asarray(row, dtype=np.float32) for row in given] if isinstance(given, Sequence) else given
     if not isinstance(rows, np.ndarray | list) or len(rows) != len(texts):
         raise InvalidInput(

@@ -1,17 +1,14 @@
 """Embedders behind a service: any embedding model that litellm reaches, with its key from the environment.
-
-litellm's synchronous calls are used, in threads: the asynchronous ones bind their connections to the event loop that
-made them. :mod:`leanrag_engine.adapters.chat.model` silences litellm and decides which failures are retried.
-"""
-
-from __future__ import annotations
+litellm's synchronous calls are used, in threads: the asynchronous ones bind their connections to the event
+loop that made them. :mod:`leanrag_engine.adapters.chat.model` silences litellm and decides which failures are
+retried."""
 
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import anyio
 import anyio.to_thread
@@ -69,10 +66,8 @@ Role = Literal["document", "query"]
 
 @dataclass(frozen=True, slots=True)
 class LitellmModel:
-    """A model, its address, and limits of time and attempts.
-
-    ``window``: tokens that it reads at once; 0: as litellm lists the model. ``seconds`` limits one attempt.
-    """
+    """A model, its address, and limits of time and attempts. ``window``: tokens that it reads at once; 0: as
+    litellm lists the model. ``seconds`` limits one attempt."""
 
     model: str
     api_base: str = ""
@@ -95,7 +90,7 @@ class LitellmModel:
         slug = re.sub(r"[^A-Za-z0-9]+", "-", self.model).strip("-")[:40]
         return f"{_KIND}-{slug}-{content_id('', self.model, str(self.window))}-"
 
-    def for_queries(self) -> LitellmModel:
+    def for_queries(self) -> Self:
         """Return the model with shorter limits: a user waits for a query, and keyword search can replace it."""
         return replace(self, seconds=min(self.seconds, 15.0), attempts=min(self.attempts, 2))
 
@@ -104,11 +99,8 @@ class LitellmSource(PretrainedSource):
     """One model of a service. ``name`` is ``litellm/`` and the model as litellm writes it."""
 
     def __init__(self, model: LitellmModel) -> None:
+        self.name = model.name
         self._model = model
-
-    @property
-    def name(self) -> str:
-        return self._model.name
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - the port's arguments
         """Embed the first of ``texts`` and return the model, with its dimension as its state."""
@@ -119,7 +111,6 @@ class LitellmSource(PretrainedSource):
         return LitellmEmbedder(self._model, len(row), room), state
 
     async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is the model's."""
         return identity.startswith(self._model.key)
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
@@ -134,38 +125,22 @@ class LitellmSource(PretrainedSource):
 
 
 class LitellmEmbedder:
-    """A model behind a service: concurrent calls, each tried again after a temporary failure.
+    """A model behind a service: concurrent calls, each tried again after a temporary failure. ``room``:
+    tokens of a text, roughly counted, that it reads at once."""
 
-    ``room``: tokens of a text, roughly counted, that it reads at once.
-    """
+    unrelated: float | None = None
+    related: float | None = None
 
     def __init__(self, model: LitellmModel, dimension: int, room: int) -> None:
+        self.identity = f"{model.key}{dimension}"
+        self.dimension = dimension
         self._model = model
-        self._dimension = dimension
         self._room = room
 
-    @property
-    def identity(self) -> str:
-        return f"{self._model.key}{self._dimension}"
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
-    @property
-    def unrelated(self) -> float | None:
-        return None
-
-    @property
-    def related(self) -> float | None:
-        return None
-
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows.
-
-        Progress counts windows.
-        """
-        run = _EmbeddingRun(self._model, self._dimension, "document", report)
+        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its
+        windows. Progress counts windows."""
+        run = _EmbeddingRun(self._model, self.dimension, "document", report)
 
         async def embed(parts: Sequence[str]) -> Vectors:
             return pool_windows(await run.embed(await self._pieces(parts)), len(parts))
@@ -174,7 +149,7 @@ class LitellmEmbedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the rows of queries, marked as such for services that distinguish them; gives up after seconds."""
-        run = _EmbeddingRun(self._model.for_queries(), self._dimension, "query", None)
+        run = _EmbeddingRun(self._model.for_queries(), self.dimension, "query", None)
         return pool_windows(await run.embed(await self._pieces(texts)), len(texts))
 
     async def _pieces(self, texts: Sequence[str]) -> EmbeddingWindows:

@@ -1,8 +1,6 @@
-"""Allow one writer at a time on a data folder: an OS lock, and a note that names its holder.
-
-The operating system releases the lock when its process ends, however it ends. The note is for people and is
-valid only while the lock is held.
-"""
+"""Allow one writer at a time on a data folder: an OS lock, and a note that names its holder. The operating
+system releases the lock when its process ends, however it ends. The note is for people and is valid only
+while the lock is held."""
 
 from __future__ import annotations
 
@@ -44,11 +42,9 @@ class FileWriterLock:
     async def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AsyncIterator[None]:
-        """Wait for the lock, then hold it.
-
-        If the lock is taken, ``waiting`` is called at once and then about every half second; an error that it
-        raises ends the wait. Raises ``StoreUnusable`` if the folder cannot hold a lock.
-        """
+        """Wait for the lock, then hold it. If the lock is taken, ``waiting`` is called at once and then about
+        every half second; an error that it raises ends the wait. Raises ``StoreUnusable`` if the folder
+        cannot hold a lock."""
         # A lock object, and so a file descriptor, for each call: two within a process then exclude each other as
         # two processes do. An attempt never blocks, so it needs no thread in which a cancelled wait could leave
         # a lock behind.
@@ -69,11 +65,9 @@ class FileWriterLock:
             lock.release()
 
     async def holder(self) -> LockHolder | None:
-        """Return the present holder of the lock, ``None`` if it is free.
-
-        Without a note the lock is not touched. With one it is tried; a waiting process that fails because of this
-        tries again a moment later.
-        """
+        """Return the present holder of the lock, ``None`` if it is free. Without a note the lock is not
+        touched. With one it is tried; a waiting process that fails because of this tries again a moment
+        later."""
         noted = self._read_note()
         if noted is None or not _may_be_alive(noted):
             return None
@@ -125,10 +119,8 @@ def read_note(note: str) -> LockHolder:
 
 @contextmanager
 def exclusive(path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold the lock file ``path`` briefly, for blocking work such as creating a schema.
-
-    Raises ``Busy`` if another process keeps it for ``seconds``, ``StoreUnusable`` if it cannot be made.
-    """
+    """Hold the lock file ``path`` briefly, for blocking work such as creating a schema. Raises ``Busy`` if
+    another process keeps it for ``seconds``, ``StoreUnusable`` if it cannot be made."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, timeout=seconds)

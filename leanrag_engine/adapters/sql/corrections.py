@@ -1,7 +1,5 @@
 """Write and read the corrections of a collection's graph."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

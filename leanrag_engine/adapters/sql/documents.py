@@ -1,9 +1,6 @@
-"""Write and read documents, their chunks and their extracts.
-
-What :class:`leanrag_engine.core.ports.DocumentStore` says of a method holds for the function that does its work.
-"""
-
-from __future__ import annotations
+"""Write and read documents, their chunks and their extracts. What
+:class:`leanrag_engine.core.ports.DocumentStore` says of a method holds for the function that does its
+work."""
 
 import hashlib
 from collections import Counter
@@ -42,11 +39,11 @@ from leanrag_engine.core.model import (
     ExtractedRelation,
     ExtractState,
     Hit,
-    LoadedDocument,
     Method,
     Page,
     PassageText,
     RareWord,
+    ReadDocument,
     Window,
     window_id,
 )
@@ -79,11 +76,14 @@ _OF_CHUNK = (
 _READING = (chunks.c.document, chunks.c.number)
 _CITED = (chunks.c.document, chunks.c.label)
 _CHUNK_COLUMNS = (
-    *chunks.c["id", "document", "number", "label", "start", "end", "tokens", "pages", "heading", "text"],
-    *chunks.c["windows", "line"],
+    chunks.c.id,
     documents.c.id.label("document_id"),
-    *documents.c["title", "source", "media_type", "date", "date_origin"],
+    *chunks.c["number", "text", "start", "end", "tokens", "pages", "heading", "document", "label"],
+    *documents.c["title", "source"],
+    *chunks.c["windows", "line"],
+    *documents.c["media_type", "date", "date_origin"],
 )
+"""In the order of the fields of a chunk; its citation is made of ``document`` and ``label``."""
 _CHUNKS = (
     select_unparsed(*_CHUNK_COLUMNS).join(documents, _IN_DOCUMENT).where(chunks.c.collection == _COLLECTION)
 )
@@ -120,42 +120,31 @@ class PreparedDocument:
     """A document prepared for writing: its texts are segmented into words before the write lock is taken,
     because that is slow."""
 
-    document: LoadedDocument
-    chunks: tuple[Chunk, ...]
-    extracts: tuple[Extract, ...]
+    read: ReadDocument
     words: Mapping[str, Sequence[IndexedWindow]]
     """Full-text rows by the ids of their chunks, of the chunks that were new when this was made."""
 
 
-def prepare_document(
-    document: LoadedDocument, parts: Sequence[Chunk], extracts: Sequence[Extract], held: Collection[str]
-) -> PreparedDocument:
-    """Check that the parts belong together and segment the texts into words, except those of the chunks ``held``.
-
-    Raises ``InvalidInput`` for a chunk of another document and for an extract without its chunk.
-    """
-    known = {part.id for part in parts}
-    for part in parts:
+def prepare_document(read: ReadDocument, held: Collection[str]) -> PreparedDocument:
+    """Check that the parts belong together and segment the texts into words, except those of the chunks
+    ``held``. Raises ``InvalidInput`` for a chunk of another document and for an extract without its chunk."""
+    document = read.document
+    known = {part.id for part in read.chunks}
+    for part in read.chunks:
         if part.document_id != document.id:
             raise InvalidInput(
                 f"Chunk {part.id!r} belongs to document {part.document_id!r}, not to {document.id!r}.",
                 "Give only chunks of this document.",
             )
-    for extract in extracts:
+    for extract in read.extracts:
         if extract.chunk_id not in known:
             raise InvalidInput(
                 f"An extract names chunk {extract.chunk_id!r}, which document {document.id!r} does not have.",
                 "Give only extracts of the chunks given with them.",
             )
+    new = (part for part in read.chunks if part.id not in held)
     return PreparedDocument(
-        document,
-        tuple(parts),
-        tuple(extracts),
-        {
-            part.id: fulltext.make_indexed_windows(part, document.title)
-            for part in parts
-            if part.id not in held
-        },
+        read, {each.id: fulltext.make_indexed_windows(each, document.title) for each in new}
     )
 
 
@@ -165,11 +154,11 @@ def put_all(connection: Connection, name: str, new: Sequence[PreparedDocument]) 
 
 def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
     """Write ``new``; of a document of the same id it keeps the number and all chunks that ``new`` has too.
-
-    Kept chunks keep their labels and the extracts that a model or an agent wrote. The collection's revision grows by one.
-    """
+    Kept chunks keep their labels and the extracts that a model or an agent wrote. The collection's revision
+    grows by one."""
+    read = new.read
     collection = collection_rows.number_of(connection, name)
-    this = (documents.c.collection == collection) & (documents.c.id == new.document.id)
+    this = (documents.c.collection == collection) & (documents.c.id == read.document.id)
     before = connection.execute(
         select(documents.c.number, documents.c.title, documents.c.last_chunk, documents.c.added).where(this)
     ).first()
@@ -182,32 +171,31 @@ def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
     )
     row = connection.execute(raised).one()
     stored = _document(
-        new,
+        read,
         before.number if before else row.last_document,
         before.added if before else row.revision,
         row.revision,
     )
     kept: dict[str, int] = {}
     if before:
-        kept = _remove_missing_chunks(connection, collection, stored.number, new)
-    added = [part for part in new.chunks if part.id not in kept]
+        kept = _remove_missing_chunks(connection, collection, stored.number, read)
+    added = [part for part in read.chunks if part.id not in kept]
     last = before.last_chunk if before else 0
     labels = kept | {part.id: label for label, part in enumerate(added, last + 1)}
     _write_document(connection, collection, stored, last + len(added), is_new=before is None)
     retitled = before is not None and before.title != stored.title
-    _update_chunks(
-        connection, collection, stored, [part for part in new.chunks if part.id in kept], labels, retitled
-    )
+    stays = [part for part in read.chunks if part.id in kept]
+    _update_chunks(connection, collection, stored, stays, labels, retitled)
     _insert_chunks(connection, collection, stored, added, labels)
     if retitled:
         fulltext.remove_windows(connection, collection, stored.number, kept.values())
     words = (
         (labels[part.id], row)
-        for part in (new.chunks if retitled else added)
+        for part in (read.chunks if retitled else added)
         for row in new.words.get(part.id) or fulltext.make_indexed_windows(part, stored.title)
     )
     fulltext.add_windows(connection, collection, stored.number, words)
-    _replace_heuristic_extracts(connection, collection, stored.number, new, labels)
+    _replace_heuristic_extracts(connection, collection, stored.number, read, labels)
     return stored
 
 
@@ -228,7 +216,7 @@ def index_windows(connection: Connection) -> None:
 
 
 def _remove_missing_chunks(
-    connection: Connection, collection: int, document: int, new: PreparedDocument
+    connection: Connection, collection: int, document: int, new: ReadDocument
 ) -> dict[str, int]:
     """Delete the chunks of a document that ``new`` does not have; return the labels of the others by id."""
     here = (chunks.c.collection == collection) & (chunks.c.document == document)
@@ -249,25 +237,28 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
         connection.execute(delete(documents).where(this))
 
 
-def _document(new: PreparedDocument, number: int, added: int, revision: int) -> Document:
-    document = new.document
+def _document(new: ReadDocument, number: int, added: int, revision: int) -> Document:
+    loaded = new.document
+    same = (
+        "id",
+        "title",
+        "source",
+        "media_type",
+        "digest",
+        "date",
+        "date_origin",
+        "file_stamp",
+        "file_digest",
+    )
     return Document(
-        id=document.id,
+        **{name: getattr(loaded, name) for name in same},
         number=number,
-        title=document.title,
-        source=document.source,
-        media_type=document.media_type,
-        digest=document.digest,
-        characters=len(document.text),
+        characters=len(loaded.text),
         chunks=len(new.chunks),
         added=added,
         revision=revision,
         ingested_at=datetime.now(UTC),
-        metadata=dict(document.metadata),
-        date=document.date,
-        date_origin=document.date_origin,
-        file_stamp=document.file_stamp,
-        file_digest=document.file_digest,
+        metadata=dict(loaded.metadata),
     )
 
 
@@ -383,10 +374,8 @@ def _update_chunks(
     labels: Mapping[str, int],
     retitled: bool,
 ) -> None:
-    """Write the places of chunks that stay in a changed document.
-
-    ``retitled``: their windows are embedded with another title, so they count as brought by this revision.
-    """
+    """Write the places of chunks that stay in a changed document. ``retitled``: their windows are embedded
+    with another title, so they count as brought by this revision."""
     revision = {"revision": document.revision} if retitled else {}
     rows = [{"the_label": labels[part.id], **_place_values(part), **revision} for part in parts]
     if rows:
@@ -410,12 +399,10 @@ def _place_values(part: Chunk) -> dict[str, object]:
 
 
 def _replace_heuristic_extracts(
-    connection: Connection, collection: int, document: int, new: PreparedDocument, labels: Mapping[str, int]
+    connection: Connection, collection: int, document: int, new: ReadDocument, labels: Mapping[str, int]
 ) -> None:
     """Write the extracts of ``new``; a heuristic one does not replace what a model or an agent wrote.
-
-    Heuristic extracts depend on the whole document, so those of kept chunks are replaced too.
-    """
+    Heuristic extracts depend on the whole document, so those of kept chunks are replaced too."""
     here = (extracts.c.collection == collection) & (extracts.c.document == document)
     heuristic = extracts.c.method == Method.HEURISTIC.value
     written = {labels[each.chunk_id] for each in new.extracts if each.method is not Method.HEURISTIC}
@@ -494,12 +481,10 @@ def _document_of(row: RowMapping) -> Document:
 
 
 class RecentChunks:
-    """The chunks that were read last from one collection in one state, at most ``most``: some megabytes.
-
-    The questions of a session meet the same passages: 88 % of them over the 40 questions on uv's documents. A chunk that
-    changed or went is not found here, as every change of documents raises the collection's revision. Safe to share
-    between threads.
-    """
+    """The chunks that were read last from one collection in one state, at most ``most``: some megabytes. The
+    questions of a session meet the same passages: 88 % of them over the 40 questions on uv's documents. A
+    chunk that changed or went is not found here, as every change of documents raises the collection's
+    revision. Safe to share between threads."""
 
     def __init__(self, most: int = 2_000) -> None:
         self._most = most
@@ -524,10 +509,8 @@ class RecentChunks:
 def chunks_with(
     connection: Connection, name: str, ids: Sequence[str], recent: RecentChunks | None = None
 ) -> list[Chunk]:
-    """Return the chunks with these ids in the order of ``ids``; unknown ids are left out.
-
-    ``recent`` keeps chunks between the reads of one database. It must not be given within a write, which may be undone.
-    """
+    """Return the chunks with these ids in the order of ``ids``; unknown ids are left out. ``recent`` keeps
+    chunks between the reads of one database. It must not be given within a write, which may be undone."""
     collection, revision = collection_rows.state_of(connection, name)
     recent = recent or RecentChunks()
     held = recent.of(collection, revision)
@@ -821,43 +804,13 @@ def _chunks(connection: Connection, name: str) -> Select[Any]:
 
 
 def _chunks_of(rows: Sequence[Sequence[Any]]) -> list[Chunk]:
-    return [
-        Chunk(
-            id_,
-            document_id,
-            number,
-            text,
-            start,
-            end,
-            tokens,
-            tuple([Page(*each) for each in pages]),
-            heading,
-            format_citation(document, label),
-            title,
-            source,
-            tuple([Window(*each) for each in windows]),
-            line,
-            *dated,
-        )
-        for (
-            id_,
-            document,
-            number,
-            label,
-            start,
-            end,
-            tokens,
-            pages,
-            heading,
-            text,
-            windows,
-            line,
-            document_id,
-            title,
-            source,
-            *dated,
-        ) in parse_rows(rows, *_CHUNK_COLUMNS)  # by name it takes twice as long
-    ]
+    found = []
+    for row in parse_rows(rows, *_CHUNK_COLUMNS):  # by name it takes twice as long
+        pages, heading, document, label, title, source, windows = row[7:14]
+        values = [tuple([Page(*each) for each in pages]), heading, format_citation(document, label)]
+        values += [title, source, tuple([Window(*each) for each in windows])]
+        found.append(Chunk(*row[:7], *values, *row[14:]))
+    return found
 
 
 # --- read extracts -------------------------------------------------------------------------

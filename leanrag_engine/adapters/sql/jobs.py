@@ -1,7 +1,5 @@
 """Write and read jobs: their requests, owners, progress and results."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any

@@ -1,8 +1,6 @@
 """Delete documents from the database in one transaction: their rows, cached replies about them, mentions in
 finished jobs and names in the history; what remains of the published generation replaces it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Write and read model replies, which are both cache and ledger, and the texts that agents wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -13,19 +13,16 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from leanrag_engine.core.errors import Busy
-from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
+from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces, find_places, open_layers
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
-    BuildRecord,
     Chunk,
     Collection,
     Document,
     Entity,
-    Extract,
     Generation,
     Hit,
-    LoadedDocument,
     RareWord,
     ReadDocument,
     Relation,
@@ -109,21 +106,13 @@ class SqlDocumentStore(_Store):
     schema = _reading(collection_rows.find_schema)
     put_schema = _writing(collection_rows.put_schema)
 
-    async def put(
-        self, collection: str, document: LoadedDocument, chunks: Sequence[Chunk], extracts: Sequence[Extract]
-    ) -> Document:
-        """Do as the port says. Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
-        (stored,) = await self.put_all(collection, [ReadDocument(document, chunks, extracts)])
-        return stored
-
     async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
+        """Do as the port says. Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
         ids = [each.document.id for each in read]
         held = frozenset(await self._transactions.read(documents.chunk_ids, collection, ids))
 
         def prepare() -> list[documents.PreparedDocument]:
-            return [
-                documents.prepare_document(each.document, each.chunks, each.extracts, held) for each in read
-            ]
+            return [documents.prepare_document(each, held) for each in read]
 
         incoming = await to_thread.run_sync(prepare)
         return await self._transactions.write(documents.put_all, collection, incoming)
@@ -192,28 +181,13 @@ class SqlDocumentStore(_Store):
         self,
         collection: str,
         document_ids: Sequence[str],
-        hierarchy: Hierarchy | None,
-        *,
-        embedder: str,
-        dimension: int,
-        embedder_state: bytes,
-        record: BuildRecord,
+        remaining: GenerationContent | None,
         publication: Publication,
     ) -> Generation | None:
         """Do as the port says. Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
-        remaining = None
-        if hierarchy is not None:
-            ready = partial(
-                publishing.prepare_build,
-                hierarchy,
-                embedder=embedder,
-                dimension=dimension,
-                embedder_state=embedder_state,
-                record=record,
-            )
-            remaining = await to_thread.run_sync(ready)
+        build = await to_thread.run_sync(publishing.prepare_build, remaining) if remaining else None
         generation = await self._transactions.write(
-            removal.delete_documents, collection, document_ids, remaining, publication
+            removal.delete_documents, collection, document_ids, build, publication
         )
         with suppress(Busy):
             await self._transactions.overwrite_deleted()
@@ -231,13 +205,9 @@ class SqlGenerationStore(_Store):
         self,
         collection: str,
         revision: int,
-        hierarchy: Hierarchy,
-        *,
-        embedder: str,
-        dimension: int,
-        embedder_state: bytes,
-        record: BuildRecord,
+        content: GenerationContent,
         publication: Publication,
+        *,
         previous: PublishedLayers | None = None,
         report: ProgressReport = ignore_progress,
         note_places: Callable[[StoredPlaces], None] = lambda _: None,
@@ -250,17 +220,7 @@ class SqlGenerationStore(_Store):
             if positions is None:
                 positions = await self._transactions.read(publishing.find_positions, previous.generation)
             shared = publishing.SharedRows(previous, *positions)
-        ready = partial(
-            publishing.prepare_build,
-            hierarchy,
-            embedder=embedder,
-            dimension=dimension,
-            embedder_state=embedder_state,
-            record=record,
-            shared=shared,
-            report=report,
-        )
-        build = await to_thread.run_sync(ready)
+        build = await to_thread.run_sync(publishing.prepare_build, content, shared, report)
         note_places((build.entities.positions, build.relations.positions))
         return await self._transactions.write(
             publishing.publish, collection, revision, build, publication, report
@@ -367,11 +327,9 @@ class SqlJobStore(_Store):
 
 
 class SqlDatabase:
-    """One database, opened; its stores share their transactions.
-
-    Several threads, event loops and processes may use it at once. Every method may raise ``StoreUnusable`` and
-    ``Busy``; those that take a collection's name ``NotFound``.
-    """
+    """One database, opened; its stores share their transactions. Several threads, event loops and processes
+    may use it at once. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a collection's
+    name ``NotFound``."""
 
     def __init__(self, database: OpenedDatabase) -> None:
         self._transactions = Transactions(database)
@@ -384,21 +342,16 @@ class SqlDatabase:
 
     @classmethod
     async def open(cls, folder: Path, *, read_only: bool) -> SqlDatabase:
-        """Open the SQLite database in ``folder``; create it or bring it to this version's schema if that is allowed.
-
-        Raises ``StoreUnusable`` if the folder cannot be written to (it need not, to be read) or the file
-        is damaged, not ours or of a newer schema; ``NotReady`` if there is nothing to open read-only.
-        """
+        """Open the SQLite database in ``folder``; create it or bring it to this version's schema if that is
+        allowed. Raises ``StoreUnusable`` if the folder cannot be written to (it need not, to be read) or the
+        file is damaged, not ours or of a newer schema; ``NotReady`` if there is nothing to open read-only."""
         database = await to_thread.run_sync(partial(opening.open_file, folder, read_only=read_only))
         return await cls._complete(database, read_only=read_only)
 
     @classmethod
     async def connect(cls, url: str, *, read_only: bool) -> SqlDatabase:
-        """Open, create or upgrade the PostgreSQL database at ``url``.
-
-        Raises ``InvalidInput`` for a bad address or a missing driver, ``StoreUnusable`` and ``NotReady`` as
-        :meth:`open`.
-        """
+        """Open, create or upgrade the PostgreSQL database at ``url``. Raises ``InvalidInput`` for a bad
+        address or a missing driver, ``StoreUnusable`` and ``NotReady`` as :meth:`open`."""
         from .dialect.postgres.address import parse_address  # noqa: PLC0415 - only those pay who use it
 
         parse_address(url)  # first, as the driver may not be installed

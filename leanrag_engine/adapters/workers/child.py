@@ -1,7 +1,5 @@
 """The worker of ``pool``: read work from standard input, write results to standard output, end when the input ends."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

@@ -1,9 +1,7 @@
 """Run work on a Dask cluster, whose workers have this package installed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from leanrag_engine.core.errors import InvalidInput, WorkerLost
 from leanrag_engine.core.ports import Say
@@ -25,7 +23,7 @@ class DaskCluster:
         self.width = width
 
     @classmethod
-    async def connect(cls, address: str) -> DaskCluster:
+    async def connect(cls, address: str) -> Self:
         """Connect to the scheduler at ``address``. Raises ``InvalidInput`` without the extra, an answer, or a
         worker."""
         try:

@@ -1,16 +1,13 @@
-"""Run work in processes of our own, for what is plain Python: threads would share one processor.
-
-A worker lives from its first work until ``close`` or the end of this process, which closes its pipe. Unlike
-those of ``multiprocessing`` it does not import, and so run, the program that started it.
-"""
-
-from __future__ import annotations
+"""Run work in processes of our own, for what is plain Python: threads would share one processor. A worker
+lives from its first work until ``close`` or the end of this process, which closes its pipe. Unlike those of
+``multiprocessing`` it does not import, and so run, the program that started it."""
 
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any, Self, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -68,7 +65,7 @@ class _Worker:
         self._output = BufferedByteReceiveStream(cast(ByteReceiveStream, process.stdout))
 
     @classmethod
-    async def start(cls) -> _Worker:
+    async def start(cls) -> Self:
         # What it has to say goes where this process says it.
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": None}
         # In a session of its own Ctrl-C does not reach it: this process decides what ends.
@@ -102,3 +99,20 @@ def _describe_loss(reason: str) -> WorkerLost:
         f"The process that did this work ended before it had finished ({reason}).",
         "Try again; with LEANRAG_WORKERS=1 no other process is used.",
     )
+
+
+class InProcess:
+    """A :class:`leanrag_engine.core.ports.Workers` that uses a thread, one at a time, for small work, which a process of its
+    own would only delay. Used on one event loop."""
+
+    width = 1
+
+    def __init__(self) -> None:
+        self._free = anyio.CapacityLimiter(1)
+
+    async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
+        async with self._free:
+            return await anyio.to_thread.run_sync(partial(work, value, say))
+
+    async def close(self) -> None:
+        pass

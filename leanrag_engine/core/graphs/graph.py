@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Entity, Relation
+from leanrag_engine.core.model import BuildRecord, Entity, Relation
 
 from .columns import Digests, EntityColumns, RelationColumns, digest_text
 from .ids import Ids, SortedIds, make_ids
@@ -136,6 +136,18 @@ class Hierarchy:
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple(len(layer.entities) for layer in self.layers)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GenerationContent:
+    """What a generation is made of: its layers, its record, and the embedder of its vectors with their dimension and the
+    state that restores it."""
+
+    hierarchy: Hierarchy
+    embedder: str
+    dimension: int
+    embedder_state: bytes
+    record: BuildRecord
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,5 @@
 """Sort and find ids in arrays, as numbers of eight characters each: comparing strings takes several times as long."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

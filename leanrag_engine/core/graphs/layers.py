@@ -1,7 +1,5 @@
 """Whether the layers of a hierarchy fit together: the part of its invariants that every store relies on."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import zip_longest

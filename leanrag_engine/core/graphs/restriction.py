@@ -1,8 +1,6 @@
 """What remains of entities, relations and summaries when only some of their chunks count: for one answer, by
 a query's filters, or after a deletion. Every text goes that may rest on an excluded chunk."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,8 +12,6 @@ from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.core.text.scripts import has_cjk
 
 from .support import evidence_at
-
-# --- for one answer: the sentences that the remaining chunks hold word for word -------------
 
 
 def quote_entity(entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk]) -> Entity:
@@ -56,9 +52,6 @@ def _quote_sentences(description: str, chunk_ids: Sequence[str], chunks: Mapping
     texts = [fold_case(chunks[id_].text) for id_ in chunk_ids if id_ in chunks]
     parts = (description[start:end] for start, end in sentences(description))
     return " ".join(part for part in parts if any(fold_case(part) in text for text in texts))
-
-
-# --- for good: the parts whose origin remains, with their evidence --------------------------
 
 
 def reduce_entity(
@@ -139,9 +132,6 @@ def _find_chunk(part: str, texts: Mapping[str, str]) -> str | None:
     exact = re.escape(folded)
     pattern = re.compile(exact if has_cjk(folded) else rf"(?<!\w){exact}(?!\w)")
     return next((id_ for id_, text in texts.items() if folded in text and pattern.search(text)), None)
-
-
-# --- summaries ------------------------------------------------------------------------------
 
 
 def reduce_summary(cluster: Entity, lost: Collection[str], left: Collection[str]) -> Entity | None:

@@ -1,7 +1,5 @@
 """Store the columns of all layers as arrays, and open layers of which only the columns are read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Which chunks support each sentence of a description, and each finding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The sentences that a model or agent wrote about entities, clusters and relations between clusters, as units of search."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,9 +43,7 @@ def cut_sentences(item: Entity | Relation) -> list[IndexedSentence]:
 
 def list_sentences(layers: Sequence[Graph]) -> list[tuple[str, str]]:
     """Return the id and the text for search of each written sentence, under the name of what it is about.
-
-    Descriptions of base relations are left out: they are searched as facts.
-    """
+    Descriptions of base relations are left out: they are searched as facts."""
     found = []
     for number, layer in enumerate(layers):
         for entity in select_rows(layer.entities, np.flatnonzero(layer.nodes.written).tolist()):

@@ -1,7 +1,5 @@
 """Dependencies send nothing of their own accord: neither figures of use, nor requests for newer tables."""
 
-from __future__ import annotations
-
 import os
 
 SWITCHES = {
@@ -17,9 +15,7 @@ SWITCHES = {
 
 
 def turn_off_reporting() -> None:
-    """Set the variables that the environment does not set, for this process and those that it starts.
-
-    To be called before any of these libraries is imported.
-    """
+    """Set the variables that the environment does not set, for this process and those that it starts. To be
+    called before any of these libraries is imported."""
     for variable, value in SWITCHES.items():
         os.environ.setdefault(variable, value)

@@ -1,8 +1,6 @@
 """Run blocking work on worker threads, and a chain of it on one: a query is some fifteen short reads, and
 changing threads costs as much as these."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator

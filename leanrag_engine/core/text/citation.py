@@ -1,28 +1,10 @@
 """Citations: ``d3:c12`` is the chunk of document 3 of a collection with the label 12, ``d3`` is the document.
-
-A document that never changed has its labels in reading order, from 1.
-"""
-
-from __future__ import annotations
+A document that never changed has its labels in reading order, from 1."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-__all__ = [
-    "CITATION_PATTERN",
-    "NO_CITATIONS",
-    "CitationSet",
-    "find_bracketed_citations",
-    "find_citations",
-    "find_ranges",
-    "format_citation",
-    "format_document",
-    "format_range",
-    "parse_citation",
-    "parse_range",
-    "unbracket_citations",
-]
+from typing import Self
 
 CITATION_PATTERN = r"d\d+:c\d+"
 """For regular expressions that contain a citation."""
@@ -42,18 +24,14 @@ def format_citation(document: int, chunk: int) -> str:
 
 
 def format_range(document: int, first: int, last: int) -> str:
-    """Return the citation of consecutive chunks: ``d3:c10-c14``, of one chunk ``d3:c10``.
-
-    The numbers ascend unless the document was changed: a new chunk between old ones has the highest number.
-    """
+    """Return the citation of consecutive chunks: ``d3:c10-c14``, of one chunk ``d3:c10``. The numbers ascend
+    unless the document was changed: a new chunk between old ones has the highest number."""
     return format_citation(document, first) + (f"-c{last}" if last != first else "")
 
 
 def parse_range(text: str) -> tuple[int, int, int] | None:
     """Return the numbers of the document and of the first and last chunk that a citation or range names.
-
-    ``None`` if ``text`` is neither (``d3:c12``, ``d3:c10-c14``) and nothing else.
-    """
+    ``None`` if ``text`` is neither (``d3:c12``, ``d3:c10-c14``) and nothing else."""
     match = _RANGE.fullmatch(text)
     if match is None:
         return None
@@ -103,11 +81,9 @@ class CitationSet:
     ranges: tuple[tuple[int, int, float], ...] = ()
 
     @classmethod
-    def parse(cls, citations: Iterable[str]) -> CitationSet:
-        """Parse citations (``d3:c12``), ranges (``d3:c10-c14``) and whole documents (``d4``), in brackets or not.
-
-        Raises ``ValueError`` with the first that is none of these.
-        """
+    def parse(cls, citations: Iterable[str]) -> Self:
+        """Parse citations (``d3:c12``), ranges (``d3:c10-c14``) and whole documents (``d4``), in brackets or
+        not. Raises ``ValueError`` with the first that is none of these."""
         ranges: list[tuple[int, int, float]] = []
         for text in citations:
             bare = text.strip().removeprefix("[").removesuffix("]")

@@ -1,13 +1,9 @@
 """Remove invisible characters from text."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 
 from leanrag_engine.core.text.shortening import one_line
-
-__all__ = ["clean", "clean_line"]
 
 _NEWLINE = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _ODD_SPACE = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f]")
@@ -24,10 +20,8 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """Return ``text`` without invisible characters: control, zero-width, direction and tag characters.
-
-    Newlines become line feeds, special spaces plain ones, lone surrogates U+FFFD, and the whole is NFC. Offsets change:
-    clean a document once, when it is loaded, before offsets refer to it.
-    """
+    Newlines become line feeds, special spaces plain ones, lone surrogates U+FFFD, and the whole is NFC.
+    Offsets change: clean a document once, when it is loaded, before offsets refer to it."""
     printable = text.replace("\n", "").replace("\t", "").isprintable()
     if printable and text.isascii():
         return text

@@ -1,7 +1,5 @@
 """Mark text of documents as data: fence it so that a model does not take instructions in it as its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

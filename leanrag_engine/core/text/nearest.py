@@ -1,15 +1,11 @@
 """Find the names that a misspelled one may stand for."""
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher, get_close_matches
 from string import ascii_lowercase, digits
 from typing import TypeVar
-
-__all__ = ["find_nearest", "misspell", "similarity", "sort_by_similarity"]
 
 T = TypeVar("T")
 
@@ -23,10 +19,9 @@ def find_nearest(name: str, known: Iterable[str], limit: int = 1, *, cutoff: flo
 
 
 def misspell(word: str) -> set[str]:
-    """Return all words that differ from ``word``, in lower case, by one letter: missing, added, wrong, or swapped with the next.
-
-    Letters are those of the Latin or the Cyrillic alphabet, whichever it is written in, and digits if it has some.
-    """
+    """Return all words that differ from ``word``, in lower case, by one letter: missing, added, wrong, or
+    swapped with the next. Letters are those of the Latin or the Cyrillic alphabet, whichever it is written
+    in, and digits if it has some."""
     alphabet = map(chr, range(0x430, 0x450)) if _CYRILLIC.search(word) else ascii_lowercase
     letters = {*alphabet, *(digits if _DIGIT.search(word) else "")}
     halves = [(word[:place], word[place:]) for place in range(len(word) + 1)]
@@ -40,10 +35,8 @@ def misspell(word: str) -> set[str]:
 def sort_by_similarity(
     name: str, items: Iterable[T], names_of: Callable[[T], Iterable[str]], limit: int, *, compared: int = 100
 ) -> list[T]:
-    """Return the ``limit`` items with the most similar names, the nearest first, ignoring case.
-
-    Only the last ``compared`` characters count, since paths differ there.
-    """
+    """Return the ``limit`` items with the most similar names, the nearest first, ignoring case. Only the last
+    ``compared`` characters count, since paths differ there."""
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(name[-compared:].casefold())
 

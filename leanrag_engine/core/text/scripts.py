@@ -1,25 +1,7 @@
 """Recognize scripts: Chinese, Japanese and Korean characters, and Latin letters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-
-__all__ = [
-    "CJK_CHARACTER",
-    "CJK_RUN",
-    "HAN",
-    "HANGUL",
-    "KANA",
-    "KANA_CHARACTER",
-    "count_latin_excess",
-    "has_cjk",
-    "has_hangul",
-    "has_kana",
-    "is_japanese",
-    "is_mostly_english",
-    "is_mostly_latin",
-]
 
 HAN = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
 KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
@@ -128,10 +110,9 @@ def is_japanese(text: str) -> bool:
 
 
 def is_mostly_latin(texts: Sequence[str]) -> bool:
-    """Return whether most words of ``texts`` are in Latin letters; texts without words count as such.
-
-    A sample is read if there are many texts. Chinese and Japanese have no spaces: two characters count as one word.
-    """
+    """Return whether most words of ``texts`` are in Latin letters; texts without words count as such. A
+    sample is read if there are many texts. Chinese and Japanese have no spaces: two characters count as one
+    word."""
     return sum(map(count_latin_excess, texts[:: max(len(texts) // _SAMPLE, 1)])) >= 0
 
 

@@ -1,9 +1,5 @@
 """Shorten text to a number of characters. A limit includes the mark of omission."""
 
-from __future__ import annotations
-
-__all__ = ["cut_end", "cut_middle", "one_line", "shorten"]
-
 
 def one_line(text: str) -> str:
     """Return ``text`` with single spaces for every run of white space."""

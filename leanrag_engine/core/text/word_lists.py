@@ -3,13 +3,9 @@
 A file has sections: a line ``[name]``, then words separated by white space. Lines that start with ``# `` are comments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-
-__all__ = ["read_sections", "read_words"]
 
 _FOLDER = Path(__file__).with_name("data")
 

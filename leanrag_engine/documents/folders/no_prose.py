@@ -1,7 +1,5 @@
 """Recognize files of a folder that hold nothing to read: lock files, minified code, logs, generated and encoded data."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -58,11 +58,9 @@ class IgnoreRules:
 
     @classmethod
     def above(cls, folder: Path, bounds: tuple[Path, ...]) -> IgnoreRules:
-        """Return the rules of the folders above ``folder``, up to the root of its git repository.
-
-        Only folders beneath ``bounds`` are read, if there are any. A folder that these rules leave out was named on
-        purpose: they do not apply in it.
-        """
+        """Return the rules of the folders above ``folder``, up to the root of its git repository. Only
+        folders beneath ``bounds`` are read, if there are any. A folder that these rules leave out was named
+        on purpose: they do not apply in it."""
         outer: list[Path] = []
         for parent in (folder, *folder.parents):
             if bounds and not any(parent.is_relative_to(bound) for bound in bounds):
@@ -141,11 +139,9 @@ class FolderWalk:
         self._seen = set(avoided)
 
     def walk(self, top: Path, search_above: tuple[Path, ...] = ()) -> None:
-        """Add the files of ``top``, a real path, and of all folders beneath it.
-
-        Ignore files above ``top`` apply too, only those beneath ``search_above`` if it is given. Raises ``OSError`` if
-        ``top`` itself cannot be listed.
-        """
+        """Add the files of ``top``, a real path, and of all folders beneath it. Ignore files above ``top``
+        apply too, only those beneath ``search_above`` if it is given. Raises ``OSError`` if ``top`` itself
+        cannot be listed."""
         waiting = list(self._folders_of(top, IgnoreRules.above(top, search_above)))
         while waiting:
             folder, rules = waiting.pop()

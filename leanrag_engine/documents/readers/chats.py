@@ -1,10 +1,7 @@
-"""Read exported chats and transcripts as turns: WhatsApp, Telegram, Signal, Slack, Discord, Zoom, IRC, plain dialogue.
-
-A text is a chat by what it holds, not by its name. Whatever the export looks like, the result has one notation: a
-heading ``# 2026-01-06`` for each day, and paragraphs ``[12:03] Li Hua: text``, in which no word of the text is changed.
-"""
-
-from __future__ import annotations
+"""Read exported chats and transcripts as turns: WhatsApp, Telegram, Signal, Slack, Discord, Zoom, IRC, plain
+dialogue. A text is a chat by what it holds, not by its name. Whatever the export looks like, the result has
+one notation: a heading ``# 2026-01-06`` for each day, and paragraphs ``[12:03] Li Hua: text``, in which no
+word of the text is changed."""
 
 import re
 from collections import Counter
@@ -112,10 +109,8 @@ class _ChatTurn:
 
 
 def read_chat(text: str) -> Reading | None:
-    """Return the chat in ``text`` as turns beneath headings of days; None if ``text`` is no chat.
-
-    Its title names the speakers and the days; the metadata ``date`` is the first day.
-    """
+    """Return the chat in ``text`` as turns beneath headings of days; None if ``text`` is no chat. Its title
+    names the speakers and the days; the metadata ``date`` is the first day."""
     nicknames = _find_nicknames(text)
     style = _find_style(text, nicknames)
     if style is None:
@@ -139,9 +134,7 @@ def _first_lines(text: str) -> list[str]:
 
 def _find_nicknames(text: str) -> frozenset[str]:
     """Return the names in small letters that head turns: *nadia 10:02*, or in bold ``**nadia** 10:02``.
-
-    Speakers return; the entries of a timetable (*lunch 12:30*) hardly do.
-    """
+    Speakers return; the entries of a timetable (*lunch 12:30*) hardly do."""
     lines = _first_lines(text)
     heads = [match["name"] if (match := _NICKNAME.fullmatch(line)) else "" for line in lines]
     counts = Counter(name for name, after in pairwise(heads) if name[:1].islower() and not after)

@@ -1,7 +1,5 @@
 """Read e-books: the chapters of an EPUB in reading order."""
 
-from __future__ import annotations
-
 import posixpath
 from io import BytesIO
 from typing import Any
@@ -24,10 +22,8 @@ _PAGES = frozenset({"application/xhtml+xml", "text/html"})
 
 
 def read_epub(data: bytes, name: str) -> Reading:
-    """Read the chapters that the book's spine lists, its title, author and date.
-
-    Raises :class:`DocumentUnreadable` if it is damaged, of another kind, or its chapters are encrypted.
-    """
+    """Read the chapters that the book's spine lists, its title, author and date. Raises
+    :class:`DocumentUnreadable` if it is damaged, of another kind, or its chapters are encrypted."""
     try:
         refuse_bomb(data, name)
         with ZipFile(BytesIO(data)) as archive:

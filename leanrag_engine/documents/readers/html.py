@@ -1,9 +1,5 @@
-"""Read HTML pages as visible text, with headings, lists, tables and code kept recognisable.
-
-lxml is used bare: with BeautifulSoup on top of it, a 5 MB page took 36 times as long.
-"""
-
-from __future__ import annotations
+"""Read HTML pages as visible text, with headings, lists, tables and code kept recognisable. lxml is used
+bare: with BeautifulSoup on top of it, a 5 MB page took 36 times as long."""
 
 import re
 from collections.abc import Mapping

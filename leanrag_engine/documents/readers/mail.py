@@ -1,7 +1,5 @@
 """Read mail: one message (EML), a mailbox (MBOX), and pages that a browser saved as one file (MHTML)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from email import policy
@@ -21,10 +19,8 @@ _SHOWN = ("From", "To", "Cc", "Date")
 
 
 def read_message(data: bytes, name: str) -> Reading:
-    """Read one message: its heading is the subject, then sender, receivers, date and text. Attachments are named only.
-
-    Raises :class:`DocumentUnreadable` if it has neither sender nor subject nor text.
-    """
+    """Read one message: its heading is the subject, then sender, receivers, date and text. Attachments are
+    named only. Raises :class:`DocumentUnreadable` if it has neither sender nor subject nor text."""
     try:
         message = _parse(data)
         text = "\n".join(_format_message(message, name))

@@ -1,7 +1,5 @@
 """Read Jupyter notebooks: text as it is, code in fences, and what the code printed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

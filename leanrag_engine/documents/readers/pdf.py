@@ -1,7 +1,5 @@
 """Read the text layer of PDFs, with page starts, without line-end hyphens, running heads and page numbers."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The result of a reader, and what readers share: titles, and errors for damaged files."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Mapping
@@ -43,10 +41,8 @@ _NO_TITLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of a file: clean text, its own title (or ""), and the starts of its pages.
-
-    ``media_type`` is set where the content is of another kind than the name says.
-    """
+    """The content of a file: clean text, its own title (or ""), and the starts of its pages. ``media_type``
+    is set where the content is of another kind than the name says."""
 
     text: str
     title: str = ""
@@ -90,9 +86,7 @@ def damage_error(name: str, kind: str, problem: BaseException) -> DocumentUnread
 
 def refuse_bomb(data: bytes, name: str) -> None:
     """Raise :class:`DocumentUnreadable` for a zip archive that unpacks to far more than a document does.
-
-    Raises ``BadZipFile`` if the bytes are no archive.
-    """
+    Raises ``BadZipFile`` if the bytes are no archive."""
     with ZipFile(BytesIO(data)) as archive:
         size = sum(part.file_size for part in archive.infolist())
     # Real documents unpack to far less; the limit stops archives built to exhaust the memory.

@@ -1,7 +1,5 @@
 """Read files of separated values (CSV, TSV) as records; each row stays on its line of the file."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator

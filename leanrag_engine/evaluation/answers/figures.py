@@ -1,7 +1,5 @@
 """Aggregate verdicts: means and spreads of scores, shares of wins, and the influence of the answers' order."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections.abc import Sequence
@@ -32,11 +30,9 @@ class Duel:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """The answers and verdicts on one question, by strategy; ``None`` for what is missing or lost.
-
-    ``scores`` has one item per vote, ``duels`` are against the first strategy; strategies with ``same`` context
-    as that have its answer and no duels.
-    """
+    """The answers and verdicts on one question, by strategy; ``None`` for what is missing or lost. ``scores``
+    has one item per vote, ``duels`` are against the first strategy; strategies with ``same`` context as that
+    have its answer and no duels."""
 
     question: Question
     tokens: dict[str, int]
@@ -59,10 +55,8 @@ class Grade:
 @dataclass(frozen=True, slots=True)
 class Wins:
     """The first strategy's share of wins against another, in percent, with the bounds of 95 % of resamples.
-
-    ``flips`` is the share of votes whose winner changed with the order, ``first`` the share of verdicts for the answer
-    in first place (50 is fair), ``votes`` the number of votes with both verdicts.
-    """
+    ``flips`` is the share of votes whose winner changed with the order, ``first`` the share of verdicts for
+    the answer in first place (50 is fair), ``votes`` the number of votes with both verdicts."""
 
     share: float
     low: float
@@ -74,11 +68,9 @@ class Wins:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Figures of one strategy's answers that need no judge. Shares in percent.
-
-    ``cited``: answers with citations; ``unfounded``: citations that are not in the context; ``found``: answers
-    with the set's own one; ``declined``: answers that call the evidence insufficient, which are not ``found``.
-    """
+    """Figures of one strategy's answers that need no judge. Shares in percent. ``cited``: answers with
+    citations; ``unfounded``: citations that are not in the context; ``found``: answers with the set's own
+    one; ``declined``: answers that call the evidence insufficient, which are not ``found``."""
 
     answers: int
     context_tokens: float

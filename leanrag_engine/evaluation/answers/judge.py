@@ -1,12 +1,10 @@
 """Judge answers by a model, as the paper does (appendix D.3, D.4): four measures from 1 to 10, and
 comparisons of two answers, here in both orders, which cancels a judge's position bias."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
 from leanrag_engine.core.model import Context
@@ -92,7 +90,7 @@ class JudgingPlan:
     def output_tokens(self) -> int:
         return self.answers * USUAL_ANSWER + (self.scores + self.comparisons) * USUAL_VERDICT
 
-    def check(self) -> JudgingPlan:
+    def check(self) -> Self:
         """Return the plan. Raises ``InvalidInput`` for an invalid number and if there is nothing to judge."""
         if self.votes < 1:
             raise InvalidInput(f"{self.votes} votes judge nothing.", "Give at least 1; the paper has 5.")
@@ -189,11 +187,10 @@ async def judge_answers(
     temperature: float = TEMPERATURE,
     note: Callable[[JudgedQuestion], None] = lambda _: None,
 ) -> Judgement:
-    """Ask every question of ``collection`` with every strategy; ``answerer`` writes and ``judge`` judges the answers.
-
-    ``note`` is called for each finished question. An unusable reply loses only its own vote. Raises ``InvalidInput`` if
-    every call would fail, ``ModelUnavailable`` if a service does not answer, ``ReplyUnusable`` if there is no verdict.
-    """
+    """Ask every question of ``collection`` with every strategy; ``answerer`` writes and ``judge`` judges the
+    answers. ``note`` is called for each finished question. An unusable reply loses only its own vote. Raises
+    ``InvalidInput`` if every call would fail, ``ModelUnavailable`` if a service does not answer,
+    ``ReplyUnusable`` if there is no verdict."""
     run = JudgingRun(engine, collection, answerer, judge, plan.check(), report, temperature)
 
     async def judge_and_note(question: Question) -> JudgedQuestion:

@@ -1,7 +1,5 @@
 """Requests to a judge and the reading of its verdicts: the paper's four measures (appendix D.3, D.4)."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

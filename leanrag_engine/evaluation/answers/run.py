@@ -1,7 +1,5 @@
 """Run an evaluation of answers: open its questions, its two models and its collection."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +9,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.ports import ChatModel, ProgressReport
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.evaluation.datasets import Question, QuestionSet, read_set
+from leanrag_engine.evaluation.datasets import Question, QuestionSet, read_file_text, read_set
 from leanrag_engine.evaluation.scratch import open_scratch
 
 from .figures import JudgedQuestion
@@ -27,17 +25,7 @@ def read_questions(path: Path) -> tuple[Question, ...]:
     ``InvalidInput`` for none."""
     if path.suffix.lower() in SET_SUFFIXES:
         return read_set(path).questions
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as problem:
-        raise InvalidInput(
-            f"The questions {path} are not UTF-8: {problem.reason}.", "Save them as UTF-8."
-        ) from None
-    except OSError as problem:
-        raise InvalidInput(
-            f"The questions {path} cannot be read: {problem.strerror}.", "Check the path."
-        ) from problem
-    asked = [(number, line.strip()) for number, line in enumerate(lines, start=1)]
+    asked = [(number, line.strip()) for number, line in enumerate(read_file_text(path).splitlines(), start=1)]
     found = [Question(f"line {number}", text) for number, text in asked if text and not text.startswith("#")]
     if not found:
         raise InvalidInput(f"The file {path} holds no question.", "Write one question on each line.")

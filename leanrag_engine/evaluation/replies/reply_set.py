@@ -5,8 +5,6 @@ expression, …], "loose": [[regular expression, …], …]}], "queries": [sub-q
 ``loose`` says the fact in other words too: all expressions of one list, within some sentences. Other keys, such as an answer or the evidence of a fact, are for people.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import warnings
@@ -14,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import JsonObject
@@ -76,17 +74,15 @@ class ReplyQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ReplySet:
-    """A folder of documents, and the questions on them that need facts.
-
-    ``unanswerable`` counts the questions without facts, which are left out: no reply can be right for them.
-    """
+    """A folder of documents, and the questions on them that need facts. ``unanswerable`` counts the questions
+    without facts, which are left out: no reply can be right for them."""
 
     name: str
     documents: Path
     questions: tuple[ReplyQuestion, ...]
     unanswerable: int = 0
 
-    def first(self, count: int | None) -> ReplySet:
+    def first(self, count: int | None) -> Self:
         """Return the set with its first ``count`` questions, all if None."""
         return replace(self, questions=self.questions[:count])
 
@@ -106,10 +102,8 @@ def read_reply_set(folder: Path) -> ReplySet:
 
 
 def read_questions(path: Path) -> tuple[list[ReplyQuestion], dict[str, Any]]:
-    """Return the questions of a set's file, which may be none, and the whole content of the file.
-
-    Raises ``InvalidInput`` with its first problems.
-    """
+    """Return the questions of a set's file, which may be none, and the whole content of the file. Raises
+    ``InvalidInput`` with its first problems."""
     try:
         content = json.loads(read_file_text(path))
     except (ValueError, RecursionError) as problem:

@@ -1,11 +1,10 @@
 """Ask the questions of reply sets and measure the share of the needed facts in the first tokens of the replies."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from leanrag_engine.core.ports import Embedder, EmbedderSource, Progress, Progre
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.evaluation.metrics import Interval, bootstrap_difference, mean
-from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies
+from leanrag_engine.evaluation.retrieval.run import Strategy, check_query, parse_strategies
 from leanrag_engine.evaluation.scratch import ScratchCollection, open_folder_scratch
 from leanrag_engine.retrieval.browse.document_text import join_passages, read_passages
 
@@ -40,7 +39,7 @@ class FlatIndex:
     tokenizer: Tokenizer
 
     @classmethod
-    async def of(cls, documents: Sequence[str], source: EmbedderSource, tokenizer: Tokenizer) -> FlatIndex:
+    async def of(cls, documents: Sequence[str], source: EmbedderSource, tokenizer: Tokenizer) -> Self:
         texts = tuple(text for document in documents for text in cut_into_windows(document, tokenizer))
         embedder, _ = await source.fit(texts)
         terms = tuple(Counter(words(text)) for text in texts)
@@ -212,16 +211,9 @@ def check(ways: Sequence[str], budgets: Sequence[int], sets: Sequence[ReplySet])
             if not each.questions:
                 raise InvalidInput("There is no question to ask.", "Take at least one.")
             for question in each.questions:
-                _check_question(strategy, question)
+                query = replace(strategy.query, text=question.text, sub_queries=question.sub_queries)
+                check_query(query, question.id)
     return strategies
-
-
-def _check_question(strategy: Strategy, question: ReplyQuestion) -> None:
-    try:
-        replace(strategy.query, text=question.text, sub_queries=question.sub_queries).check()
-    except InvalidInput as problem:
-        message = f"Question {question.id!r} cannot be asked. {problem.message}"
-        raise InvalidInput(message, problem.next_step) from problem
 
 
 async def evaluate_replies(
@@ -234,9 +226,7 @@ async def evaluate_replies(
     use_queries: bool = False,
 ) -> ReplyEvaluation:
     """Build a collection of the set's documents in ``settings.data_dir`` and ask every question in each way.
-
-    ``use_queries``: the set's own sub-queries are given with a question.
-    """
+    ``use_queries``: the set's own sub-queries are given with a question."""
     adapters = await compose(settings)
     async with open_folder_scratch(settings, adapters, reply_set.documents, report) as scratch:
         documents = await _read_documents(adapters, scratch.collection)

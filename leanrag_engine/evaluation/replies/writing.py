@@ -1,7 +1,5 @@
 """Have a model, or the calling agent by a worksheet, write questions on the documents of a reply set."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -39,10 +37,8 @@ AGENT = "agent"
 
 @dataclass(slots=True)
 class WritingOutcome:
-    """What one run added and rejected, the latter with document and reason, and what it used.
-
-    ``capped``: the budget ended it.
-    """
+    """What one run added and rejected, the latter with document and reason, and what it used. ``capped``: the
+    budget ended it."""
 
     added: int = 0
     rejected: list[tuple[str, str]] = field(default_factory=list)
@@ -96,11 +92,9 @@ async def write_by_model(
     report: ProgressReport = lambda _: None,
     prompts: Prompts = BUILT_IN,
 ) -> WritingOutcome:
-    """Have the model write until the set has ``number`` questions or every passage was tried.
-
-    Every question is stored at once; a later run goes on with the passages that are left. Raises the errors of a
-    model that cannot be called.
-    """
+    """Have the model write until the set has ``number`` questions or every passage was tried. Every question
+    is stored at once; a later run goes on with the passages that are left. Raises the errors of a model that
+    cannot be called."""
     found = WritingOutcome()
     # Room for the thoughts of some models too.
     kind = TaskKind("write_question", prompts.fill("write_question"), QUESTION_SCHEMA, 1000, prompts=prompts)
@@ -132,10 +126,8 @@ async def write_by_model(
 def make_worksheet(
     corpus: SourceCorpus, file: QuestionFile, number: int, prompts: Prompts = BUILT_IN
 ) -> dict[str, Any]:
-    """Return a worksheet with a passage for each question that the set lacks of ``number``.
-
-    Raises ``InvalidInput`` if it lacks none, or every passage has one.
-    """
+    """Return a worksheet with a passage for each question that the set lacks of ``number``. Raises
+    ``InvalidInput`` if it lacks none, or every passage has one."""
     missing = number - file.written
     rest = [each for each in corpus.in_even_order() if each.id not in file.done]
     if missing <= 0 or not rest:
@@ -157,9 +149,7 @@ def make_worksheet(
 
 def take_worksheet(path: Path, corpus: SourceCorpus, file: QuestionFile) -> WritingOutcome:
     """Add the filled results of a worksheet to the set; what is wrong with the others is said and not stored.
-
-    Raises ``InvalidInput`` if the file is no worksheet.
-    """
+    Raises ``InvalidInput`` if the file is no worksheet."""
     found = WritingOutcome()
     for row in _read_worksheet(path):
         id_, item = str(row.get("work_id", "")), row.get("result")

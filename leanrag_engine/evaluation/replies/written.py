@@ -1,14 +1,12 @@
 """Check the questions that a model or an agent writes on documents, and keep them in a reply set."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import CheckedObject, DocumentSource, JsonObject, JsonSchema, content_id
@@ -116,17 +114,15 @@ class WrittenQuestion:
 
 @dataclass(slots=True)
 class QuestionFile:
-    """The questions of a reply set and what was rejected for it, stored after every change.
-
-    Rows that others wrote stay as they are.
-    """
+    """The questions of a reply set and what was rejected for it, stored after every change. Rows that others
+    wrote stay as they are."""
 
     path: Path
     content: dict[str, Any]
     asked: set[str] = field(default_factory=set)
 
     @classmethod
-    def open(cls, folder: Path) -> QuestionFile:
+    def open(cls, folder: Path) -> Self:
         """Open the file of a set, which need not exist. Raises ``InvalidInput`` if it is no reply set."""
         path = folder / QUESTIONS_FILE
         find_documents(folder)

@@ -9,8 +9,6 @@
 The knowledge tree is ours: communities are the clusters of G0, by the method that the build was made with.
 """
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

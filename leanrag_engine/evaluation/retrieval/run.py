@@ -1,21 +1,22 @@
 """Ask every question of a set and measure recall, coverage, tokens and latency."""
 
-from __future__ import annotations
-
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.evaluation.datasets import Question, QuestionSet
 from leanrag_engine.evaluation.metrics import all_at, mean, percentile, recall_at, reciprocal_rank
 from leanrag_engine.evaluation.scratch import GivenGraph, ScratchCollection, open_scratch, place_of
+from leanrag_engine.retrieval.context.rendering import sanitise
 from leanrag_engine.retrieval.query import QueryResult
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
-
-from .coverage import share_covered
 
 DEPTHS = (2, 5, 10)
 """The ranks at which recall is reported."""
@@ -107,9 +108,6 @@ class RetrievalFigures:
         }
 
 
-# --- asking --------------------------------------------------------------------------------
-
-
 def check(questions: QuestionSet, way: Strategy, budgets: Sequence[int]) -> None:
     """Raise ``InvalidInput`` if a question or budget is invalid, before any work is done."""
     if not questions.questions:
@@ -117,12 +115,16 @@ def check(questions: QuestionSet, way: Strategy, budgets: Sequence[int]) -> None
     for budget in budgets:
         replace(way.query, token_budget=budget).check()
     for question in questions.questions:
-        try:
-            way.query_for(question, WIDEST_BUDGET).check()
-        except InvalidInput as problem:
-            raise InvalidInput(
-                f"Question {question.id!r} cannot be asked. {problem.message}", problem.next_step
-            ) from problem
+        check_query(way.query_for(question, WIDEST_BUDGET), question.id)
+
+
+def check_query(query: Query, question: str) -> None:
+    """Raise ``InvalidInput`` that names the question if its query is invalid."""
+    try:
+        query.check()
+    except InvalidInput as problem:
+        message = f"Question {question!r} cannot be asked. {problem.message}"
+        raise InvalidInput(message, problem.next_step) from problem
 
 
 async def ask_all(
@@ -188,9 +190,6 @@ def ranking_of(result: QueryResult) -> tuple[int, ...]:
     return tuple(dict.fromkeys(place_of(ranked.chunk.document_id) for ranked in ordered))
 
 
-# --- figures -------------------------------------------------------------------------------
-
-
 def figures_of(answered: Sequence[QuestionResult], build_s: float) -> RetrievalFigures:
     """Return the figures as means over the questions, all with equal weight."""
     budgets = sorted({budget for each in answered for budget in each.coverage})
@@ -215,9 +214,6 @@ def by_type(answered: Sequence[QuestionResult], build_s: float) -> dict[str, Ret
     return {
         kind: figures_of([each for each in answered if each.question.type == kind], build_s) for kind in types
     }
-
-
-# --- the whole -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +243,52 @@ async def evaluate(
     async with open_scratch(settings, questions, given, report) as scratch:
         answered = {way.name: await ask_all(scratch, questions, way, budgets, report) for way in ways}
     return Evaluation(scratch, answered)
+
+
+_WORDLESS = re.compile(r"[^\w]+")
+_VERDICTS = frozenset(["yes", "no"])
+"""Answers that are not quotations from a passage."""
+
+
+def holds_passage(context: str, text: str, answers: Iterable[str]) -> bool:
+    """Return whether ``context`` holds the passage ``text`` as evidence for a question with these ``answers``: its full text
+    or, if it is trimmed, the sentence with the answer. White space is ignored, and what rendering removes for safety. If no
+    sentence of the passage holds the answer, only the full text counts, whose sentences may be apart from each other."""
+    shown = plain(context)
+    if plain(text) in shown:
+        return True
+    spoken = plain_sentences(text)
+    telling = [sentence for sentence in spoken if holds_answer(sentence, answers)]
+    if any(sentence in shown for sentence in telling):
+        return True
+    return bool(spoken) and all(sentence in shown for sentence in spoken)
+
+
+def plain(text: str) -> str:
+    """Return ``text`` as a context quotes it, with single spaces."""
+    return " ".join(sanitise(text).split())
+
+
+def plain_sentences(text: str) -> list[str]:
+    safe = sanitise(text)
+    return [" ".join(safe[start:end].split()) for start, end in sentences(safe)]
+
+
+def holds_answer(sentence: str, answers: Iterable[str]) -> bool:
+    """Return whether the sentence has one of the answers as whole words, regardless of case and punctuation."""
+    words = _bare(sentence)
+    return any(
+        f" {wanted} " in f" {words} " or (has_cjk(wanted) and wanted in words)
+        for wanted in map(_bare, answers)
+        if wanted and wanted not in _VERDICTS
+    )
+
+
+def _bare(text: str) -> str:
+    return _WORDLESS.sub(" ", clean(text).casefold()).strip()
+
+
+def share_covered(context: str, texts: Sequence[str], answers: Iterable[str]) -> float:
+    """Return the share of the gold ``texts`` that ``context`` holds."""
+    known = tuple(answers)
+    return sum(holds_passage(context, text, known) for text in texts) / len(texts)

@@ -1,7 +1,5 @@
 """Cypher statements for Neo4j and its relatives."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

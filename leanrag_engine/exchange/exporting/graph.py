@@ -1,7 +1,5 @@
 """What is exported: a collection's documents and passages, and the layers of its published generation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """GraphML and node-link JSON, written by networkx."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Parquet tables with the names and columns of Microsoft GraphRAG, where it has them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -127,9 +125,6 @@ def _list_relations(
             "types": [*relation.types],
             "written_by": str(relation.method),
         }
-
-
-# --- the layers above G0 -------------------------------------------------------------------
 
 
 def _number_communities(graph: ExportedGraph) -> dict[str, int]:

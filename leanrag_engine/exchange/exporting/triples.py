@@ -1,7 +1,5 @@
 """N-Triples: entities as SKOS concepts, relations as statements with their strength and sources."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import chain

@@ -1,7 +1,5 @@
 """An Obsidian vault: a note for each entity, cluster and document, joined by links."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

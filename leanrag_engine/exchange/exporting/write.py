@@ -1,7 +1,5 @@
 """Write an export whole or not at all."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a reader finds in the files of another program: documents, passages, entities and relations, and what is amiss."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

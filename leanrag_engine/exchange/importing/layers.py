@@ -1,7 +1,5 @@
 """Lay the clusters of another program over G0, so that the first build keeps them as it would those of a build before."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

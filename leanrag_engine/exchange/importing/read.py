@@ -1,7 +1,5 @@
 """Read a graph in any of the formats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -47,10 +45,8 @@ class ForeignRead:
 def read_foreign(
     format_: ImportFormat, path: Path, tokenizer: Tokenizer, max_tokens: int, *, communities: bool
 ) -> ForeignRead:
-    """Read the files at ``path``, GraphRAG's ``communities`` only on request.
-
-    Raises ``InvalidInput`` if they are damaged, of another format, or hold nothing.
-    """
+    """Read the files at ``path``, GraphRAG's ``communities`` only on request. Raises ``InvalidInput`` if they
+    are damaged, of another format, or hold nothing."""
     if not (path.is_file() or path.is_dir()):
         raise InvalidInput(f"There is no file or folder {path}.", "Check the path's spelling.")
     if format_ in _ASSEMBLERS:

@@ -1,8 +1,6 @@
 """Replace many descriptions of one entity or relation, written by models or agents, by one: a step after
 merging."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -16,9 +14,8 @@ from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
-from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each, pack
 from leanrag_engine.llm.item_schema import TEXT
-from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 Report = Callable[[int, int], None]

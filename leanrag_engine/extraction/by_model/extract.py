@@ -1,8 +1,6 @@
 """Extraction by a model: instructions, one task per chunk, and the run over a corpus. An agent gets the same
 instructions and schema; its answers must be right in every part."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -12,9 +10,8 @@ from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.model import TYPE_KINDS, Chunk, Extract, ExtractionSchema, JsonSchema, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each, pack
 from leanrag_engine.llm.item_schema import TEXT
-from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .reply import LIMITS, read_extract, read_strictly
@@ -135,9 +132,7 @@ def passage_of(chunk: Chunk) -> str:
 
 def extraction_groups(chunks: Sequence[Chunk], batch: int) -> Iterator[Sequence[Chunk]]:
     """Group adjacent chunks of each call: at most ``batch`` with at most 1,200 tokens, a longer one alone.
-
-    More tokens would save little, and entities get lost in long lists (not tuned).
-    """
+    More tokens would save little, and entities get lost in long lists (not tuned)."""
     return pack(chunks, most=batch, room=1200, size=lambda chunk: chunk.tokens, parts=_apart)
 
 
@@ -157,12 +152,10 @@ async def extract_by_model(
     gleaning: int,
     schema: ExtractionSchema | None = None,
 ) -> None:
-    """Have the model read ``chunks``, given in reading order, and pass their extracts to ``store`` as they arrive.
-
-    ``store`` gets those of whole calls, one after another. A chunk without a usable answer keeps its extract
-    and is noted in ``work.fallbacks``. ``gleaning`` further calls ask for what is missing. An exception ends
-    the work after what arrived is stored.
-    """
+    """Have the model read ``chunks``, given in reading order, and pass their extracts to ``store`` as they
+    arrive. ``store`` gets those of whole calls, one after another. A chunk without a usable answer keeps its
+    extract and is noted in ``work.fallbacks``. ``gleaning`` further calls ask for what is missing. An
+    exception ends the work after what arrived is stored."""
     outbox = _Outbox(store)
     total, done = len(chunks), 0
     report(done, total)

@@ -1,8 +1,6 @@
-"""Check what a model or an agent extracts from one passage.
-
-Of a model's answer the usable part is kept. An agent's is refused with the path of each fault if any part
-cannot be used. A name that shares no word with the passage was invented or translated.
-"""
+"""Check what a model or an agent extracts from one passage. Of a model's answer the usable part is kept. An
+agent's is refused with the path of each fault if any part cannot be used. A name that shares no word with the
+passage was invented or translated."""
 
 from __future__ import annotations
 
@@ -81,11 +79,9 @@ def read_extract(
     known: Sequence[ExtractedEntity] = (),
     schema: ExtractionSchema | None = None,
 ) -> Extract:
-    """Return the extract, with method ``model``, that ``item`` gives of ``passage`` (all that its author saw).
-
-    ``known`` entities may be ends of relations. With a ``schema``, types outside it stay, as proposals. Raises
-    ``ReplyUnusable`` if the item has neither list, or nothing usable; two empty lists are valid.
-    """
+    """Return the extract, with method ``model``, that ``item`` gives of ``passage`` (all that its author
+    saw). ``known`` entities may be ends of relations. With a ``schema``, types outside it stay, as proposals.
+    Raises ``ReplyUnusable`` if the item has neither list, or nothing usable; two empty lists are valid."""
     entities, relations = _field(item, "entities"), _field(item, "relations")
     if entities is None and relations is None:
         raise ReplyUnusable(
@@ -109,9 +105,7 @@ def read_strictly(
     item: CheckedObject, chunk_id: str, passage: str, schema: ExtractionSchema | None = None
 ) -> Extract:
     """Return the extract, with method ``agent``, that an item of the published schema gives of ``passage``.
-
-    Raises ``ReplyUnusable`` with the path of everything that would have to be left out or cut.
-    """
+    Raises ``ReplyUnusable`` with the path of everything that would have to be left out or cut."""
     faults = [*_find_entity_faults(item["entities"], _PassageWords(passage))]
     forms = _index_names(item["entities"])
     faults += _find_relation_faults(item["relations"], forms)

@@ -4,8 +4,6 @@
 with common deviations: other quotes, numbered lists and headings around the tuples, missing separators.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

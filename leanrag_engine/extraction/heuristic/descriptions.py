@@ -1,7 +1,5 @@
 """Describe an entity by quoting its passage: whole sentences, or whole clauses of long ones, within a limit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -1,9 +1,8 @@
 """Extraction without a model: the names and frequent terms of each chunk, and the sentences that join two of
 them. On MuSiQue, graph retrieval with them is as good as with a model's triples."""
 
-from __future__ import annotations
-
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
@@ -12,17 +11,18 @@ from math import log2
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, Method
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.sentences import PieceKind, sentences
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import Turn
+from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.core.text.records import TABLE_ROW
+from leanrag_engine.core.text.scripts import has_cjk
 
 from .descriptions import Describer
-from .keyphrases.terms import find_terms
+from .keyphrases.terms import DEFAULT_OPTIONS, HeuristicOptions, find_terms
 from .names.entity_types import coarse_type, is_author, is_reference
 from .names.lexicon import Lexicon, find_acronyms, find_nickname, link_persons, without_remark
 from .names.mentions import Kind, Mention, find_in_row, find_names, keep_longest
-from .options import DEFAULT_OPTIONS, HeuristicOptions
 from .passages import ParsedChunk, parse_chunks, without_overlap
 from .topics import Topics
 from .words import vocabulary as known
@@ -61,10 +61,8 @@ def extract(
     options: HeuristicOptions = DEFAULT_OPTIONS,
 ) -> list[Extract]:
     """Return one extract for each chunk of a document with this ``title``, in the order of ``chunks``.
-
     ``pulse`` is called every few milliseconds and may raise. Statistics are of the document, or of each
-    thousand chunks of a very long one. Linear in the text.
-    """
+    thousand chunks of a very long one. Linear in the text."""
     short = len(chunks) <= options.short_document
     window = 1_000  # chunks of which statistics are taken at once; it bounds the memory
     return [
@@ -118,10 +116,8 @@ def _find_names(
     *,
     rows: bool,
 ) -> None:
-    """Add the mentions of names, identifiers and topics to the passages and the lexicon, sentence by sentence.
-
-    ``rows``: those in rows of tables too.
-    """
+    """Add the mentions of names, identifiers and topics to the passages and the lexicon, sentence by
+    sentence. ``rows``: those in rows of tables too."""
     defined = find_definitions(passages)
     for passage in passages:
         pulse()
@@ -336,3 +332,20 @@ def _without_idle(
             connected |= ends
             kept.add(each)
     return tuple(each for each in (*joint, *topical) if each.description or each in kept)
+
+
+def find_key_words(text: str, most: int = 3, longest_name: int = 60) -> tuple[ExtractedEntity, ...]:
+    """Return something to name a text by that has no names and no terms: its ``most`` frequent words with content, each
+    described by its first sentence; without any, its beginning."""
+    said = [text[start:end] for start, end in sentences(text)] or text.split("\n")
+    found: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for sentence in said:
+        for word in words(sentence):
+            if word not in STOPWORDS and word[0].isalpha() and len(word) > (1 if has_cjk(word) else 2):
+                counts[word] += 1
+                found.setdefault(word, " ".join(sentence.split()))
+    best = sorted(found, key=lambda word: -counts[word])[:most]
+    if not best and (opening := " ".join(text.split())):
+        found, best = {opening[:longest_name].strip(): opening}, [opening[:longest_name].strip()]
+    return tuple(ExtractedEntity(word, Kind.TERM.value, found[word]) for word in best)

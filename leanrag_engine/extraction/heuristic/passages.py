@@ -1,7 +1,5 @@
 """Parse chunks for heuristic extraction: unwrapped sentences, headings and lines of code, with their mentions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,10 +1,9 @@
 """Find the names in the title and the headings of a document."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key
@@ -54,7 +53,7 @@ class Topics:
     """Lower-case form and name of those that prose may repeat, longest first."""
 
     @classmethod
-    def of(cls, title: str, passages: Sequence[ParsedChunk]) -> Topics:
+    def of(cls, title: str, passages: Sequence[ParsedChunk]) -> Self:
         lines = [s.text for passage in passages for s in passage.sentences if s.kind is PieceKind.HEADING]
         lines += [part for passage in passages for part in passage.chunk.heading.split(_STEP)]
         headings = {line: topic for line in lines if (topic := _topic(line))}

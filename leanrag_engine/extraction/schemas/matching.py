@@ -1,7 +1,5 @@
 """Find the type of a schema that a model, an agent or a heuristic means by a word; without a schema, normalise it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

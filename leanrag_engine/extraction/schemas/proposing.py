@@ -1,7 +1,5 @@
 """Propose a schema for a collection: from a sample of its chunks by a model, or from the types that extracts have."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

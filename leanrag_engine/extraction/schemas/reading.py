@@ -1,10 +1,7 @@
-"""Read a schema of extraction from YAML: a file, or one of those that come with the package.
-
-Each of the sections ``entities``, ``relations`` and ``attributes`` is a mapping of types to descriptions, or a list of types; what is left out
-is open. The YAML is read as nodes and never as values, so that every fault names its line, and no tag can make an object.
-"""
-
-from __future__ import annotations
+"""Read a schema of extraction from YAML: a file, or one of those that come with the package. Each of the
+sections ``entities``, ``relations`` and ``attributes`` is a mapping of types to descriptions, or a list of
+types; what is left out is open. The YAML is read as nodes and never as values, so that every fault names its
+line, and no tag can make an object."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The task of describing in one sentence how two clusters are related, for a model (paper eq. 5, λ > τ)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -18,8 +16,7 @@ from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
-from .options import DEFAULT, TaskOptions
-from .prompt_lines import PromptSheet, by_text, ends_of, short_name, shorten_text
+from .prompt_lines import DEFAULT, PromptSheet, TaskOptions, by_text, ends_of, short_name, shorten_text
 from .summaries import read_text
 
 STEP = "relation"
@@ -46,10 +43,8 @@ def relation_task(
     options: TaskOptions = DEFAULT,
 ) -> Task[str]:
     """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (paper,
-    appendix D.2).
-
-    Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names more than a few members.
-    """
+    appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names
+    more than a few members."""
     text = _format_task(near, far, relations, members, options.pair_tokens)
     names = tuple(_member_names(near, far, members.values()))
     id_ = content_id("t", near.id, far.id, text)

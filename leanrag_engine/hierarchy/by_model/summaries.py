@@ -1,8 +1,6 @@
 """The task of writing the aggregated entity of a cluster, for a model or an agent (paper eq. 4). Its id
 depends on its entities and relations alone, not on their order."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,8 +19,7 @@ from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
-from .options import DEFAULT, TaskOptions
-from .prompt_lines import PromptSheet, by_text, ends_of, kind_of, short_name
+from .prompt_lines import DEFAULT, PromptSheet, TaskOptions, by_text, ends_of, kind_of, short_name
 
 STEP = "summary"
 
@@ -63,10 +60,8 @@ def aggregation_kind(prompts: Prompts = BUILT_IN, options: TaskOptions = DEFAULT
 def aggregation_task(
     members: Sequence[Entity], relations: Sequence[Relation], options: TaskOptions = DEFAULT
 ) -> Task[ClusterSummary]:
-    """Write the entity that stands for ``members``, the most central first, with the ``relations`` among them.
-
-    Its reader raises ``ReplyUnusable`` for a member's name, a bad description, and too few findings.
-    """
+    """Write the entity that stands for ``members``, the most central first, with the ``relations`` among
+    them. Its reader raises ``ReplyUnusable`` for a member's name, a bad description, and too few findings."""
     ordered = _central_first(members, relations)
     best = best_first(relations)
     text = _format_task(ordered, best, options)
@@ -90,9 +85,6 @@ def _chunk_ids(members: Sequence[Entity], relations: Sequence[Relation]) -> tupl
         return tuple(sorted(each.id for each in members))
     items: Iterable[Entity | Relation] = chain(members, relations)
     return tuple(sorted({id_ for each in items for id_ in each.chunk_ids}))
-
-
-# --- prompt --------------------------------------------------------------------------------
 
 
 def _central_first(members: Sequence[Entity], relations: Sequence[Relation]) -> list[Entity]:
@@ -145,9 +137,6 @@ def _list_members(members: Sequence[Entity], options: TaskOptions) -> tuple[Prom
 def _format_count(noun: str, total: int, shown: int) -> str:
     count = f"{total} {noun}{'' if total == 1 else 's'}"
     return f"{count} ({total - shown} left out for length)" if shown < total else count
-
-
-# --- reply ---------------------------------------------------------------------------------
 
 
 def _read(

@@ -1,8 +1,6 @@
 """Texts of a layer that a model or an agent writes in place of heuristic ones: first the summaries, then the
 sentences. Nothing depends on the order of the replies."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,8 +24,7 @@ from leanrag_engine.hierarchy.texts.naming import NameKeys
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.prompts import Prompts
 
-from .options import DEFAULT, TaskOptions
-from .prompt_lines import approximate_tokens
+from .prompt_lines import DEFAULT, TaskOptions, approximate_tokens
 from .relation_sentences import relation_kind, relation_task
 from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
 
@@ -264,9 +261,8 @@ async def write_sentences(
     carried: CarriedSentences = NO_SENTENCES,
 ) -> dict[int, WrittenSentence]:
     """Return the sentences of agents and of the model on pairs with λ > ``tau``, by the number of the pair.
-
-    ``drafts`` are the clusters before anything was ``written`` of them, ``published`` as they are published.
-    """
+    ``drafts`` are the clusters before anything was ``written`` of them, ``published`` as they are
+    published."""
     if sources.work is None and not sources.sentences:
         return {}
     layer = f"layer {drafts[0].layer}"

@@ -1,8 +1,6 @@
-"""Carry texts over from the previous build to the clusters that continue its clusters.
-
-What a model or an agent wrote stays, marked with what changed beneath, until it is written again, without what
-rested on chunks that are gone; a heuristic text stays where nothing changed.
-"""
+"""Carry texts over from the previous build to the clusters that continue its clusters. What a model or an
+agent wrote stays, marked with what changed beneath, until it is written again, without what rested on chunks
+that are gone; a heuristic text stays where nothing changed."""
 
 from __future__ import annotations
 
@@ -162,12 +160,10 @@ def find_continued(ancestors: Labels, base: Graph, layer: int, previous: Previou
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CarriedSummaries:
-    """The summaries of a layer that are carried over, by cluster.
-
-    ``origins`` are the previous clusters that the clusters continue, ``changes`` what changed beneath them since the
-    previous build. ``kept`` have another row than then, ``unchanged`` are the places of the others' rows among the
-    origins, −1 for those that have none. ``due``: clusters whose carried text should be written again.
-    """
+    """The summaries of a layer that are carried over, by cluster. ``origins`` are the previous clusters that
+    the clusters continue, ``changes`` what changed beneath them since the previous build. ``kept`` have
+    another row than then, ``unchanged`` are the places of the others' rows among the origins, −1 for those
+    that have none. ``due``: clusters whose carried text should be written again."""
 
     origins: Origins = field(default_factory=lambda: Origins.of_nothing(0))
     changes: Mapping[int, Staleness] = field(default_factory=dict)

@@ -1,7 +1,5 @@
 """Compare two generations: what is new, gone, changed or stale, and beneath which relations nothing differs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 

@@ -1,11 +1,7 @@
-"""Even out clusters: move members to their best cluster under a hard cap on cluster sizes.
-
-This is classification EM for a mixture of Gaussians with one common variance (Celeux & Govaert 1992)
-whose components hold at most ``cap`` points, with split-and-merge moves (Ueda et al. 2000) against
-poor local optima. Every pass costs O(n · min(count, SHORTLIST)).
-"""
-
-from __future__ import annotations
+"""Even out clusters: move members to their best cluster under a hard cap on cluster sizes. This is
+classification EM for a mixture of Gaussians with one common variance (Celeux & Govaert 1992) whose components
+hold at most ``cap`` points, with split-and-merge moves (Ueda et al. 2000) against poor local optima. Every
+pass costs O(n · min(count, SHORTLIST))."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -65,11 +61,9 @@ def balance(
     pulse: Callable[[], None],
     rounds: int = 6,
 ) -> Labels:
-    """Even out ``labels`` (n,), numbered from 0 without gaps; n must not exceed clusters * cap.
-
-    Returns as many clusters, unless too few points differ, of at most ``cap`` points; lone members and clusters
-    of less than a quarter of ``mean_size`` are avoided. ``pulse`` is called before each pass.
-    """
+    """Even out ``labels`` (n,), numbered from 0 without gaps; n must not exceed clusters * cap. Returns as
+    many clusters, unless too few points differ, of at most ``cap`` points; lone members and clusters of less
+    than a quarter of ``mean_size`` are avoided. ``pulse`` is called before each pass."""
     runt = max(SMALLEST, mean_size // 4)
     count = int(labels.max()) + 1
     for _ in range(rounds):

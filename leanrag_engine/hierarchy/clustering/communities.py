@@ -1,11 +1,7 @@
-"""Cluster the entities of a layer by their relations: Leiden (Traag, Waltman & van Eck 2019).
-
-The layers are communities of G0 at falling resolutions, each within those of the next (course reader §5): a
-layer takes the lowest that gives as many as there are clusters of the cap. What exceeds the cap is divided
-again; small communities join the neighbour that they are most related to; vectors decide the rest.
-"""
-
-from __future__ import annotations
+"""Cluster the entities of a layer by their relations: Leiden (Traag, Waltman & van Eck 2019). The layers are
+communities of G0 at falling resolutions, each within those of the next (course reader §5): a layer takes the
+lowest that gives as many as there are clusters of the cap. What exceeds the cap is divided again; small
+communities join the neighbour that they are most related to; vectors decide the rest."""
 
 import heapq
 from collections import defaultdict
@@ -127,9 +123,6 @@ def _cut_large(
         labels[rows] = np.where(parts == 0, community, free - 1 + parts)
         free += int(parts.max())
     return labels
-
-
-# --- small communities ---------------------------------------------------------------------
 
 
 class _CommunityMerger:

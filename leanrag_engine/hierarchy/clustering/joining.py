@@ -1,8 +1,6 @@
 """Move entities to clusters that they are related to, as far as their vectors allow, by ``tightness + weight
 * inside``: the mean cosine to the own cluster's mean, and the share of relations within a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,11 +26,9 @@ def join_related(
     passes: int = 8,
     enough: float = 1e-3,
 ) -> Labels:
-    """Return better labels (n,) for unit ``vectors`` (n, d): as many clusters, of 2 to ``cap`` members.
-
-    The pass that moves at most the share ``enough`` is the last. Only ``movable`` (n,) may move; ``means`` are
-    those of the clusters, if known. ``pulse`` is called before each pass and may raise.
-    """
+    """Return better labels (n,) for unit ``vectors`` (n, d): as many clusters, of 2 to ``cap`` members. The
+    pass that moves at most the share ``enough`` is the last. Only ``movable`` (n,) may move; ``means`` are
+    those of the clusters, if known. ``pulse`` is called before each pass and may raise."""
     if not weight or not links.total or int(labels.max()) == 0:
         return labels
     state = _PartitionState(vectors, labels, links, weight, cap, movable, means)

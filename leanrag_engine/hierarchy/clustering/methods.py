@@ -6,8 +6,6 @@
             resolutions (:mod:`.communities`), so that it takes all relations of G0, by :func:`select_links`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -54,10 +52,8 @@ def partition(
     pulse: Callable[[], None],
 ) -> Clusters:
     """Cluster the entities with the unit ``vectors`` (n, d) and the relations ``links`` into clusters of 2 to
-    ``sizes.cap``.
-
-    Raises :class:`InvalidInput` for values that are not finite, contradicting sizes, and what ``pulse`` raises.
-    """
+    ``sizes.cap``. Raises :class:`InvalidInput` for values that are not finite, contradicting sizes, and what
+    ``pulse`` raises."""
     check_vectors(vectors, sizes.mean, sizes.cap)
     points, weight = points_of(vectors, links, clustering)
     reduced = reduce_dimensions(points)

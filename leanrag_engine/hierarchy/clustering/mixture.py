@@ -6,8 +6,6 @@ O(n log n)), each in the principal subspace of what it splits; :mod:`.balancing`
 clusters out under a hard cap. One seed and one thread: equal input gives equal bits.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable
@@ -54,10 +52,8 @@ def cluster(
     vectors: Vectors, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None] = lambda: None
 ) -> Clusters:
     """Cluster the rows of ``vectors`` (n, d) into ceil(n / mean_size) clusters of 2 to ``cap`` members.
-
     Raises :class:`InvalidInput` for another shape, values that are not finite, contradicting sizes, and what
-    ``pulse`` raises.
-    """
+    ``pulse`` raises."""
     check_vectors(vectors, mean_size, cap)
     reduced = reduce_dimensions(vectors)
     labels = assign_clusters(reduced, mean_size=mean_size, cap=cap, seed=seed, pulse=pulse)

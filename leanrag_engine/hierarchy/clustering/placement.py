@@ -1,8 +1,6 @@
 """Place the new entities of a layer in the clusters of the previous build. Clustering again moves most
 entities: one more among 4,000 leaves a seventh of the clusters as they were."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -51,12 +49,10 @@ def place(
     *,
     pulse: Callable[[], None],
 ) -> Placement:
-    """Return the clusters of a layer of which some entities have a cluster already, at least one.
-
-    A new entity joins the likeliest cluster with room, then the one that its relations pull it to. The largest
-    are split where there are too few; empty ones vanish; memberships in unchanged clusters stay. Raises as
-    :func:`leanrag_engine.hierarchy.clustering.methods.partition`.
-    """
+    """Return the clusters of a layer of which some entities have a cluster already, at least one. A new
+    entity joins the likeliest cluster with room, then the one that its relations pull it to. The largest are
+    split where there are too few; empty ones vanish; memberships in unchanged clusters stay. Raises as
+    :func:`leanrag_engine.hierarchy.clustering.methods.partition`."""
     check_vectors(vectors, sizes.mean, sizes.cap)
     points, weight = points_of(vectors, links, clustering)
     homes = before.homes

@@ -1,8 +1,6 @@
 """Split large clusters where a layer would shrink too much: it has at least one cluster per mean size of
 entities."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -138,11 +138,9 @@ def find_phrases(
     *,
     note: Callable[[int], None] = lambda _: None,
 ) -> PhraseTable:
-    """Return the phrases of up to four words in the names of G0 and where they occur in names and descriptions.
-
-    Occurrences weigh more, the more mentions and relations an entity has. ``scales`` (n,): for how many
-    entities each stands, 0 for none. ``note`` gets the number of entities read so far.
-    """
+    """Return the phrases of up to four words in the names of G0 and where they occur in names and
+    descriptions. Occurrences weigh more, the more mentions and relations an entity has. ``scales`` (n,): for
+    how many entities each stands, 0 for none. ``note`` gets the number of entities read so far."""
     if scales is None:
         scales = np.ones(len(graph.entities))
     numbers = np.flatnonzero(scales)
@@ -237,10 +235,9 @@ def _attestation(entity: Entity, degree: int, options: TextOptions) -> float:
 def rank_phrases(
     terms: PhraseTable, labels: Labels, hubs: Weights, count: int, options: TextOptions = DEFAULT
 ) -> list[ClusterPhrases]:
-    """Return the phrases of each of ``count`` clusters by class-based TF-IDF; ``labels`` are those of the base entities.
-
-    It also counts in how many members a phrase occurs, and more in the names of ``hubs`` (0 to 1).
-    """
+    """Return the phrases of each of ``count`` clusters by class-based TF-IDF; ``labels`` are those of the
+    base entities. It also counts in how many members a phrase occurs, and more in the names of ``hubs`` (0 to
+    1)."""
     width = max(1, len(terms.keys))
     cells, place = np.unique(labels[terms.rows] * width + terms.columns, return_inverse=True)
     weights = terms.weights * np.where(terms.whole, 1.0 + options.hub * hubs[terms.rows], 1.0)

@@ -1,7 +1,5 @@
 """Dials of heuristic names and of the choice of sentences."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,8 +1,6 @@
 """Select the sentences worth quoting for a cluster, by form: word lists are English; sentences of other
 languages pass them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

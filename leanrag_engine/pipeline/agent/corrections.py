@@ -1,8 +1,6 @@
 """Corrections of the graph by an agent or a person, checked against the published build and applied by every
 later one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound
@@ -19,11 +17,9 @@ LISTED = 5
 
 
 async def plan_merge(index: IndexSnapshot, entities: Sequence[str], name: str) -> Correction:
-    """Return the correction that makes ``entities`` (names or refs) one, called ``name`` or as the first of them.
-
-    Raises ``NotFound`` and ``Ambiguous`` with candidates; ``InvalidInput`` for aggregated entities, an entity with itself, and
-    the name of yet another entity.
-    """
+    """Return the correction that makes ``entities`` (names or refs) one, called ``name`` or as the first of
+    them. Raises ``NotFound`` and ``Ambiguous`` with candidates; ``InvalidInput`` for aggregated entities, an
+    entity with itself, and the name of yet another entity."""
     fewest = 2
     if len(entities) < fewest:
         raise InvalidInput(
@@ -53,11 +49,8 @@ async def plan_merge(index: IndexSnapshot, entities: Sequence[str], name: str) -
 
 async def plan_split(index: IndexSnapshot, entity: str, name: str, places: Sequence[str]) -> Correction:
     """Return the correction by which ``entity`` is another one, called ``name``, in ``places``: documents
-    (ids or ``d3``) and passages (``d3:c12``).
-
-    Raises ``NotFound``, ``Ambiguous``, and ``InvalidInput`` for an aggregated entity, the same name, and places
-    without it.
-    """
+    (ids or ``d3``) and passages (``d3:c12``). Raises ``NotFound``, ``Ambiguous``, and ``InvalidInput`` for an
+    aggregated entity, the same name, and places without it."""
     found = await _resolve_base(index, entity)
     chosen = " ".join(name.split())
     _check_name(chosen)
@@ -85,9 +78,6 @@ async def plan_split(index: IndexSnapshot, entity: str, name: str, places: Seque
             f"It is mentioned in {await _list_mentions(index, found)}.",
         )
     return Correction("split", (found.name,), chosen, tuple(sorted(documents)), tuple(sorted(wanted)))
-
-
-# --- taking back ---------------------------------------------------------------------------
 
 
 def find_correction(corrections: Sequence[Correction], ref: str) -> Correction:
@@ -126,9 +116,6 @@ def _not_found(message: str, near: Sequence[Correction]) -> NotFound:
         "These are:" if near else "There are none.",
         tuple(Candidate(each.ref, " = ".join(each.names), f"called {each.name}") for each in near),
     )
-
-
-# --- names and places ----------------------------------------------------------------------
 
 
 async def _resolve_base(index: IndexSnapshot, given: str) -> Entity:

@@ -42,11 +42,8 @@ class QueuedWork:
 @dataclass(frozen=True, slots=True)
 class PendingWork:
     """A page of pending tasks; ``remaining`` includes them, and ``tokens`` is about what all that takes to
-    read.
-
-    ``instructions`` and the JSON ``schema`` of an answer are on the first page, and where they are asked for.
-    ``names`` are in use near these items. ``note``: why there are fewer, or what comes first.
-    """
+    read. ``instructions`` and the JSON ``schema`` of an answer are on the first page, and where they are
+    asked for. ``names`` are in use near these items. ``note``: why there are fewer, or what comes first."""
 
     kind: WorkKind
     items: tuple[WorkItem, ...]
@@ -88,9 +85,6 @@ def write_instructions(kind: TaskKind) -> str:
     return kind.prompts.fill("agent_work", instructions=text)
 
 
-# --- pages ---------------------------------------------------------------------------------
-
-
 def select_page(queue: Sequence[QueuedWork], limit: int, cursor: str) -> list[str]:
     """Return the ids of the first ``limit`` pending works after ``cursor``, the last id of a page before.
     Raises ``InvalidInput`` if that is gone."""
@@ -126,9 +120,6 @@ def next_cursor(queue: Sequence[QueuedWork], handed: Sequence[WorkItem]) -> str:
         return ""
     last = handed[-1].work_id
     return last if select_page(queue, 1, last) else ""
-
-
-# --- submissions ---------------------------------------------------------------------------
 
 
 def read_items(

@@ -1,10 +1,6 @@
-"""Texts of the graph for an agent to write in place of heuristic ones, and what it submits.
-
-Summaries are stored by the id of their task, which identifies everything that the agent saw, sentences by their
-relation, descriptions of entities of G0 by the entity, with the chunks that they rest on.
-"""
-
-from __future__ import annotations
+"""Texts of the graph for an agent to write in place of heuristic ones, and what it submits. Summaries are
+stored by the id of their task, which identifies everything that the agent saw, sentences by their relation,
+descriptions of entities of G0 by the entity, with the chunks that they rest on."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

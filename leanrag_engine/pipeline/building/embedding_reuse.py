@@ -1,12 +1,10 @@
 """Embed only what changed: a text that the published build embedded under the same identity has the same
 vector, which is found by its digest, in memory or in its space."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -19,7 +17,14 @@ from leanrag_engine.core.graphs.graph import Hierarchy
 from leanrag_engine.core.graphs.ids import Places, decode_ids, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all, select_texts
 from leanrag_engine.core.model import Generation, Vectors
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, VectorStore, ignore_progress
+from leanrag_engine.core.ports import (
+    Embedder,
+    EmbedderWrapper,
+    Progress,
+    ProgressReport,
+    VectorStore,
+    ignore_progress,
+)
 from leanrag_engine.pipeline.index import Stores, texts_by_kind, texts_of_windows
 
 from .windows import IndexedChunks
@@ -71,35 +76,16 @@ class SpaceIndex:
         return places
 
 
-@dataclass(slots=True)
-class ReusingEmbedder:
-    """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not hold.
+class ReusingEmbedder(EmbedderWrapper):
+    """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not
+    hold. ``ahead`` are vectors embedded early, by digest. ``reused`` and ``embedded`` count texts so far."""
 
-    ``ahead`` are vectors embedded early, by digest. ``reused`` and ``embedded`` count texts so far.
-    """
-
-    inner: Embedder
-    vectors: VectorStore
-    shelves: Sequence[SpaceIndex] = ()
-    ahead: dict[int, Vectors] = field(default_factory=dict)
-    reused: int = 0
-    embedded: int = 0
-
-    @property
-    def identity(self) -> str:
-        return self.inner.identity
-
-    @property
-    def dimension(self) -> int:
-        return self.inner.dimension
-
-    @property
-    def unrelated(self) -> float | None:
-        return self.inner.unrelated
-
-    @property
-    def related(self) -> float | None:
-        return self.inner.related
+    def __init__(self, inner: Embedder, vectors: VectorStore, shelves: Sequence[SpaceIndex] = ()) -> None:
+        super().__init__(inner)
+        self.vectors = vectors
+        self.shelves = shelves
+        self.ahead: dict[int, Vectors] = {}
+        self.reused = self.embedded = 0
 
     def take_over(self, embedder: Embedder, vectors: Mapping[int, Vectors]) -> None:
         """Keep ``vectors`` by the digests of their texts, if an embedder like this one made them, as :meth:`embed_ahead`."""
@@ -130,10 +116,6 @@ class ReusingEmbedder:
             wanted = await anyio.to_thread.run_sync(select_texts, texts, fresh.tolist())
             rows[fresh] = await self.inner.embed(wanted, _after(len(texts) - len(fresh), len(texts), report))
         return rows
-
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """See the Protocol."""
-        return await self.inner.embed_queries(texts)
 
     def _find_fresh(self, digests: Digests) -> Places:
         """Return the places of the texts that no shelf holds, and that are not embedded yet."""

@@ -1,8 +1,6 @@
 """Build a generation within a job: merge all extracts into G0, build the layers above it, publish all at
 once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from collections.abc import Collection as AnyCollection
 from contextlib import ExitStack, suppress
@@ -35,7 +33,7 @@ from leanrag_engine.core.model import (
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
 from leanrag_engine.extraction.by_model.describe import Description, apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
-from leanrag_engine.extraction.heuristic.keyphrases.key_words import find_key_words
+from leanrag_engine.extraction.heuristic.extract import find_key_words
 from leanrag_engine.extraction.mentions import MentionIndex
 from leanrag_engine.extraction.merging import (
     ExtractSource,
@@ -105,10 +103,9 @@ async def build_generation(
     pending: PendingIndex | None = None,
 ) -> Generation:
     """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish.
-
-    ``job`` is the id of the job that asks for it; ``given`` are layers that the first build keeps; ``pending`` holds vectors
-    of chunks that the job has stored. Raises ``NotReady`` if the collection has no document.
-    """
+    ``job`` is the id of the job that asks for it; ``given`` are layers that the first build keeps;
+    ``pending`` holds vectors of chunks that the job has stored. Raises ``NotReady`` if the collection has no
+    document."""
     with search_cycles_rarely(), ExitStack() as held:
         started = datetime.now(UTC)
         found = await require_documents(stores, collection)

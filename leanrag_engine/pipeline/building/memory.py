@@ -1,7 +1,5 @@
 """Keep Python's search for unused reference cycles from taking a quarter of a build."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The chat models of a build: the configured ones within the caps of its request, or none."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Decide whether a build updates the previous one in place or clusters everything again."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args

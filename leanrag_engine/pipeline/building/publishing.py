@@ -1,7 +1,5 @@
 """Publish finished layers: write their vectors, switch readers to them, then delete what nothing reads any more."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -9,7 +7,7 @@ import anyio
 import anyio.to_thread
 
 from leanrag_engine.core.errors import first_error
-from leanrag_engine.core.graphs.graph import Hierarchy, PublishedLayers
+from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import BuildRecord, Collection, EmbeddingCounts, Generation, Vectors
@@ -26,10 +24,8 @@ from .windows import IndexedChunks
 @dataclass(frozen=True, slots=True, eq=False)
 class FinishedBuild:
     """What is published: layers over ``chunks`` of the collection's ``revision``, the embedder and its state.
-
-    ``record`` lacks the vector spaces and rows; ``vectors`` are of kinds embedded already, ``mentions`` for the
-    next update.
-    """
+    ``record`` lacks the vector spaces and rows; ``vectors`` are of kinds embedded already, ``mentions`` for
+    the next update."""
 
     hierarchy: Hierarchy
     chunks: IndexedChunks
@@ -55,20 +51,13 @@ async def publish_build(
     )
     report(Progress("publish"))
     places: list[StoredPlaces] = []
+    embedded = EmbeddingCounts(embedder.embedded, embedder.reused)
+    record = replace(build.record, spaces=written.spaces, vectors=written.counts, embedded=embedded)
     generation = await stores.generations.publish(
         collection.name,
         build.revision,
-        build.hierarchy,
-        embedder=embedder.identity,
-        dimension=embedder.dimension,
-        embedder_state=build.state,
-        record=replace(
-            build.record,
-            spaces=written.spaces,
-            vectors=written.counts,
-            embedded=EmbeddingCounts(embedder.embedded, embedder.reused),
-        ),
-        publication=build.publication,
+        GenerationContent(build.hierarchy, embedder.identity, embedder.dimension, build.state, record),
+        build.publication,
         previous=find_published_layers(collection, build.previous),
         report=report,
         note_places=places.append,

@@ -1,8 +1,6 @@
 """Roll a collection back: publish the content of an earlier generation as a new one. Documents, extracts,
 texts of agents and corrections stay: what came since is pending."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,7 +8,7 @@ import anyio.to_thread
 
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import RollbackResult
-from leanrag_engine.core.model import Collection, Generation
+from leanrag_engine.core.model import BuildRecord, Collection, Generation
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.hierarchy.changes.comparing import compare
 from leanrag_engine.pipeline.history import find_restorable
@@ -31,38 +29,39 @@ async def roll_back(
         generation is None or generation.record.history.restored != number
     ):  # it was not killed after its publication
         target = await find_restorable(stores, collection, number)
-        generation = await _publish_again(stores, collection, target, report)
+        reason = f"generation {number} was asked for"
+        history = replace(target.record.history, mode="rollback", reason=reason, restored=number)
+        record = replace(target.record, history=history)
+        generation = await publish_again(stores, collection, target, record, report)
     held = await stores.documents.collection(collection.name)
     return RollbackResult(generation.number, number, generation.layers, held.pending_documents if held else 0)
 
 
-async def _publish_again(
-    stores: Stores, collection: Collection, target: Generation, report: ProgressReport
+async def publish_again(
+    stores: Stores, collection: Collection, source: Generation, record: BuildRecord, report: ProgressReport
 ) -> Generation:
+    """Publish the content of a generation, with another ``record``, over the present passages of a collection: its own, or
+    the first of a copy."""
     started, published = datetime.now(UTC), collection.generation
     report(Progress("read"))
-    embedder = await restore_embedder(stores, target)
+    embedder = await restore_embedder(stores, source)
+    hierarchy = await read_hierarchy(stores, source)
     before = await read_hierarchy(stores, published) if published else None
     chunks = await index_chunks(stores, collection)
-    reusing = await reuse_vectors(stores, published, before, chunks, embedder)
-    hierarchy = await read_hierarchy(stores, target)
-    changes = await anyio.to_thread.run_sync(compare, before, hierarchy)
+    if published is None:
+        chunks = replace(chunks, pending=await stores.documents.pending_chunks(source.collection))
     finished = FinishedBuild(
         hierarchy,
         chunks,
-        reusing,
-        await stores.generations.embedder_state(target.number),
-        target.revision,
-        replace(
-            target.record,
-            history=replace(
-                target.record.history,
-                mode="rollback",
-                reason=f"generation {target.number} was asked for",
-                restored=target.number,
-            ),
+        await reuse_vectors(stores, published or source, before or hierarchy, chunks, embedder),
+        await stores.generations.embedder_state(source.number),
+        source.revision,
+        record,
+        Publication(
+            started,
+            await anyio.to_thread.run_sync(compare, before, hierarchy),
+            since=published.revision if published else -1,
         ),
-        Publication(started, changes, since=published.revision if published else -1),
         before,
     )
     return await publish_build(stores, collection, finished, report)

@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SchemaView:
-    """The schema of a collection, what it did in the published build (None if no build had it), and what it makes due.
-
-    ``outdated`` are the passages that a model read with another schema or none, which the next build has it read again;
-    ``agent_outdated`` those that an agent read so, which are pending work again. ``heuristic`` are the passages that neither has read.
-    """
+    """The schema of a collection, what it did in the published build (None if no build had it), and what it
+    makes due. ``outdated`` are the passages that a model read with another schema or none, which the next
+    build has it read again; ``agent_outdated`` those that an agent read so, which are pending work again.
+    ``heuristic`` are the passages that neither has read."""
 
     schema: ExtractionSchema | None
     effects: SchemaEffects | None = None
@@ -129,10 +128,7 @@ async def propose_schema(
 ) -> ExtractionSchema:
     """Return a schema for the collection, by the model from a sample of its chunks, without one from its
     extracts. Raises ``NotReady``."""
-    from leanrag_engine.extraction.schemas.proposing import (  # noqa: PLC0415 - heavy
-        propose_by_model,
-        propose_from_extracts,
-    )
+    from leanrag_engine.extraction.schemas.proposing import propose_by_model, propose_from_extracts  # noqa: PLC0415 - heavy
     from leanrag_engine.llm.batching import ModelWork  # noqa: PLC0415 - heavy
 
     collection = await stores.documents.collection(name)

@@ -1,12 +1,10 @@
 """The windows of a collection; those of chunks that the published build knew are kept, as an id is made of
 text, headings and windows, so that an update reads the texts of new chunks alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import anyio.to_thread
 import numpy as np
@@ -59,7 +57,7 @@ class _KnownWindows:
     excesses: NDArray[np.float32]
 
     @classmethod
-    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]] | None) -> _KnownWindows | None:
+    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]] | None) -> Self | None:
         """Read what :meth:`IndexedChunks.arrays` gave; None if these are other arrays."""
         names = ("chunks", "counts", "ids", "digests", "excesses")
         if arrays is None or not arrays.keys() >= {*names}:

@@ -43,9 +43,7 @@ async def import_graph(
     index: PendingIndex,
 ) -> ImportedGraph:
     """Read the files and store what has changed of their documents, all or none. No chat model is called.
-
-    Raises ``PathRefused``, and ``InvalidInput`` for files that cannot be taken.
-    """
+    Raises ``PathRefused``, and ``InvalidInput`` for files that cannot be taken."""
     report(Progress("import", message=f"Reading {request.format}"))
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     _, path = identify(DocumentSource(path=request.path), allowed=allowed)

@@ -1,7 +1,5 @@
 """Read one document: its chunks, and what the heuristics extract from each. Runs in whatever process; see ``adapters/workers``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count

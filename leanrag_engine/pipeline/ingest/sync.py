@@ -1,10 +1,6 @@
-"""Make a collection equal to folders: which documents vanished with their files, and their deletion.
-
-A folder that cannot be read must never look like an empty one: nothing is deleted unless the folder is there, is the same
-one from the beginning to the end of the sync, and has files, or the caller allows it to be empty.
-"""
-
-from __future__ import annotations
+"""Make a collection equal to folders: which documents vanished with their files, and their deletion. A folder
+that cannot be read must never look like an empty one: nothing is deleted unless the folder is there, is the
+same one from the beginning to the end of the sync, and has files, or the caller allows it to be empty."""
 
 import os
 from collections.abc import Sequence
@@ -52,11 +48,9 @@ def plan_sync(
     request: IngestRequest,
 ) -> SyncPlan:
     """Return what makes the collection equal to the folders of the request; of ``held`` those from beneath
-    them are concerned.
-
-    A file ingested by an id of its own, or although such files are left out, stays, unless an ignore file names
-    it. Raises ``InvalidInput`` for anything but folders, and for an unexpectedly empty one.
-    """
+    them are concerned. A file ingested by an id of its own, or although such files are left out, stays,
+    unless an ignore file names it. Raises ``InvalidInput`` for anything but folders, and for an unexpectedly
+    empty one."""
     roots = [each.root for each in folders if each.root is not None]
     if len(roots) < len(request.documents):
         other = next(each for each in request.documents if each.text is not None or not _is_folder(each.path))

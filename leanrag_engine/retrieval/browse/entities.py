@@ -1,17 +1,9 @@
 """Browse the graph: names to entities, entities to their ancestors, clusters and relations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leanrag_engine.core.errors import (
-    Ambiguous,
-    Candidate,
-    InvalidInput,
-    NotFound,
-    StoreUnusable,
-)
+from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, NotFound, StoreUnusable
 from leanrag_engine.core.model import Entity, Hit, Relation, Seed
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.index import IndexSnapshot
@@ -28,14 +20,9 @@ SEARCH_DEPTH = 200
 """Entities that each search gives; pages are cut from the fusion of these."""
 
 
-# --- names ---------------------------------------------------------------------------------
-
-
 async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
     """Return the entity of any layer that has this ref or name; one that has it as an alias comes second.
-
-    Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name.
-    """
+    Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name."""
     wanted = clean_text("entity", name_or_ref, QUERY_LIMITS.name)
     if not wanted:
         raise InvalidInput("The entity's name is empty.", "Give a name or a ref.")
@@ -98,16 +85,12 @@ async def complete_names(index: IndexSnapshot, text: str, aggregated: bool, limi
     return list(dict.fromkeys(entity.name for entity in found))[:limit]
 
 
-# --- search --------------------------------------------------------------------------------
-
-
 async def search_entities(
     index: IndexSnapshot, query: str, layer: int | None, offset: int, limit: int
 ) -> tuple[list[Seed], int]:
-    """Return one page of the entities of one layer (None: all) by name, meaning and keyword, and how many there are.
-
-    Each search looks ``SEARCH_DEPTH`` deep, and by meaning only from half the best similarity on. Scores lie in 0–1.
-    """
+    """Return one page of the entities of one layer (None: all) by name, meaning and keyword, and how many
+    there are. Each search looks ``SEARCH_DEPTH`` deep, and by meaning only from half the best similarity on.
+    Scores lie in 0–1."""
     text = clean_text("query", query)
     if not text:
         raise InvalidInput("The query is empty.", "Give a name or a few words to look for.")
@@ -162,9 +145,6 @@ def check_page(offset: int, limit: int) -> None:
             f"A page cannot start at {offset} and hold {limit}.",
             "Start at 0 or later, and ask for 1 or more.",
         )
-
-
-# --- the hierarchy -------------------------------------------------------------------------
 
 
 async def ancestors(index: IndexSnapshot, entity: Entity) -> list[Entity]:

@@ -1,7 +1,5 @@
 """Tell entities of one name apart: by type if that differs, else by a document or passage that mentions each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -15,9 +13,7 @@ async def rename_namesakes(
     index: IndexSnapshot, entities: Iterable[Entity], allows: Callable[[str], bool] = lambda _: True
 ) -> dict[str, Entity]:
     """Return by id the ``entities`` of layer 0 that share a name, renamed as ``King (Alice in Wonderland)``.
-
-    Only documents of which ``allows`` accepts a chunk are named.
-    """
+    Only documents of which ``allows`` accepts a chunk are named."""
     alike: dict[str, dict[str, Entity]] = {}
     for each in entities:
         if each.layer == 0:

@@ -1,7 +1,5 @@
 """Walk from an entity along relations: what lies within some hops, nearest first (local search, course reader §3.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Read passages: behind citations and around them, of an entity, of a document or a section of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -53,10 +51,8 @@ class ChunkRange:
         return format_range(self.document, self.first, self.last)
 
     def select(self, labels: Sequence[int], neighbours: int) -> Sequence[int]:
-        """Return those of a document's ``labels`` that lie in the range, widened by ``neighbours``; none if it is not there.
-
-        Where an end of a range does not exist, the next one that does takes its place.
-        """
+        """Return those of a document's ``labels`` that lie in the range, widened by ``neighbours``; none if
+        it is not there. Where an end of a range does not exist, the next one that does takes its place."""
         ends = sorted((self.first, self.last))
         within = [label for label in labels if ends[0] <= label <= ends[1]]
         if not within:
@@ -72,11 +68,9 @@ Place = tuple[int, int]
 async def sources(
     index: IndexSnapshot, wanted: Sequence[str], offset: int, limit: int, neighbours: int = 0
 ) -> SourcePage:
-    """Return the chunks behind citations and ranges, in their order.
-
-    ``neighbours`` is the number of chunks before and after each citation that are added. Bad citations do not spoil the
-    good ones; if all are bad, raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing.
-    """
+    """Return the chunks behind citations and ranges, in their order. ``neighbours`` is the number of chunks
+    before and after each citation that are added. Bad citations do not spoil the good ones; if all are bad,
+    raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing."""
     check_page(offset, limit)
     named = [(each, find_ranges(each)) for each in wanted]
     problems = [_no_citation(each) for each, found in named if not found]
@@ -94,12 +88,10 @@ async def sources(
 async def sources_of_item(
     index: IndexSnapshot, item: Entity | Relation, offset: int, limit: int, question: str = ""
 ) -> SourcePage:
-    """Return the sentences of an entity or relation with what supports them, then ``limit`` chunks: those that mention it,
-    in reading order; of a cluster or of a relation of two those that support its sentences, then those of some entities
-    beneath.
-
-    ``offset`` counts both. With a ``question`` there are only chunks, of more entities beneath, and the best come first.
-    """
+    """Return the sentences of an entity or relation with what supports them, then ``limit`` chunks: those
+    that mention it, in reading order; of a cluster or of a relation of two those that support its sentences,
+    then those of some entities beneath. ``offset`` counts both. With a ``question`` there are only chunks, of
+    more entities beneath, and the best come first."""
     check_page(offset, limit)
     if question.strip():
         ids = await _chunks_of_item(index, item, widely=True)
@@ -116,11 +108,9 @@ async def sources_of_item(
 async def sources_of_document(
     index: IndexSnapshot, name: str, offset: int, limit: int, section: str = "", question: str = ""
 ) -> SourcePage:
-    """Return the chunks of the document of that id, title, file name or number (``d3``), in reading order; with
-    ``section`` those under this heading, with a ``question`` the best ones first.
-
-    Raises ``NotFound`` with the nearest documents or headings, ``Ambiguous`` with all that bear the name.
-    """
+    """Return the chunks of the document of that id, title, file name or number (``d3``), in reading order;
+    with ``section`` those under this heading, with a ``question`` the best ones first. Raises ``NotFound``
+    with the nearest documents or headings, ``Ambiguous`` with all that bear the name."""
     check_page(offset, limit)
     if not section:
         document = find_document(name, await index.documents.find_all(index.collection.name))
@@ -139,9 +129,6 @@ async def sources_of_document(
     places = [(outline.document.number, each) for each in outline.labels_of(found)]
     page = await _read(index, places, offset, limit, joined=True)
     return replace(page, chunks=tuple(_cut(each, found.start, found.end) for each in page.chunks))
-
-
-# --- which chunks --------------------------------------------------------------------------
 
 
 async def _find_places(
@@ -230,9 +217,6 @@ async def rank_chunks(index: IndexSnapshot, question: str, scope: ChunkScope) ->
     (found,) = await search_windows(index, scope, [question])
     rankings = (found.dense_chunks, found.keyword_chunks)
     return [hit.id for hit in fuse([[hit.id for hit in each] for each in rankings])]
-
-
-# --- their text ----------------------------------------------------------------------------
 
 
 async def _read(

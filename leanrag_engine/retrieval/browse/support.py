@@ -1,7 +1,5 @@
 """Find what supports each sentence of a summary, finding, description or relation: characters of the documents."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -50,10 +48,8 @@ class _StatedSentence:
 
 
 async def find_support(index: IndexSnapshot, item: Entity | Relation) -> list[SupportedSentence]:
-    """Return the sentences of an entity or relation, each once, with what supports them in the documents as they are now.
-
-    A sentence all of whose chunks are gone is left out.
-    """
+    """Return the sentences of an entity or relation, each once, with what supports them in the documents as
+    they are now. A sentence all of whose chunks are gone is left out."""
     ids = dict.fromkeys(id_ for each in _list_sentences(item) for id_ in each.chunk_ids)
     loaded = await index.documents.chunks(index.collection.name, list(ids))
     return match_support(item, {each.id: each for each in loaded})
@@ -97,16 +93,12 @@ def _place(chunk: Chunk, found: Quotation) -> QuotedSupport:
     return QuotedSupport(chunk, chunk.start + found.start, chunk.start + found.end, found.match)
 
 
-# --- relations by their ends ----------------------------------------------------------------
-
 _BETWEEN = re.compile(r"\s+(?:—|–|--?)\s+")
 
 
 async def resolve_item(index: IndexSnapshot, name: str) -> Entity | Relation:
     """Return the entity of that name or ref, or the relation of two, which are joined by a dash: ``A — B``.
-
-    Raises ``NotFound`` or ``Ambiguous`` for a name, ``NotFound`` for two that no relation joins.
-    """
+    Raises ``NotFound`` or ``Ambiguous`` for a name, ``NotFound`` for two that no relation joins."""
     ends = _BETWEEN.split(name.strip())
     try:
         return await resolve(index, name)

@@ -1,10 +1,6 @@
-"""A generation's graph as compact arrays: who is joined to whom, ready to be walked without a query to a store.
-
-Nodes are numbered: first the chunks, then the entities of every layer, each in the order of their ids. The
-arrays may be mapped from files: what a walk does not touch is never read.
-"""
-
-from __future__ import annotations
+"""A generation's graph as compact arrays: who is joined to whom, ready to be walked without a query to a
+store. Nodes are numbered: first the chunks, then the entities of every layer, each in the order of their ids.
+The arrays may be mapped from files: what a walk does not touch is never read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields

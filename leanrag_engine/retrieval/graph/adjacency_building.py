@@ -1,10 +1,5 @@
-"""Make the adjacency of a generation from the columns of its layers.
-
-In an update the mentions of entities that did not change come from the adjacency of the build before: rows are read only of
-the others.
-"""
-
-from __future__ import annotations
+"""Make the adjacency of a generation from the columns of its layers. In an update the mentions of entities
+that did not change come from the adjacency of the build before: rows are read only of the others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,11 +51,9 @@ def make_adjacency(
     name_keys: Mapping[str, str] = MappingProxyType({}),
     before: PreviousAdjacency | None = None,
 ) -> Adjacency:
-    """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n).
-
-    ``name_keys`` are keys of names, as far as they are known: making one takes longer than anything else here. What
-    ``before`` is only saves time.
-    """
+    """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n). ``name_keys`` are
+    keys of names, as far as they are known: making one takes longer than anything else here. What ``before``
+    is only saves time."""
     held = list(chunks)
     ids = make_ids(each.id for each in held)
     order = sort_ids(ids)
@@ -106,9 +99,6 @@ def _digest_titles(titles: Sequence[str], before: PreviousAdjacency | None) -> t
     keys = [known[digest] if digest in known else digest_text(name_key(title)) for title, digest in pairs]
     places = np.fromiter(map(numbers.__getitem__, titles), dtype=np.intp)
     return digests[places], np.array(keys, dtype=np.uint64)[places]
-
-
-# --- mentions ------------------------------------------------------------------------------
 
 
 def _collect_mentions(
@@ -172,9 +162,6 @@ def _read_mentions(layers: Sequence[Graph], known: Flags, chunk_ids: Ids) -> _Me
     _, first = np.unique(entities * (len(chunk_ids) + 1) + found, return_index=True)
     chosen = np.sort(first)
     return _Mentions(entities[chosen], found[chosen])
-
-
-# --- edges ---------------------------------------------------------------------------------
 
 
 def _join_chunks(mentions: _Mentions, nodes: NDArray[np.int32], keys: Digests, title_keys: Digests) -> _Edges:

@@ -1,11 +1,7 @@
-"""Where a generation's adjacency comes from: this process's memory, a file, or else the graph store.
-
-Beside it stands what the next update starts from: the vectors of the published generation's entities (a vector store takes
-ten times as long to give them all), the index of the mentions that G0 was merged from, the columns of all layers, and
-digests of the windows.
-"""
-
-from __future__ import annotations
+"""Where a generation's adjacency comes from: this process's memory, a file, or else the graph store. Beside
+it stands what the next update starts from: the vectors of the published generation's entities (a vector store
+takes ten times as long to give them all), the index of the mentions that G0 was merged from, the columns of
+all layers, and digests of the windows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -26,10 +22,8 @@ from .adjacency_building import PreviousAdjacency, make_adjacency
 
 
 class AdjacencyCache:
-    """The adjacency of each requested generation; ``capacity`` of them stay open in this process.
-
-    May be used from several event loops.
-    """
+    """The adjacency of each requested generation; ``capacity`` of them stay open in this process. May be used
+    from several event loops."""
 
     def __init__(
         self, documents: DocumentStore, generations: GenerationStore, arrays: ArrayStore, capacity: int = 4
@@ -64,10 +58,9 @@ class AdjacencyCache:
         before: Generation | None = None,
         layers_before: Sequence[Graph] = (),
     ) -> None:
-        """Make and keep the adjacency of what was just published, so that no query has to; see :func:`make_adjacency`.
-
-        ``before`` is the generation that was published until then, with its layers.
-        """
+        """Make and keep the adjacency of what was just published, so that no query has to; see
+        :func:`make_adjacency`. ``before`` is the generation that was published until then, with its
+        layers."""
         held = await self._find(before) if before else None
         known = PreviousAdjacency(held, layers_before) if held else None
         made = await run_blocking(make_adjacency, layers, chunks, name_keys, known)

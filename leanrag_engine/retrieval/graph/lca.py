@@ -1,12 +1,7 @@
-"""Lowest common ancestors and the paths up to them (paper eq. 7): pure work on chains of ids.
-
-A chain lists the ids from a node up to the root, the node itself first. In a tree the chain is
-the one shortest path, so the LCA of several nodes is the first id of any chain that is in all of
-them, and the union of the paths from each node up to it is the smallest subtree that joins them.
-Everything here costs O(nodes × depth).
-"""
-
-from __future__ import annotations
+"""Lowest common ancestors and the paths up to them (paper eq. 7): pure work on chains of ids. A chain lists
+the ids from a node up to the root, the node itself first. In a tree the chain is the one shortest path, so
+the LCA of several nodes is the first id of any chain that is in all of them, and the union of the paths from
+each node up to it is the smallest subtree that joins them. Everything here costs O(nodes × depth)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +12,7 @@ Chain = tuple[str, ...]
 @dataclass(frozen=True, slots=True)
 class Branch:
     """Seeds that meet below the root: their ``lca``, and ``path``, the union of their paths up to it.
-
-    ``path`` goes from the seeds upwards, layer by layer; it holds the seeds and the LCA.
-    """
+    ``path`` goes from the seeds upwards, layer by layer; it holds the seeds and the LCA."""
 
     lca: str
     seeds: tuple[str, ...]
@@ -27,11 +20,9 @@ class Branch:
 
 
 def lowest_common_ancestor(chains: Sequence[Chain]) -> str:
-    """Return the LCA of the nodes that begin the chains; of one node alone, its parent.
-
-    (A node is its own LCA by the letter; its parent is what tells a reader where it belongs.)
-    Raises ``ValueError`` if there are no chains, or if they do not end at one root.
-    """
+    """Return the LCA of the nodes that begin the chains; of one node alone, its parent. (A node is its own
+    LCA by the letter; its parent is what tells a reader where it belongs.) Raises ``ValueError`` if there are
+    no chains, or if they do not end at one root."""
     if not chains:
         raise ValueError("no chains, so there is no common ancestor")
     if len({chain[0] for chain in chains}) == 1:

@@ -1,11 +1,7 @@
-"""Personalised PageRank by local push: where a walker who keeps starting anew at the evidence ends up.
-
-Only the part of the graph that the walker reaches is ever read, so that the cost depends on the tolerance and
-not on the size of the graph. (PageRank: Page et al. 1999; local push: Andersen, Chung and Lang 2006; as
-retrieval over a knowledge graph: Gutiérrez et al. 2024.)
-"""
-
-from __future__ import annotations
+"""Personalised PageRank by local push: where a walker who keeps starting anew at the evidence ends up. Only
+the part of the graph that the walker reaches is ever read, so that the cost depends on the tolerance and not
+on the size of the graph. (PageRank: Page et al. 1999; local push: Andersen, Chung and Lang 2006; as retrieval
+over a knowledge graph: Gutiérrez et al. 2024.)"""
 
 from collections import deque
 from collections.abc import Mapping
@@ -22,9 +18,7 @@ from .adjacency import Adjacency, EdgeKind
 @dataclass(frozen=True, slots=True)
 class WalkRules:
     """Where the walker may go: ``weights`` by kind of edge, and chunks that ``allowed`` marks (None: all).
-
-    Under a filter, relations and clusters may rest on what is excluded: their weights should then be 0.
-    """
+    Under a filter, relations and clusters may rest on what is excluded: their weights should then be 0."""
 
     weights: Mapping[EdgeKind, float]
     damping: float

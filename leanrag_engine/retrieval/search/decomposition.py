@@ -1,18 +1,11 @@
 """Divide an English question into the questions within it, by rules for its words alone; no model takes part.
-
-What is found are texts to search for, not sentences to read: a part may lack its verb.
-"""
-
-from __future__ import annotations
+What is found are texts to search for, not sentences to read: a part may lack its verb."""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, words
-
-__all__ = ["find_parts"]
-
 
 _QUESTION_WORD = r"(?:who|whom|whose|what|which|when|where|why|how)"
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
@@ -67,11 +60,10 @@ _POSSESSIVE = re.compile(r"(?P<inner>(?:[A-Z][\w.-]*\s+)*[A-Z][\w.-]*['’]s?\s+
 
 
 def find_parts(text: str, *, comparisons: bool = False) -> tuple[str, ...]:
-    """Return what a question holds that can be searched for by itself, at most four texts.
-
-    These are its questions if it asks several ("Who came, and what did he bring?"), and the innermost description in each
-    ("the person who voices Z"). With ``comparisons`` also what is asked of each of two things that are compared.
-    """
+    """Return what a question holds that can be searched for by itself, at most four texts. These are its
+    questions if it asks several ("Who came, and what did he bring?"), and the innermost description in each
+    ("the person who voices Z"). With ``comparisons`` also what is asked of each of two things that are
+    compared."""
     whole = _read_question(text)
     asked = _split_questions(whole)
     found = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leanrag_engine.core.model import Hit, QueryTokens, Vectors, VectorSpaces, parse_window_id, window_id
-from leanrag_engine.core.ports import TokenEmbedder
+from leanrag_engine.core.ports import find_token_embedder
 from leanrag_engine.core.runtime.threads import begin_beside
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
@@ -81,9 +81,10 @@ async def embed_texts(index: IndexSnapshot, texts: Sequence[str]) -> list[Vector
 
 async def embed_tokens(index: IndexSnapshot, texts: Sequence[str]) -> dict[str, QueryTokens]:
     """Return the tokens of each text that has any, if the embedder has vectors of tokens."""
-    if not isinstance(index.embedder, TokenEmbedder):
+    by_token = find_token_embedder(index.embedder)
+    if by_token is None:
         return {}
-    found = await index.embedder.embed_query_tokens(texts)
+    found = await by_token.embed_query_tokens(texts)
     return {text: each for text, each in zip(texts, found, strict=True) if len(each.numbers)}
 
 
@@ -300,10 +301,8 @@ async def rank_windows_by_similarity(
 
 
 def unite_parts(whole: Sequence[Hit], parts: Sequence[Sequence[Hit]], weight: float) -> list[Hit]:
-    """Return the hits for a text and for parts of it, best first: each with its score for the whole, or a better one for a part.
-
-    The best hit for a part counts ``weight`` of the best one for the whole.
-    """
+    """Return the hits for a text and for parts of it, best first: each with its score for the whole, or a
+    better one for a part. The best hit for a part counts ``weight`` of the best one for the whole."""
     if not (parts and whole):
         return list(whole)
     best = {hit.id: hit.score for hit in whole}

@@ -1,9 +1,5 @@
-"""In which order passages answer a query: the paper's rule, fused search, and spreading from the seeds.
-
-Pure: everything that the stores know comes in, ids and scores go out.
-"""
-
-from __future__ import annotations
+"""In which order passages answer a query: the paper's rule, fused search, and spreading from the seeds. Pure:
+everything that the stores know comes in, ids and scores go out."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,8 +14,6 @@ from leanrag_engine.retrieval.graph.pagerank import Shares, WalkRules, pagerank
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 
 from .seeds import best_first, fuse
-
-# --- the paper's rule ----------------------------------------------------------------------
 
 
 def seed_counts(seeds: Sequence[Entity]) -> dict[str, int]:
@@ -49,9 +43,6 @@ def rank_by_seed_count(
     return [Hit(chunk.id, float(counts[chunk.id])) for chunk in order[:limit]]
 
 
-# --- fused search --------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class RankingInput:
     """What search gave for one text: the seeds that it anchors, chunks, and facts (see :class:`Adjacency`), each best first."""
@@ -73,21 +64,16 @@ def rank_by_fusion(searched: RankingInput, seeds: Sequence[Seed]) -> list[Hit]:
     return fuse([[hit.id for hit in each] for each in rankings])
 
 
-# --- spreading -----------------------------------------------------------------------------
-
-
 def rank_by_spreading(
     graph: Adjacency,
     searched: RankingInput,
     options: RankingOptions = DEFAULT_RANKING,
     allowed: NDArray[np.bool_] | None = None,
 ) -> list[Hit]:
-    """Return the chunks that a walker from the evidence reaches, by its time in them and by how well search likes them.
-
-    ``allowed`` marks the chunks that a filter lets in: the walker then goes by mentions in these alone, as
-    relations and clusters may rest on what is excluded. A chunk that the graph does not know (it came in
-    after the build, say) cannot be walked to: it keeps the place that search gives it.
-    """
+    """Return the chunks that a walker from the evidence reaches, by its time in them and by how well search
+    likes them. ``allowed`` marks the chunks that a filter lets in: the walker then goes by mentions in these
+    alone, as relations and clusters may rest on what is excluded. A chunk that the graph does not know (it
+    came in after the build, say) cannot be walked to: it keeps the place that search gives it."""
     edges = options.edges()
     if allowed is not None:
         edges = {kind: edges[kind] for kind in (EdgeKind.MENTION, EdgeKind.TITLE)}
@@ -168,9 +154,7 @@ def restart_weights(graph: Adjacency, searched: RankingInput, options: RankingOp
     _add(found, _fact_ends(graph, searched, options), options.fact_mass * doubt)
     similar = graph.chunk_nodes([hit.id for hit in searched.dense]).tolist()
     _add(
-        found,
-        zip(similar, (max(hit.score, 0.0) for hit in searched.dense), strict=True),
-        options.dense_mass,
+        found, zip(similar, (max(hit.score, 0.0) for hit in searched.dense), strict=True), options.dense_mass
     )
     return found
 

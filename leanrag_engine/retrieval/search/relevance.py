@@ -1,13 +1,12 @@
 """How much each window of the candidate passages is worth for one text. Pure: scores in, scores out."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Self
 
 from leanrag_engine.core.model import Chunk, Hit, ScoreParts, window_id
 from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
@@ -67,11 +66,10 @@ NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class RankedWindow:
-    """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone.
-
-    ``near`` is the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
-    however low its value. ``explain`` returns what the value is made of; it is called for the few windows that are shown.
-    """
+    """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone. ``near`` is
+    the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
+    however low its value. ``explain`` returns what the value is made of; it is called for the few windows
+    that are shown."""
 
     chunk: Chunk
     number: int
@@ -101,9 +99,7 @@ class RankedWindow:
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
     """A rare word or phrase of the question, the ids of the windows that hold it, and what one gains by it.
-
-    ``sought``: the question is hardly more than this, so that each of the windows gains.
-    """
+    ``sought``: the question is hardly more than this, so that each of the windows gains."""
 
     word: str
     windows: tuple[str, ...]
@@ -120,7 +116,7 @@ class SearchScores:
     first: Mapping[str, float] = field(default_factory=dict)
     tokens: Mapping[str, float] = field(default_factory=dict)
 
-    def add_tokens(self, gains: Mapping[str, float]) -> SearchScores:
+    def add_tokens(self, gains: Mapping[str, float]) -> Self:
         """Return the scores with what late interaction adds to some of them."""
         total = {id_: score + gains.get(id_, 0.0) for id_, score in self.total.items()}
         return replace(self, total=total, tokens=gains)
@@ -135,11 +131,10 @@ class SearchScores:
 def fuse_scores(
     dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions, related: float = 0.0
 ) -> SearchScores:
-    """Return the score of each hit: its share of the best dense score, plus that of the best keyword score, weighted.
-
-    What dense search did not find is no better than its last hit; the first of what it found gain by their rank. Where
-    the best dense score is below ``related``, what answers reach, meaning weighs less: shares are of that.
-    """
+    """Return the score of each hit: its share of the best dense score, plus that of the best keyword score,
+    weighted. What dense search did not find is no better than its last hit; the first of what it found gain
+    by their rank. Where the best dense score is below ``related``, what answers reach, meaning weighs less:
+    shares are of that."""
     by_meaning, floor = _relative(dense, related)
     shares, _ = _relative(keyword)
     weight = options.keyword + options.keyword_peak * _find_peak(keyword)
@@ -312,10 +307,9 @@ def _explain(
 
 
 def _count_characters(text: str, enough: int) -> int:
-    """Return the length of a text without links and tags, runs of spaces and bullets counted once.
-
-    The result may be any number from ``enough`` on once that is reached: exact counts are expensive and most windows are prose.
-    """
+    """Return the length of a text without links and tags, runs of spaces and bullets counted once. The result
+    may be any number from ``enough`` on once that is reached: exact counts are expensive and most windows are
+    prose."""
     least = 0
     for line in text.split("\n"):  # what matches ends on its line
         if not ("](" in line or "://" in line or "<" in line):  # one of them stands in all that matches
@@ -329,10 +323,8 @@ def _count_characters(text: str, enough: int) -> int:
 def _keep_first(
     windows: Sequence[RankedWindow], graph_ranks: Mapping[str, int], most: int
 ) -> list[RankedWindow]:
-    """Return the windows, the best one of each of the ``most`` passages that the graph ranks first marked as kept.
-
-    What the graph alone finds, such as a second hop, shares no word with the question.
-    """
+    """Return the windows, the best one of each of the ``most`` passages that the graph ranks first marked as
+    kept. What the graph alone finds, such as a second hop, shares no word with the question."""
     waiting = {id_ for id_, rank in graph_ranks.items() if rank < most}
     kept = []
     for window in windows:

@@ -1,14 +1,11 @@
 """Move passages up that the first ones name: the second hop of a question that names only where it begins.
-
-Pure: a ranking and its first passages come in, a ranking goes out.
-"""
-
-from __future__ import annotations
+Pure: a ranking and its first passages come in, a ranking goes out."""
 
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from leanrag_engine.core.model import Chunk, Hit
 from leanrag_engine.core.text.language.words import STOPWORDS, search_terms, words
@@ -28,12 +25,10 @@ def raise_second_hops(
     question: str,
     options: RankingOptions = DEFAULT_RANKING,
 ) -> list[Hit]:
-    """Return ``ranking`` with passages raised whose title one of the first passages holds.
-
-    Words of the question in a title do not count. A passage gains more, the more of its title the first one holds and
-    the more of the question's words it holds that the first one lacks; it does not pass the one that names it. Only the
-    passages in ``chunks`` take part.
-    """
+    """Return ``ranking`` with passages raised whose title one of the first passages holds. Words of the
+    question in a title do not count. A passage gains more, the more of its title the first one holds and the
+    more of the question's words it holds that the first one lacks; it does not pass the one that names it.
+    Only the passages in ``chunks`` take part."""
     known = [(hit, chunks[hit.id]) for hit in ranking if hit.id in chunks and hit.score > 0]
     terms = search_terms(question)
     asked = {*terms, *_WORD.findall(question.casefold())}
@@ -64,7 +59,7 @@ class _NamingPassage:
     words: Collection[str]
 
     @classmethod
-    def of(cls, chunk: Chunk) -> _NamingPassage:
+    def of(cls, chunk: Chunk) -> Self:
         text = f"{chunk.title}\n{chunk.text}".casefold()
         return cls(text, set(_WORD.findall(text)))
 

@@ -1,10 +1,6 @@
-"""Which entities a text is about (paper eq. 6): search results and names in the text, fused.
-
-Pure: what the searches gave comes in as rankings of ids. Rankings of unlike scores are
-fused by reciprocal rank (Cormack, Clarke and Büttcher 2009, k = 60).
-"""
-
-from __future__ import annotations
+"""Which entities a text is about (paper eq. 6): search results and names in the text, fused. Pure: what the
+searches gave comes in as rankings of ids. Rankings of unlike scores are fused by reciprocal rank (Cormack,
+Clarke and Büttcher 2009, k = 60)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,9 +24,7 @@ def fuse(
     rankings: Sequence[Sequence[str]], weights: Sequence[float] | None = None, k: int = RANK_CONSTANT
 ) -> list[Hit]:
     """Return reciprocal rank fusion: each id scores the sum of ``weight / (k + rank)`` over the rankings.
-
-    Best first; equal scores stay in the order in which the ids first appear.
-    """
+    Best first; equal scores stay in the order in which the ids first appear."""
     scores: dict[str, float] = {}
     for ranking, weight in zip(rankings, weights or [1.0] * len(rankings), strict=True):
         for rank, id_ in enumerate(dict.fromkeys(ranking), start=1):
@@ -58,15 +52,10 @@ def unite(rankings: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
     return [Hit(id_, score) for id_, score in list(turns.items())[:limit]]
 
 
-# --- names in the text ---------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class NameSpan:
-    """Words ``start`` to ``end`` (exclusive) of a text, read as if they were a name.
-
-    ``proper`` tells a name (a capital, a figure, several words, code) from a plain word.
-    """
+    """Words ``start`` to ``end`` (exclusive) of a text, read as if they were a name. ``proper`` tells a name
+    (a capital, a figure, several words, code) from a plain word."""
 
     start: int
     end: int
@@ -125,11 +114,9 @@ def _read_spans(pieces: Sequence[_SpanWord], start: int, cjk_name_length: int) -
 
 
 def match_names(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) -> list[Hit]:
-    """Return those of ``entities`` whose name or alias is one of ``spans``, with the weight that the name deserves.
-
-    A name within a longer one that matched does not count ("York" in "New York"), nor does a single plain word. A name
-    weighs less the more of the corpus's ``chunks`` mention its bearers, down to a half.
-    """
+    """Return those of ``entities`` whose name or alias is one of ``spans``, with the weight that the name
+    deserves. A name within a longer one that matched does not count ("York" in "New York"), nor does a single
+    plain word. A name weighs less the more of the corpus's ``chunks`` mention its bearers, down to a half."""
     bearers = _by_key(entities)
     matched = [span for span in spans if span.key in bearers]
     scores: dict[str, float] = {}
@@ -194,9 +181,6 @@ def rarity(mentions: int, chunks: int) -> float:
     return max(0.0, 1.0 - math.log(max(mentions, 1)) / math.log(chunks))
 
 
-# --- seeds ---------------------------------------------------------------------------------
-
-
 def rank_entities(
     dense: Sequence[str],
     keyword: Sequence[str],
@@ -204,10 +188,8 @@ def rank_entities(
     limit: int,
     options: SearchOptions = DEFAULT_SEARCH,
 ) -> list[Hit]:
-    """Return the ``limit`` best entities for one text; scores lie in 0–1, 1 is first in everything.
-
-    ``names`` come with weights (see :func:`match_names`), each of which counts as a first place.
-    """
+    """Return the ``limit`` best entities for one text; scores lie in 0–1, 1 is first in everything. ``names``
+    come with weights (see :func:`match_names`), each of which counts as a first place."""
     first = 1.0 / (RANK_CONSTANT + 1)
     scores = {hit.id: hit.score for hit in fuse([dense, keyword])}
     for name in names:

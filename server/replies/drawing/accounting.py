@@ -1,7 +1,5 @@
 """Account for the tokens of a context, by line and by kind of evidence, and say in words why each line is there."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from leanrag_engine.core.model import EXCERPT, Context

@@ -1,7 +1,5 @@
 """Fit text into boxes without a browser: estimated widths, lines, and characters that XML allows."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 from unicodedata import east_asian_width

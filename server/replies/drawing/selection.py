@@ -1,7 +1,5 @@
 """Choose what of an answer's subgraph is drawn: few enough nodes to read, whole paths, stray seeds marked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The reply of ``leanrag doctor``: what was examined, and the command that mends what is wrong."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from ..base import Card, ReplyModel

@@ -46,9 +46,6 @@ class JobCard(Card):
         return f"Job {self.job_id} ({self.kind}): {self.status}, {self.stage}{message}"
 
 
-# --- health --------------------------------------------------------------------------------
-
-
 class LayerHealthCard(Card):
     layer: int
     clusters: int
@@ -139,9 +136,6 @@ def _share_below(shares: Mapping[int, float], top: int) -> float:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-# --- the whole status ----------------------------------------------------------------------
 
 
 def describe_mode(generation: Generation | None) -> str:

@@ -1,7 +1,5 @@
 """What a finished job has done, in sentences: builds, forecasts, rollbacks, deletions, a rewritten index."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -162,9 +160,6 @@ def collection_deletion_lines(collection: str, result: JobFigures) -> list[str]:
     documents = count_things(result["documents"], "document")
     passages = count_things(result["chunks"], "passage")
     return [f"Deleted collection {collection} with {documents}, {passages} and everything made from them."]
-
-
-# --- forecasts -----------------------------------------------------------------------------
 
 
 def forecast_lines(_: str, result: JobFigures) -> list[str]:

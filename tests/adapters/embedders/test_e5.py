@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from leanrag_engine.adapters.embedders.e5 import embedder as module
-from leanrag_engine.adapters.embedders.e5.embedder import CHECKSUM, IDENTITY, MODEL, E5Source, identity_of
+from leanrag_engine.adapters.embedders.e5.embedder import CHECKSUM, IDENTITY, MODEL, NAME, E5Source
 from leanrag_engine.adapters.embedders.e5.weights import checksum_of, read_weights
 from leanrag_engine.adapters.embedders.e5.words import PieceTokenizer
+from leanrag_engine.adapters.embedders.onnx import identity_of
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.ports import Embedder
 
@@ -106,7 +107,7 @@ def test_a_text_without_a_known_word_is_a_zero_row(embedder: Embedder, text: str
 def test_the_identity_names_graph_and_weights() -> None:
     path = module.find_weights()
     assert path is not None
-    assert identity_of(MODEL.read_bytes(), path.read_bytes()) == IDENTITY
+    assert identity_of(NAME, MODEL.read_bytes(), path.read_bytes()) == IDENTITY
     assert checksum_of(path) == CHECKSUM
 
 

@@ -21,10 +21,11 @@ from leanrag_engine.adapters.embedders.minilm.embedder import (
     FILES,
     FOLDER,
     IDENTITY,
+    NAME,
     MiniLMSource,
     checksum_of,
-    identity_of,
 )
+from leanrag_engine.adapters.embedders.onnx import identity_of
 from leanrag_engine.core.errors import Cancelled, InvalidInput
 from leanrag_engine.core.model import SharedText, Vectors
 from leanrag_engine.core.ports import Embedder, Progress
@@ -247,7 +248,7 @@ def test_neither_libraries_nor_weights_are_loaded_before_the_first_use() -> None
 def test_the_identity_names_the_files() -> None:
     files = [FOLDER / name for name in FILES]
     model, tokenizer = (file.read_bytes() for file in files)
-    assert identity_of(model, tokenizer) == IDENTITY
+    assert identity_of(NAME, model, tokenizer) == IDENTITY
     assert checksum_of(*files) == CHECKSUM == crc32(model + tokenizer)
     assert len(model) + len(tokenizer) < 50_000_000
 

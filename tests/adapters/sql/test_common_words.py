@@ -11,7 +11,7 @@ from sqlalchemy import Connection, create_engine
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowRange
-from leanrag_engine.core.model import Hit, window_id
+from leanrag_engine.core.model import Hit, ReadDocument, window_id
 
 pytestmark = pytest.mark.anyio
 
@@ -149,7 +149,7 @@ async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
         "The survey mentions feldspar."
     ]
     survey = parcel("x", *texts, title="")
-    await store.documents.put("default", survey.document, survey.chunks, ())
+    await store.documents.put_all("default", [ReadDocument(survey.document, survey.chunks, ())])
     rare: list[Hit] = await store.documents.search_windows("default", "Which survey mentions feldspar?", 10)
     assert [hit.id for hit in rare] == [window_id(survey.chunks[-1].id, 0)]
     assert len(await store.documents.search_windows("default", "survey mentions", 10)) == 10
@@ -161,9 +161,9 @@ async def test_a_word_that_became_common_counts_as_common(
     await store.documents.create_collection("default")
     texts = ["granite"] * fulltext.DEFAULT.large_table + ["feldspar", "opal"]
     first = parcel("x", *texts, title="")
-    await store.documents.put("default", first.document, first.chunks, ())
+    await store.documents.put_all("default", [ReadDocument(first.document, first.chunks, ())])
     assert len(await store.documents.search_windows("default", "feldspar opal", 10)) == 2
     second = parcel("y", *["feldspar"] * fulltext.DEFAULT.ranked_rows, title="")
-    await store.documents.put("default", second.document, second.chunks, ())
+    await store.documents.put_all("default", [ReadDocument(second.document, second.chunks, ())])
     hits = await store.documents.search_windows("default", "feldspar opal", 10)
     assert [hit.id for hit in hits] == [window_id(first.chunks[-1].id, 0)]

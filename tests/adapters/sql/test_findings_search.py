@@ -22,7 +22,7 @@ async def test_findings_are_searched_with_the_description_and_what_both_say_coun
 ) -> None:
     await store.documents.create_collection("default")
     given = parcel("x", "some text")
-    await store.documents.put("default", given.document, given.chunks, given.extracts)
+    await store.documents.put_all("default", [given])
     said = "Lanterns guide the ships."
     findings = (Finding("Oil is dear.", "A lantern burns a barrel a night."), Finding("Lanterns", said))
     clusters = (

@@ -13,7 +13,7 @@ import pytest
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.documents import RecentChunks
 from leanrag_engine.core.errors import InvalidInput, NotFound
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import (
     BuildRequest,
@@ -71,7 +71,8 @@ NOW = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 
 
 async def put(store: SqlDatabase, parcel: Any, collection: str = "default") -> Any:
-    return await store.documents.put(collection, parcel.document, parcel.chunks, parcel.extracts)
+    (stored,) = await store.documents.put_all(collection, [parcel])
+    return stored
 
 
 @pytest.fixture
@@ -170,7 +171,7 @@ async def test_extracts_are_read_in_reading_order(store: SqlDatabase, parcel: Ma
             (ExtractedRelation("B", "C", "knows"), ExtractedRelation("C", "B", "owes", 7.5)),
         ),
     ]
-    await store.documents.put("default", one.document, one.chunks, said)
+    await store.documents.put_all("default", [ReadDocument(one.document, one.chunks, said)])
     assert await store.documents.extracts("default") == [said[1], said[0], said[2]]
     assert await store.documents.count_extracts("default") == {"agent": 1, "heuristic": 1, "model": 1}
 
@@ -198,11 +199,7 @@ async def test_document_numbers_are_never_reused(filled_store: SqlDatabase, parc
         "default",
         ["carol"],
         None,
-        embedder="",
-        dimension=0,
-        embedder_state=b"",
-        record=BuildRecord(),
-        publication=Publication(),
+        Publication(),
     )
     assert (await put(filled_store, parcel("carol", "Other words."))).number == 3
     assert (await put(filled_store, parcel("third", "More words."))).number == 4
@@ -219,12 +216,12 @@ async def test_a_chunk_between_old_ones_is_read_between_them_and_cited_by_a_new_
     between = replace(two, id="between", text="Two here.", number=2, start=10, end=19)
     after = replace(two, number=3, start=20, end=31)
     document = parcel("carol", "One here.", "Three here.").document
-    await store.documents.put("default", document, [one, replace(two, number=2)], [])
+    await store.documents.put_all("default", [ReadDocument(document, [one, replace(two, number=2)], [])])
     said = Extract(two.id, Method.AGENT, (ExtractedEntity("Three"),))
     await store.documents.put_extracts("default", [said], revise=True)
     longer = replace(document, text="One here.\nTwo here.\nThree here.")
     heuristic = [Extract(each.id, Method.HEURISTIC) for each in (one, between, after)]
-    await store.documents.put("default", longer, [one, between, after], heuristic)
+    await store.documents.put_all("default", [ReadDocument(longer, [one, between, after], heuristic)])
     chunks = await store.documents.all_chunks("default")
     assert [(each.text, each.citation) for each in chunks] == [
         ("One here.", "d1:c1"), ("Two here.", "d1:c3"), ("Three here.", "d1:c2"),
@@ -269,11 +266,7 @@ async def test_a_chunk_that_was_read_is_read_anew_after_another_connection_chang
         "default",
         ["carol"],
         None,
-        embedder="",
-        dimension=0,
-        embedder_state=b"",
-        record=BuildRecord(),
-        publication=Publication(),
+        Publication(),
     )
     assert await store.documents.chunks("default", ids) == []
     await other.close()
@@ -339,7 +332,7 @@ async def test_an_inconsistent_document_is_refused_as_a_whole(
         (replace(one.document, title="half \ud800 character"), one.chunks, [], "half a character"),
     ):
         with pytest.raises(InvalidInput, match=named):
-            await filled_store.documents.put("default", document, chunks, extracts)
+            await filled_store.documents.put_all("default", [ReadDocument(document, chunks, extracts)])
     assert await filled_store.documents.collection("default") == before
 
 
@@ -452,14 +445,8 @@ async def test_publishing_in_one_collection_keeps_the_generations_of_others(
     filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     await filled_store.documents.create_collection("other")
-    fields = {
-        "embedder": "toy",
-        "dimension": 4,
-        "embedder_state": b"",
-        "record": BuildRecord(),
-        "publication": Publication(),
-    }
-    kept = await filled_store.generations.publish("other", 0, hierarchy("Alone", "Together"), **fields)
+    content = GenerationContent(hierarchy("Alone", "Together"), "toy", 4, b"", BuildRecord())
+    kept = await filled_store.generations.publish("other", 0, content, Publication())
     for _ in range(3):
         await publish(filled_store, hierarchy(*NAMES))
     await filled_store.generations.prune("default", 2, timedelta())

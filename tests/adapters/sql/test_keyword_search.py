@@ -49,7 +49,7 @@ AWKWARD = (
 
 
 async def put(store: SqlDatabase, parcel: Any) -> list[str]:
-    await store.documents.put("default", parcel.document, parcel.chunks, parcel.extracts)
+    await store.documents.put_all("default", [parcel])
     return [window_id(chunk.id, 0) for chunk in parcel.chunks]
 
 
@@ -161,15 +161,11 @@ async def test_word_statistics_are_separate_for_each_collection(
     texts = ("rare common", "common words", "common things", "common places")
     for name in ("alone", "beside"):
         await store.documents.create_collection(name)
-        await store.documents.put(name, *_fields(parcel("x", *texts, title="")))
+        await store.documents.put_all(name, [parcel("x", *texts, title="")])
     alone = await store.documents.search_windows("alone", "rare common", 4)
     await store.documents.create_collection("crowd")
-    await store.documents.put("crowd", *_fields(parcel("y", *["rare"] * 50, title="")))
+    await store.documents.put_all("crowd", [parcel("y", *["rare"] * 50, title="")])
     assert await store.documents.search_windows("beside", "rare common", 4) == alone
-
-
-def _fields(parcel: Any) -> tuple[Any, Any, Any]:
-    return parcel.document, parcel.chunks, parcel.extracts
 
 
 # --- names ---------------------------------------------------------------------------------

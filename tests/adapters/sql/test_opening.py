@@ -43,7 +43,7 @@ async def fill_store(folder: Path, parcel: MakeParcel) -> None:
     store = await SqlDatabase.open(folder, read_only=False)
     await store.documents.create_collection("default")
     one = parcel("x", *(f"Some words about {number}." for number in range(200)))
-    await store.documents.put("default", one.document, one.chunks, one.extracts)
+    await store.documents.put_all("default", [one])
     await store.close()
 
 
@@ -309,7 +309,7 @@ async def test_a_full_disk_loses_no_committed_data(tmp_path: Path, parcel: MakeP
     store = SqlDatabase(opened)
     large = parcel("large", *(f"Words {number} " * 50 for number in range(200)))
     with pytest.raises(StoreUnusable, match="full"):
-        await store.documents.put("default", large.document, large.chunks, large.extracts)
+        await store.documents.put_all("default", [large])
     assert [each.id for each in await store.documents.find_all("default")] == ["x"]
     assert len(await store.documents.search_windows("default", "words", 500)) == 200
     await store.close()
@@ -442,7 +442,7 @@ async def test_a_store_whose_words_were_indexed_in_another_way_is_indexed_anew_w
     store = await SqlDatabase.open(tmp_path, read_only=False)
     await store.documents.create_collection("default")
     one = parcel("x", "Set max_size first.", "Then open it.", title="Settings")
-    await store.documents.put("default", one.document, one.chunks, one.extracts)
+    await store.documents.put_all("default", [one])
     await store.close()
     with closing(sqlite3.connect(tmp_path / opening.FILE)) as connection:
         connection.execute("UPDATE fts_windows_1 SET title = 'Settings', text = 'Set max_size first.'")

@@ -22,10 +22,17 @@ from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.schema.tables import REVISION, metadata
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, LockLost, StoreUnusable
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import JobStatus
-from leanrag_engine.core.model import BuildRecord, DocumentSource, Entity, Generation, window_id
+from leanrag_engine.core.model import (
+    BuildRecord,
+    DocumentSource,
+    Entity,
+    Generation,
+    ReadDocument,
+    window_id,
+)
 from leanrag_engine.core.ports import LockHolder
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.building import generation
@@ -173,7 +180,7 @@ async def test_a_search_after_the_server_dropped_all_connections_works(
     store = await SqlDatabase.connect(postgres_database, read_only=False)
     await store.documents.create_collection("default")
     each = parcel("x", "Some words here.")
-    await store.documents.put("default", each.document, each.chunks, each.extracts)
+    await store.documents.put_all("default", [each])
     end_connections(postgres_database)
     assert len(await store.documents.search_windows("default", "words", 5)) == 1
     await store.documents.create_collection("other")
@@ -197,10 +204,10 @@ async def test_a_write_behind_another_process_s_write_raises_busy_and_readers_do
     with psycopg.connect(postgres_database) as other:
         other.execute(f"SELECT pg_advisory_xact_lock({server.KEY % server.TRANSACTION})")
         with pytest.raises(Busy, match="lock timeout"):
-            await store.documents.put("default", each.document, each.chunks, each.extracts)
+            await store.documents.put_all("default", [each])
         assert await store.documents.all_chunks("default") == []
         assert await store.jobs.claim("none", "a", "b") is False  # jobs wait for no build
-    await store.documents.put("default", each.document, each.chunks, each.extracts)
+    await store.documents.put_all("default", [each])
     assert len(await store.documents.all_chunks("default")) == 1
     await store.close()
 
@@ -385,10 +392,10 @@ async def test_the_same_rows_have_the_same_scores_as_on_sqlite(
     ):
         await store.documents.create_collection("default")
         each = parcel("x", *texts, title="A title of amber")
-        await store.documents.put("default", each.document, each.chunks, ())
+        await store.documents.put_all("default", [ReadDocument(each.document, each.chunks, ())])
         other = parcel("y", *texts[:50], title="Gone")
-        await store.documents.put("default", other.document, other.chunks, ())
-        await store.documents.put("default", *_replaced(parcel))
+        await store.documents.put_all("default", [ReadDocument(other.document, other.chunks, ())])
+        await store.documents.put_all("default", [_replaced(parcel)])
         number = (await publish(store, built)).number
         hits = [
             *[await store.documents.search_windows("default", query, 40) for query in queries],
@@ -409,9 +416,9 @@ async def test_the_same_rows_have_the_same_scores_as_on_sqlite(
     assert alike_sqlite == alike_postgres
 
 
-def _replaced(parcel: MakeParcel) -> tuple[Any, Any, Any]:
+def _replaced(parcel: MakeParcel) -> ReadDocument:
     each = parcel("y", "Only this amber is left.", title="Left")
-    return each.document, each.chunks, ()
+    return ReadDocument(each.document, each.chunks, ())
 
 
 async def test_nothing_of_a_deleted_document_stays_in_any_table(
@@ -421,7 +428,7 @@ async def test_nothing_of_a_deleted_document_stays_in_any_table(
     await store.documents.create_collection("default")
     for name, words in (("kept", "Some words here."), ("gone", "The xyzzyplugh word of Xyzzyplugh here.")):
         each = parcel(name, words)
-        await store.documents.put("default", each.document, each.chunks, each.extracts)
+        await store.documents.put_all("default", [each])
     entities = (Entity("a", "Xyzzyplugh", description="Some xyzzyplugh.", parent_id="r"),)
     root = Graph((Entity("r", "All", layer=1),), ())
     await publish(store, Hierarchy((Graph(entities, ()), root)), 2)
@@ -430,12 +437,8 @@ async def test_nothing_of_a_deleted_document_stays_in_any_table(
     await store.documents.delete(
         "default",
         ["gone"],
-        left,
-        embedder="toy",
-        dimension=4,
-        embedder_state=b"fit",
-        record=BuildRecord(),
-        publication=Publication(),
+        GenerationContent(left, "toy", 4, b"fit", BuildRecord()),
+        Publication(),
     )
     assert await _count_traces(store, "xyzzyplugh") == 0
     assert await _count_traces(store, "words") > 0
@@ -465,7 +468,7 @@ async def test_the_words_of_an_older_database_are_indexed_anew(
     store = await SqlDatabase.connect(postgres_database, read_only=False)
     await store.documents.create_collection("default")
     one = parcel("x", "Set max_size first.")
-    await store.documents.put("default", one.document, one.chunks, one.extracts)
+    await store.documents.put_all("default", [one])
     await store.close()
     execute(postgres_database, "DELETE FROM fts_windows_1")
     execute(postgres_database, "UPDATE alembic_version SET version_num = '0002'")

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.errors import NotFound
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -57,7 +57,7 @@ async def filled_store(store: SqlDatabase, parcel: MakeParcel) -> SqlDatabase:
     await store.documents.create_collection("default")
     for name in ("carol", "moons"):
         each = parcel(name, *(f"Sentence {number} of {name}." for number in range(3)))
-        await store.documents.put("default", each.document, each.chunks, each.extracts)
+        await store.documents.put_all("default", [each])
     return store
 
 
@@ -70,11 +70,7 @@ async def delete_document(store: SqlDatabase, document_id: str = "carol") -> Non
         "default",
         [document_id],
         None,
-        embedder="",
-        dimension=0,
-        embedder_state=b"",
-        record=BuildRecord(),
-        publication=Publication(),
+        Publication(),
     )
 
 
@@ -215,7 +211,7 @@ async def test_a_deletion_drops_what_rests_on_changed_summaries_on_unknown_thing
     root = layers.layers[-1].entities[0]
     moons = await chunk_ids(filled_store, "moons")
     newer = parcel("moons", "Io is a moon.")
-    await filled_store.documents.put("default", newer.document, newer.chunks, newer.extracts)
+    await filled_store.documents.put_all("default", [newer])
     rests = {
         "the root": [root.id],
         "an unknown cluster": ["gone"],
@@ -231,7 +227,7 @@ async def test_a_deletion_drops_what_rests_on_changed_summaries_on_unknown_thing
     for rewritten, kept in ((False, {"the root", "a new chunk"}), (True, {"a new chunk"})):
         if rewritten:
             again = parcel("carol", "Marley was dead.")
-            await filled_store.documents.put("default", again.document, again.chunks, again.extracts)
+            await filled_store.documents.put_all("default", [again])
         remains = layers
         if rewritten:
             changed = Graph((replace(root, description="Other words."),), layers.layers[-1].relations)
@@ -239,12 +235,8 @@ async def test_a_deletion_drops_what_rests_on_changed_summaries_on_unknown_thing
         await filled_store.documents.delete(
             "default",
             ["carol"],
-            remains,
-            embedder="fitted-test",
-            dimension=8,
-            embedder_state=b"x",
-            record=BuildRecord(),
-            publication=Publication(),
+            GenerationContent(remains, "fitted-test", 8, b"x", BuildRecord()),
+            Publication(),
         )
         assert {each for each in rests if await filled_store.replies.find(each)} == kept
         assert set(await summaries(filled_store)) == kept
@@ -332,7 +324,7 @@ async def test_heuristic_chunks_come_in_reading_order(
     await filled_store.documents.accept_heuristic("default")
     assert await filled_store.documents.heuristic_chunks("default", due=True) == []
     late = parcel("late", "It came late.")
-    await filled_store.documents.put("default", late.document, late.chunks, late.extracts)
+    await filled_store.documents.put_all("default", [late])
     assert list_citations(await filled_store.documents.heuristic_chunks("default", due=True)) == ["d3:c1"]
     assert len(await filled_store.documents.heuristic_chunks("default", due=False)) == 5
 

@@ -17,20 +17,13 @@ from sqlalchemy import Connection, func, select, table
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.generations.difference import GAP, compare_rows, place_rows
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy, PublishedLayers
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy, PublishedLayers
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import BuildRecord, Entity, Generation
 
 pytestmark = pytest.mark.anyio
 
 MakeHierarchy = Callable[..., Hierarchy]
-FIELDS: dict[str, Any] = {
-    "embedder": "toy",
-    "dimension": 4,
-    "embedder_state": b"fit",
-    "record": BuildRecord(),
-    "publication": Publication(),
-}
 NAMES = [f"Node {number}" for number in range(40)]
 
 
@@ -90,7 +83,13 @@ def test_without_free_positions_all_rows_are_written_anew() -> None:
 async def publish(
     store: SqlDatabase, collection: str, built: Hierarchy, previous: PublishedLayers | None = None
 ) -> Generation:
-    return await store.generations.publish(collection, 0, built, previous=previous, **FIELDS)
+    return await store.generations.publish(
+        collection,
+        0,
+        GenerationContent(built, "toy", 4, b"fit", BuildRecord()),
+        Publication(),
+        previous=previous,
+    )
 
 
 async def read(store: SqlDatabase, generation: Generation) -> Hierarchy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leanrag_engine.evaluation.retrieval.coverage import holds_answer, holds_passage, share_covered
+from leanrag_engine.evaluation.retrieval.run import holds_answer, holds_passage, share_covered
 
 TEXT = "Murano lies in the lagoon. It is known for its glass.  Boats go there from Venice."
 

@@ -23,7 +23,7 @@ from leanrag_engine.core.ports import ChatRequest, Embedder, FinishReason, Progr
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.by_model import write as writing
-from leanrag_engine.hierarchy.by_model.options import DEFAULT
+from leanrag_engine.hierarchy.by_model.prompt_lines import DEFAULT
 from leanrag_engine.hierarchy.by_model.summaries import aggregation_task
 from leanrag_engine.hierarchy.by_model.write import TextSources
 from leanrag_engine.hierarchy.health import count_methods

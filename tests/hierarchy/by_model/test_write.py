@@ -13,7 +13,7 @@ import pytest
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Finding, Method, Relation
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.hierarchy.by_model.options import DEFAULT
+from leanrag_engine.hierarchy.by_model.prompt_lines import DEFAULT
 from leanrag_engine.hierarchy.by_model.relation_sentences import relation_kind, relation_task
 from leanrag_engine.hierarchy.by_model.summaries import (
     ClusterSummary,

@@ -31,7 +31,7 @@ from update import read_passages
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.jobs import IngestRequest
-from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.core.model import DocumentSource, ReadDocument
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.building.generation import build_generation
@@ -81,7 +81,7 @@ async def filled(engine: LeanRAG, data: Corpus) -> Stores:
     stores = engine._stores
     await stores.documents.create_collection("default")
     for document, chunks, extracts in zip(data.documents, data.chunks, data.extracts, strict=True):
-        await stores.documents.put("default", document, chunks, extracts)
+        await stores.documents.put_all("default", [ReadDocument(document, chunks, extracts)])
     return stores
 
 

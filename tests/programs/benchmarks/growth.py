@@ -31,8 +31,7 @@ from leanrag_engine.core.model import DocumentSource, Generation
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import QuestionSet, read_set
 from leanrag_engine.evaluation.retrieval.run import ask_all, figures_of, strategy
-from leanrag_engine.evaluation.scratch import ScratchCollection, document_id, scratch_settings
-from leanrag_engine.evaluation.timing import Stopwatch
+from leanrag_engine.evaluation.scratch import ScratchCollection, Stopwatch, document_id, scratch_settings
 from leanrag_engine.pipeline.index import read_hierarchy, restore_embedder
 
 OVERLAPS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 1.01)

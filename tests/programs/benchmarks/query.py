@@ -30,9 +30,10 @@ from synthetic import Corpus, corpus
 
 from leanrag_engine.adapters.wiring import compose
 from leanrag_engine.core.config import Settings
+from leanrag_engine.core.model import ReadDocument
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.metrics import percentile
-from leanrag_engine.evaluation.timing import Stopwatch, TimedEmbedderSource
+from leanrag_engine.evaluation.scratch import Stopwatch, TimedEmbedderSource
 from leanrag_engine.pipeline.building.generation import build_generation
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
 
@@ -94,7 +95,7 @@ async def filled(settings: Settings, data: Corpus) -> float:
             if held is None:
                 await stores.documents.create_collection("default")
             for document, chunks, extracts in zip(data.documents, data.chunks, data.extracts, strict=True):
-                await stores.documents.put("default", document, chunks, extracts)
+                await stores.documents.put_all("default", [ReadDocument(document, chunks, extracts)])
             await build_generation(stores, "default", lambda _: None)
     return time.perf_counter() - started
 

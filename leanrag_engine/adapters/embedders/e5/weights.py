@@ -6,8 +6,6 @@ steps of one byte with one scale for each column. They go from -63 to 63: with m
 they add two products in 16 bits.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 from dataclasses import dataclass

@@ -1,16 +1,11 @@
 """The embedder that comes with this package: all-MiniLM-L6-v2 as an ONNX file, on onnxruntime and tokenizers.
+It needs no torch, no download and no network. The file is made by ``tests/programs/export/minilm.py``, which
+compares it with the original. The libraries and the weights are loaded for the first text, once in a
+process."""
 
-It needs no torch, no download and no network. The file is made by ``tests/programs/export/minilm.py``, which compares
-it with the original. The libraries and the weights are loaded for the first text, once in a process.
-"""
-
-from __future__ import annotations
-
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -19,8 +14,8 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, open_session, pad
-from leanrag_engine.adapters.embedders.pretrained import PretrainedSource, Span, check_rows, pool_windows
+from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, OnnxSource, open_session, pad
+from leanrag_engine.adapters.embedders.pretrained import Span, check_rows, pool_windows
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import PackedTokens, QueryTokens, Vectors
 from leanrag_engine.core.ports import Embedder, ProgressReport
@@ -49,28 +44,14 @@ UNKNOWN, BEGIN, END = 100, 101, 102
 ROOM = WINDOW - 6
 """Tokens of a window. Two mark its ends; a window cut out of a text may have a few more than its part of the text."""
 
-_LOADING = threading.Lock()
-"""Lock for loading: two threads would load the model twice."""
 
+class MiniLMSource(OnnxSource):
+    """The one model."""
 
-class MiniLMSource(PretrainedSource):
-    """The one model. ``name`` is ``minilm``."""
+    name, identity = NAME, IDENTITY
 
-    @property
-    def name(self) -> str:
-        return NAME
-
-    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
-        """Return the model with an empty state: nothing is fitted. Raises ``InvalidInput`` if it cannot be loaded."""
-        return MiniLMEmbedder(await anyio.to_thread.run_sync(_load)), b""
-
-    async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is that of these files."""
-        return identity == IDENTITY
-
-    async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
-        """Return the model, as ``fit`` does."""
-        return (await self.fit(()))[0]
+    def load(self) -> Embedder:
+        return MiniLMEmbedder(_load_once())
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +96,8 @@ class MiniLMEmbedder(OnnxEmbedder):
         return await anyio.to_thread.run_sync(self._query_tokens, list(texts))
 
     def _query_tokens(self, texts: list[str]) -> list[QueryTokens]:
-        encoded, _, vectors = self._run(texts, ["rows", TOKENS])
+        whole = [text.encode("utf-8", "replace").decode() for text in texts]
+        encoded, _, vectors = self._run(whole, ["rows", TOKENS])
         found = []
         for each, own in zip(encoded, vectors, strict=True):
             words = _word_places(each.tokens) or range(len(each.ids))
@@ -160,17 +142,8 @@ def _pack(encoded: Any, vectors: NDArray[np.float32]) -> PackedTokens:
     return np.hstack((numbers.view(np.uint8).reshape(-1, 2), np.packbits(vectors[places] > 0, axis=1)))
 
 
-# --- loading -------------------------------------------------------------------------------
-
-
-def _load() -> _LoadedMiniLM:
-    with _LOADING:
-        return _load_once()
-
-
 @lru_cache(maxsize=1)
 def _load_once() -> _LoadedMiniLM:
-    """Load the model; one is kept in memory, shared by all engines of the process."""
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - only embedding pays for it
 
@@ -180,13 +153,6 @@ def _load_once() -> _LoadedMiniLM:
         return _LoadedMiniLM(open_session(model), Tokenizer.from_file(str(tokenizer)))
     except (ImportError, OSError) as problem:
         raise _unusable(f"{type(problem).__name__}: {one_line(str(problem))[:200]}") from problem
-
-
-def identity_of(model: bytes, tokenizer: bytes) -> str:
-    """Return the identity of an embedder with these files."""
-    digest = blake2b(model, digest_size=8)
-    digest.update(tokenizer)
-    return f"{NAME}-{digest.hexdigest()}"
 
 
 def checksum_of(model: Path, tokenizer: Path) -> int:

@@ -6,12 +6,10 @@ finds what the update left, and drops hits that are not of its generation. Index
 segmented by :mod:`leanrag_engine.core.text.language`, which splits Chinese and Japanese text into words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sqlalchemy import Connection
 
@@ -56,7 +54,7 @@ class WindowPlace(NamedTuple):
         return (self.document << CHUNK_BITS | self.label) << WINDOW_BITS | self.window
 
     @classmethod
-    def from_row(cls, row: int) -> WindowPlace:
+    def from_row(cls, row: int) -> Self:
         document, label = divmod(row >> WINDOW_BITS, 1 << CHUNK_BITS)
         return cls(document, label, row % (1 << WINDOW_BITS))
 
@@ -73,10 +71,8 @@ class IndexedWindow:
 
 @dataclass(frozen=True, slots=True)
 class IndexedEntity:
-    """An entity's row in the full-text index.
-
-    ``description`` includes its findings; ``keys`` are the name keys of its name and aliases.
-    """
+    """An entity's row in the full-text index. ``description`` includes its findings; ``keys`` are the name
+    keys of its name and aliases."""
 
     name: str
     aliases: str
@@ -188,10 +184,8 @@ def search_windows(
     counts: RowCounts | None = None,
     revision: int = 0,
 ) -> list[tuple[WindowPlace, float]]:
-    """Return place and score of the best windows, best first, ties in reading order.
-
-    ``counts`` may be kept for the next search; ``revision`` is that of the collection.
-    """
+    """Return place and score of the best windows, best first, ties in reading order. ``counts`` may be kept
+    for the next search; ``revision`` is that of the collection."""
     rows = SearchedRows(connection, _windows(collection), options, counts or RowCounts(), revision)
     return [(WindowPlace.from_row(row), score) for row, score in _search(rows, query, limit)]
 
@@ -255,11 +249,8 @@ def search_entities(
     counts: RowCounts | None = None,
     generation: int = 0,
 ) -> list[tuple[int, float]]:
-    """Return position and score of the best entities, best first, ties by position.
-
-    ``within``: only those; ``None``: all. ``counts`` may be kept for the next search; ``generation`` is the one that is
-    searched.
-    """
+    """Return position and score of the best entities, best first, ties by position. ``within``: only those;
+    ``None``: all. ``counts`` may be kept for the next search; ``generation`` is the one that is searched."""
     table = _entities(edition)
     rows = SearchedRows(connection, table, options, counts or RowCounts(), generation, within)
     return _search(rows, query, limit)
@@ -290,10 +281,8 @@ def search_facts(
     counts: RowCounts | None = None,
     generation: int = 0,
 ) -> list[tuple[int, float]]:
-    """Return position of the relation and score, best first; [] if the edition was deleted.
-
-    ``counts`` may be kept for the next search; ``generation`` is the one that is searched.
-    """
+    """Return position of the relation and score, best first; [] if the edition was deleted. ``counts`` may be
+    kept for the next search; ``generation`` is the one that is searched."""
     table = _facts(edition)
     if not _index_of(connection).exists(connection, table):
         return []
@@ -357,10 +346,8 @@ def _search(rows: SearchedRows, query: str, limit: int) -> list[tuple[int, float
 
 
 def _rarest(terms: Sequence[str], counts: Mapping[str, int], bound: int) -> list[str]:
-    """Return the rarest of ``terms`` whose rows are ``bound`` at most in all, in the order of ``terms``.
-
-    At least one term that any row contains is returned, if there is one.
-    """
+    """Return the rarest of ``terms`` whose rows are ``bound`` at most in all, in the order of ``terms``. At
+    least one term that any row contains is returned, if there is one."""
     # The sort is stable: of equally rare terms, those that come first in the query are first.
     known = sorted((term for term in terms if counts[term]), key=counts.__getitem__)
     totals = accumulate(counts[term] for term in known)

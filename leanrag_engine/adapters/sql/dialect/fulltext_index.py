@@ -1,7 +1,5 @@
 """What a full-text index of any database is asked: its tables, the bounds of a search, and the port of the two indexes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,10 +9,8 @@ from sqlalchemy import Connection
 
 @dataclass(frozen=True, slots=True)
 class FullTextOptions:
-    """Bounds that keep the time of a keyword search from growing with the corpus.
-
-    Without them one word that most rows contain makes every search rank most rows.
-    """
+    """Bounds that keep the time of a keyword search from growing with the corpus. Without them one word that
+    most rows contain makes every search rank most rows."""
 
     large_table: int = 5_000
     """Up to this number of rows, all rows that match are ranked: counting first would cost more than it saves there."""
@@ -26,11 +22,9 @@ class FullTextOptions:
 
 
 class RowCounts:
-    """How many rows of large tables there are, and contain a term, kept from search to search of one database.
-
-    Counting a common word takes a millisecond, and every question has some. At ``most`` so
-    many numbers are kept, a few megabytes. Safe to share between threads.
-    """
+    """How many rows of large tables there are, and contain a term, kept from search to search of one
+    database. Counting a common word takes a millisecond, and every question has some. At ``most`` so many
+    numbers are kept, a few megabytes. Safe to share between threads."""
 
     def __init__(self, most: int = 10_000) -> None:
         self._most = most
@@ -54,9 +48,7 @@ TRIGRAMS = "trigram"
 @dataclass(frozen=True, slots=True)
 class FullTextTable:
     """A table of texts by number: one text for each of ``columns``, whose words weigh as ``weights`` say.
-
-    ``tokenizer`` is FTS5's, which cuts texts and queries for both databases.
-    """
+    ``tokenizer`` is FTS5's, which cuts texts and queries for both databases."""
 
     name: str
     columns: tuple[str, ...]
@@ -75,11 +67,8 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True)
 class SearchedRows:
-    """The rows of one table that a search is about: all, or those ``within``.
-
-    ``state`` is the collection's revision or the generation that is searched, so that ``counts`` are those of the table as
-    it is.
-    """
+    """The rows of one table that a search is about: all, or those ``within``. ``state`` is the collection's
+    revision or the generation that is searched, so that ``counts`` are those of the table as it is."""
 
     connection: Connection
     table: FullTextTable
@@ -130,7 +119,5 @@ class FullTextIndex(Protocol):
     def rank(
         self, rows: SearchedRows, terms: Sequence[str], required: Sequence[str], limit: int
     ) -> list[tuple[int, float]]:
-        """Return number and score of the best rows, best first, ties by number.
-
-        A row has any of ``terms`` and, unless it is empty, any of ``required``.
-        """
+        """Return number and score of the best rows, best first, ties by number. A row has any of ``terms``
+        and, unless it is empty, any of ``required``."""

@@ -1,7 +1,5 @@
 """Read the entities of a generation: by layer, id, name, parent or keyword."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """How the fields of entities and relations stand in the columns that are called like them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import starmap

@@ -1,7 +1,5 @@
 """The history of a collection: a row for each generation that was ever published, which stays when the generation goes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Write a build as a new generation, and delete the generations that are no longer read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -28,12 +26,12 @@ from leanrag_engine.adapters.sql.schema.tables import (
 )
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
 from leanrag_engine.core.graphs.columns import Digests, digest_texts
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy, PublishedLayers
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.layers import find_misfit
 from leanrag_engine.core.graphs.rows import find_rows, match_rows
 from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import READ_GENERATIONS, Publication
-from leanrag_engine.core.model import BuildRecord, Entity, Generation, Relation
+from leanrag_engine.core.model import Entity, Generation, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.words import search_text
 
@@ -63,14 +61,12 @@ class SharedRows:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A hierarchy prepared for writing: slow steps are done before the write lock is taken.
+    """A hierarchy prepared for writing: slow steps are done before the write lock is taken. ``base`` is the
+    generation whose rows it shares, None if it is written as a whole. ``words`` are those of the entities
+    that are added. ``names`` are pairs of key and position, sorted like their table, so that rows are
+    appended. ``facts`` are pairs of a relation's position and segmented text."""
 
-    ``base`` is the generation whose rows it shares, None if it is written as a whole. ``words`` are those of the entities
-    that are added. ``names`` are pairs of key and position, sorted like their table, so that rows are appended. ``facts``
-    are pairs of a relation's position and segmented text.
-    """
-
-    hierarchy: Hierarchy
+    content: GenerationContent
     base: int | None
     entities: RowChanges[Entity]
     relations: RowChanges[Relation]
@@ -78,15 +74,11 @@ class Build:
     names: list[tuple[str, int]]
     facts: list[tuple[int, str]]
     ended_facts: list[int]
-    embedder: str
-    dimension: int
-    embedder_state: bytes
-    record: BuildRecord
 
     @property
     def all_entities(self) -> Iterator[Entity]:
         """The entities of all layers."""
-        return (entity for layer in self.hierarchy.layers for entity in layer.entities)
+        return (entity for layer in self.content.hierarchy.layers for entity in layer.entities)
 
     @property
     def rows(self) -> int:
@@ -96,27 +88,17 @@ class Build:
     @property
     def layers(self) -> list[tuple[int, int, int]]:
         """Number, count of entities and count of relations of each layer."""
-        layers = self.hierarchy.layers
+        layers = self.content.hierarchy.layers
         return [(number, len(each.entities), len(each.relations)) for number, each in enumerate(layers)]
 
 
 def prepare_build(
-    hierarchy: Hierarchy,
-    *,
-    embedder: str,
-    dimension: int,
-    embedder_state: bytes,
-    record: BuildRecord,
-    shared: SharedRows | None = None,
-    report: ProgressReport = ignore_progress,
+    content: GenerationContent, shared: SharedRows | None = None, report: ProgressReport = ignore_progress
 ) -> Build:
     """Check the hierarchy, find what differs from the published one, whose rows are ``shared``, and segment
-    its texts.
-
-    Raises ``InvalidInput`` if the layers do not fit together, and what ``report`` raises.
-    """
-    fault = find_misfit(hierarchy)
-    if fault:
+    its texts. Raises ``InvalidInput`` if the layers do not fit together, and what ``report`` raises."""
+    hierarchy = content.hierarchy
+    if fault := find_misfit(hierarchy):
         raise InvalidInput(
             f"The hierarchy does not fit together: {fault}.",
             "Build the hierarchy again; if that does not help, report it.",
@@ -134,20 +116,8 @@ def prepare_build(
     watch.done += len(joined.added)
     names = sorted((key, position) for position, each in words for key in each.keys)
     indexed = [(position, search_text(text)) for batch in watch.batches(facts) for position, text in batch]
-    return Build(
-        hierarchy,
-        base.published.generation if base else None,
-        added,
-        joined,
-        words,
-        names,
-        indexed,
-        ended_facts,
-        embedder,
-        dimension,
-        embedder_state,
-        record,
-    )
+    number = base.published.generation if base else None
+    return Build(content, number, added, joined, words, names, indexed, ended_facts)
 
 
 def _place_all(hierarchy: Hierarchy) -> tuple[RowChanges[Entity], RowChanges[Relation]]:
@@ -257,11 +227,9 @@ def publish(
     publication: Publication,
     report: ProgressReport = ignore_progress,
 ) -> Generation:
-    """Write ``build`` as the collection's newest generation, and its entry in the history; the commit publishes it.
-
-    An error that ``report`` raises rolls the transaction back: nothing is published. Raises ``StoreUnusable`` if the
-    generation whose rows it shares is no longer the published one.
-    """
+    """Write ``build`` as the collection's newest generation, and its entry in the history; the commit
+    publishes it. An error that ``report`` raises rolls the transaction back: nothing is published. Raises
+    ``StoreUnusable`` if the generation whose rows it shares is no longer the published one."""
     watch = _Watch(report, "writing", build.rows)
     collection = collection_rows.number_of(connection, name)
     edition = _choose_edition(connection, collection, build.base)
@@ -364,18 +332,19 @@ def _delete_rows_before(connection: Connection, edition: int, generation: int | 
 def _insert_generation(
     connection: Connection, collection: int, edition: int, revision: int, build: Build
 ) -> int:
-    known = select(embedders.c.identity).where(embedders.c.identity == build.embedder)
+    content = build.content
+    known = select(embedders.c.identity).where(embedders.c.identity == content.embedder)
     if connection.execute(known).first() is None:
-        connection.execute(insert(embedders).values(identity=build.embedder, state=build.embedder_state))
+        connection.execute(insert(embedders).values(identity=content.embedder, state=content.embedder_state))
     row = {
         "collection": collection,
         "edition": edition,
         "revision": revision,
-        "embedder": build.embedder,
-        "dimension": build.dimension,
+        "embedder": content.embedder,
+        "dimension": content.dimension,
         "created_at": datetime.now(UTC),
         "layers": build.layers,
-        "settings": build.record,
+        "settings": content.record,
     }
     added = insert(generations).values(row).returning(generations.c.number)
     return int(connection.execute(added).scalar_one())

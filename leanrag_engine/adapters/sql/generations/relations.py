@@ -1,7 +1,5 @@
 """Read the relations of a generation: by their ends, by layer, by keyword, or a page."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Note which vectors of a space are being changed, so that a build that did not end leaves no doubt about them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from sqlalchemy import Connection, delete, insert, select

@@ -6,8 +6,6 @@ has it (``until``): an update writes only the rows that differ. Ids are text as 
 order of building (see ``difference``).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -48,10 +46,8 @@ class UnknownFields(ValueError):
 
 
 def from_json(kind: type[T], stored: Mapping[str, Any], *, whole: bool = True) -> T:
-    """Return the ``kind`` of dataclass that a JSON column holds; ``whole``: with all of its fields.
-
-    Raises :class:`UnknownFields` if a field is missing or of another form.
-    """
+    """Return the ``kind`` of dataclass that a JSON column holds; ``whole``: with all of its fields. Raises
+    :class:`UnknownFields` if a field is missing or of another form."""
     adapter, names = _adapter(kind)  # type: ignore[arg-type] # mypy takes no class for hashable
     if whole and names != stored.keys():
         raise UnknownFields(f"{kind.__name__}: {', '.join(sorted(names ^ stored.keys()))}")

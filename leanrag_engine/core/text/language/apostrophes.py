@@ -1,12 +1,8 @@
 """Apostrophes: one form for analysis, and contractions, which are never names."""
 
-from __future__ import annotations
-
 import re
 
 from leanrag_engine.core.text.word_lists import read_words
-
-__all__ = ["is_contraction", "plain_apostrophes"]
 
 _SIGNS = "’‘ʼʹ′＇´ʻ｀"
 _TYPOGRAPHIC = re.compile(f"(?<=[^\\W_])[{_SIGNS}](?=[^\\W_])|(?<=s)’(?=\\s)")
@@ -16,10 +12,8 @@ _OTHERS = read_words("language", "contractions")
 
 
 def plain_apostrophes(text: str) -> str:
-    """Return ``text`` of the same length in which every apostrophe within a word is ``'``.
-
-    Word files, e-books and web pages write ``’``. For analysis only: quotations keep what the document has.
-    """
+    """Return ``text`` of the same length in which every apostrophe within a word is ``'``. Word files,
+    e-books and web pages write ``’``. For analysis only: quotations keep what the document has."""
     return text if text.isascii() else _TYPOGRAPHIC.sub("'", text)
 
 

@@ -1,7 +1,5 @@
 """Decide whether two names are one: the normalised form of a name."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache
@@ -9,8 +7,6 @@ from functools import lru_cache
 from leanrag_engine.core.text.word_lists import read_words
 
 from .apostrophes import plain_apostrophes
-
-__all__ = ["fold_case", "name_key", "split_humps"]
 
 _QUOTES = "\"'`“”‘’«» "
 _CALL = re.compile(r"(?<=[\w\]])\([^()]*\)$")
@@ -123,10 +119,8 @@ def _join_initials(tokens: list[str]) -> list[str]:
 
 
 def _russian_stem(word: str) -> str:
-    """Return a word in Cyrillic letters without the ending of its case, so that every case of a name is one name.
-
-    Approximate: masculine and feminine forms of one name share a stem as well.
-    """
+    """Return a word in Cyrillic letters without the ending of its case, so that every case of a name is one
+    name. Approximate: masculine and feminine forms of one name share a stem as well."""
     return _CASE_ENDING.sub("", word)
 
 

@@ -1,13 +1,9 @@
 """The parts of speech that English words can have."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 
 from leanrag_engine.core.text.word_lists import read_sections
-
-__all__ = ["is_english_word", "parts_of_speech"]
 
 
 def parts_of_speech(word: str) -> str:

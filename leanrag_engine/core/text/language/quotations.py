@@ -1,7 +1,5 @@
 """Find where a passage says what a sentence says."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ from leanrag_engine.core.errors import InvalidInput
 if TYPE_CHECKING:
     from sudachipy import Dictionary, Morpheme, Tokenizer
 
-__all__ = ["japanese_morphemes", "segment", "tag_chinese"]
-
 
 _per_thread = threading.local()
 """Lazy cache of a Sudachi tokenizer for each thread: tokenizers are not thread-safe."""

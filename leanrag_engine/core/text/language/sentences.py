@@ -1,7 +1,5 @@
 """Cut text into sentences, headings and lines of code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -12,8 +10,6 @@ from leanrag_engine.core.text.scripts import CJK_CHARACTER, HAN
 from leanrag_engine.core.text.word_lists import read_words
 
 from .words import word_count
-
-__all__ = ["Piece", "PieceKind", "count_fences", "ends_sentence", "pieces", "sentences", "whole_sentences"]
 
 _LIST_ITEM = re.compile(
     r"(?:[-*+•‣◦·▪–—]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]|[①-⑳])[ \t]+(?=\S)|[•‣◦▪]"
@@ -57,8 +53,7 @@ _CODE_SHAPE = re.compile(
     r"|\w[\w.]*\(.*\)?[;:,]?$|.*[;{]$|[(\[\"].*[)\]][+*?]?$|</?\w+[^>]*>|.*\s(?:=|==|!=|->|=>|&&|\|\||:=)\s"
 )
 _PROSE_WORD = re.compile(
-    r"\b(?:the|an|of|to|that|this|are|be|it|its|by|on|which|was|were|has|have|may|can|will)\b",
-    re.IGNORECASE,
+    r"\b(?:the|an|of|to|that|this|are|be|it|its|by|on|which|was|were|has|have|may|can|will)\b", re.IGNORECASE
 )
 
 
@@ -110,19 +105,15 @@ class _TextLine:
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Return the sentences of ``text`` as ``(start, end)`` spans without surrounding white space.
-
-    A blank line, a heading, a list item and a line of code end a sentence, a wrapped line does not.
-    Each line of code is a span of its own; rules, code fences and other lines without a letter or digit are in no span.
-    """
+    """Return the sentences of ``text`` as ``(start, end)`` spans without surrounding white space. A blank
+    line, a heading, a list item and a line of code end a sentence, a wrapped line does not. Each line of code
+    is a span of its own; rules, code fences and other lines without a letter or digit are in no span."""
     return [(piece.start, piece.end) for piece in pieces(text)]
 
 
 def pieces(text: str, *, fenced: bool | None = None) -> list[Piece]:
     """Return the spans of :func:`sentences`, each with its kind: prose, a heading, or a line of code.
-
-    ``fenced`` tells whether the text begins within fenced code; None if that is unknown.
-    """
+    ``fenced`` tells whether the text begins within fenced code; None if that is unknown."""
     found: list[Piece] = []
     for lines in _blocks(text, fenced=fenced):
         if lines[0].code:
@@ -153,10 +144,8 @@ def ends_sentence(text: str) -> bool:
 
 def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = None) -> str:
     """Return the longest beginning of ``text`` that ends with a sentence and counts at most ``limit``.
-
-    ``count`` measures a text (default :func:`word_count`) and never shrinks as the text grows.
-    Empty if not even the first sentence fits: a sentence is never cut.
-    """
+    ``count`` measures a text (default :func:`word_count`) and never shrinks as the text grows. Empty if not
+    even the first sentence fits: a sentence is never cut."""
     measure = count or word_count
     if measure(text) <= limit:
         return text

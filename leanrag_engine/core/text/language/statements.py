@@ -1,18 +1,14 @@
 """Tell sentences that state something from headings, fragments, calls and questions."""
 
-from __future__ import annotations
-
 import re
 
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.scripts import has_cjk
 
 from .apostrophes import is_contraction, plain_apostrophes
-from .parts_of_speech import parts_of_speech
 from .sentences import ends_sentence
 from .turns import find_turn
 from .words import STOPWORDS, word_count
-
-__all__ = ["is_statement"]
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _CLOSING = "\"'”’»)]}*_ 」』"

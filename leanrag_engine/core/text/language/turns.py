@@ -1,13 +1,9 @@
 """Turns of a conversation in the notation that the readers give it: ``[12:03] Li Hua: text``, the time if there is one."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 
 from leanrag_engine.core.text.word_lists import read_words
-
-__all__ = ["Turn", "find_turn", "has_times", "is_conversation", "is_speaker"]
 
 _TURN = re.compile(
     r"(?:\[(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?)\] )?(?P<speaker>[^\s:\[\]<>|][^:\n\[\]<>|]{0,39}): (?=\S)"
@@ -62,10 +58,8 @@ def _is_name_word(word: str) -> bool:
 
 
 def is_conversation(text: str, *, share: float = 0.6, fewest: int = 3) -> bool:
-    """Return whether most paragraphs of ``text`` are turns, and its speakers speak in turns.
-
-    A list of fields (*Name: …*, *Age: …*) never repeats a label. Two turns suffice if both have a time.
-    """
+    """Return whether most paragraphs of ``text`` are turns, and its speakers speak in turns. A list of fields
+    (*Name: …*, *Age: …*) never repeats a label. Two turns suffice if both have a time."""
     paragraphs = _paragraphs(text)
     turns = [turn for part in paragraphs if (turn := find_turn(part))]
     if len(turns) < share * len(paragraphs):

@@ -1,7 +1,5 @@
 """Cut text into words, for counting, comparing and full-text search."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -21,23 +19,6 @@ from leanrag_engine.core.text.scripts import (
 from leanrag_engine.core.text.word_lists import read_words
 
 from .segmentation import segment
-
-__all__ = [
-    "STOPWORDS",
-    "find_spellings",
-    "find_whole_words",
-    "fold_letters",
-    "index_terms",
-    "is_name",
-    "match_whole_word",
-    "plain_letters",
-    "search_terms",
-    "search_text",
-    "spell_as_one",
-    "whole_forms",
-    "word_count",
-    "words",
-]
 
 STOPWORDS = read_words("language", "stopwords")
 """Words without content of their own: English, Chinese and Japanese, in lower case."""
@@ -74,11 +55,9 @@ _KOREAN_PARTICLE = re.compile(
 
 
 def words(text: str) -> list[str]:
-    """Return the words of ``text``, lower-cased and in order; Chinese and Japanese is cut into words.
-
-    An identifier is followed by its parts (``read_file`` → ``read_file read file``); possessive
-    endings are dropped; C++ and C# keep their signs.
-    """
+    """Return the words of ``text``, lower-cased and in order; Chinese and Japanese is cut into words. An
+    identifier is followed by its parts (``read_file`` → ``read_file read file``); possessive endings are
+    dropped; C++ and C# keep their signs."""
     japanese = is_japanese(text)
     found: list[str] = []
     for match in _WORD.finditer(text):
@@ -120,21 +99,17 @@ def search_text(text: str) -> str:
 
 def search_terms(text: str, limit: int = 32) -> list[str]:
     """Return the distinct words of a query and the parts of its identifiers in order, at most ``limit``.
-
-    Stopwords are dropped unless nothing else remains. A term never contains a quote sign or white space.
-    """
+    Stopwords are dropped unless nothing else remains. A term never contains a quote sign or white space."""
     found = dict.fromkeys(_query_words(text))
     content = [term for term in found if term not in STOPWORDS]
     return (content or list(found))[:limit]
 
 
 def index_terms(text: str, limit: int = 32) -> list[str]:
-    """Return what a search in texts made by :func:`search_text` looks for: :func:`search_terms`, after the names of
-    several parts as a whole.
-
-    A name whose parts are joined by hyphens or underscores is one word, whichever of the ways of writing it a text has;
-    any other (``pkg.func``, a path, an address) is a phrase of its parts.
-    """
+    """Return what a search in texts made by :func:`search_text` looks for: :func:`search_terms`, after the
+    names of several parts as a whole. A name whose parts are joined by hyphens or underscores is one word,
+    whichever of the ways of writing it a text has; any other (``pkg.func``, a path, an address) is a phrase
+    of its parts."""
     text = fold_letters(text)
     names = (name.lower() for name in _COMPOUND.findall(text) if not has_cjk(name))
     phrases = [name for name in names if not _JOINED.fullmatch(name)]
@@ -143,10 +118,8 @@ def index_terms(text: str, limit: int = 32) -> list[str]:
 
 
 def whole_forms(word: str) -> list[list[str]]:
-    """Return the ways in which a text made by :func:`search_text` may hold a word, an identifier or a phrase as a whole.
-
-    A text that holds it has all terms of one of them.
-    """
+    """Return the ways in which a text made by :func:`search_text` may hold a word, an identifier or a phrase
+    as a whole. A text that holds it has all terms of one of them."""
     word = _EDGES.sub("", _POSSESSIVE.sub("", fold_letters(word).replace('"', " ")))
     if has_cjk(word) and (" " in word or not has_hangul(word)):
         return [index_terms(word)]
@@ -169,10 +142,9 @@ _REQUESTS = frozenset(
 
 
 def find_whole_words(text: str, limit: int = 32) -> list[str]:
-    """Return the quoted phrases of a question, and its words and identifiers as they are written there, at most ``limit``.
-
-    Stopwords are left out, and a verb that begins a request ("Compare A and B"). Chinese and Japanese is cut into words.
-    """
+    """Return the quoted phrases of a question, and its words and identifiers as they are written there, at
+    most ``limit``. Stopwords are left out, and a verb that begins a request ("Compare A and B"). Chinese and
+    Japanese is cut into words."""
     phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
     tokens = (_EDGES.sub("", _POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
     words_ = (word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token]))

@@ -1,7 +1,5 @@
 """Read spreadsheets: each sheet is a table named by its title, its rows are numbered as in the sheet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from io import BytesIO
@@ -23,10 +21,8 @@ from leanrag_engine.documents.records import Rows, format_table, has_header
 
 
 def read_xlsx(data: bytes, name: str) -> Reading:
-    """Read a workbook; of a formula, the value that was computed last.
-
-    Raises ``DocumentUnreadable`` if it is damaged, locked, or of another kind.
-    """
+    """Read a workbook; of a formula, the value that was computed last. Raises ``DocumentUnreadable`` if it is
+    damaged, locked, or of another kind."""
     refuse_encrypted(data, name, "XLSX")
     try:
         refuse_bomb(data, name)

@@ -1,7 +1,5 @@
 """Read the output of Microsoft GraphRAG: Parquet tables, in the column layouts from 0.1 to 2.x."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Read GraphML with networkx: any graph, and the working folders of LightRAG and nano-graphrag."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from io import BytesIO

@@ -1,7 +1,5 @@
 """Take over HippoRAG's OpenIE files: each passage is a document, with the entities and triples that a model found in it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Read rows out of JSON, JSON lines and CSV files, and values out of rows, however they are spelled."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

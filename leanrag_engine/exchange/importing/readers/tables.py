@@ -1,7 +1,5 @@
 """Read tables of entities and relations: CSV, JSON lines, and what LeanRAG's published code reads and writes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

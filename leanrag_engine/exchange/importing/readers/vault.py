@@ -1,7 +1,5 @@
 """Take over a folder of Obsidian notes: notes are entities, wiki links relations, front matter metadata."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

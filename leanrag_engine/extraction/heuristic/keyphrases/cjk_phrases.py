@@ -1,8 +1,6 @@
 """Find names and terms of a Chinese, Japanese or Korean document: neighbours of a segmenter's words that
 often occur together (a simplification of Frantzi and Ananiadou's C-value)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Split Chinese, Japanese and Korean sentences into runs of words that terms can consist of, by the segmenters' tags."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,11 +10,9 @@ from leanrag_engine.core.text.word_lists import read_words
 
 
 class Unit(NamedTuple):
-    """One word of a run.
-
-    ``role`` is (n)oun, name of a (p)erson, a p(l)ace or an (o)rganisation, (s)uffix, (v)erb or (m)odifier that may
-    open a term, or a light word (x), which combines with any noun and occurs only within a term.
-    """
+    """One word of a run. ``role`` is (n)oun, name of a (p)erson, a p(l)ace or an (o)rganisation, (s)uffix,
+    (v)erb or (m)odifier that may open a term, or a light word (x), which combines with any noun and occurs
+    only within a term."""
 
     text: str
     role: str

@@ -1,7 +1,5 @@
 """Find lower-case noun phrases by their shape: modifiers and a noun, no verb and no function word."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Recognise what a name stands for by the words in it or next to it: coarse types, and entries of a bibliography."""
 
-from __future__ import annotations
-
 import re
 
 from leanrag_engine.extraction.heuristic.words import vocabulary as known

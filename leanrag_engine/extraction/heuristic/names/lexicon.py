@@ -1,8 +1,6 @@
 """All names of one document with their spelling, type and short forms: *GMM* is *Gaussian mixture model* only
 within it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -114,9 +112,6 @@ class Lexicon:
         return sum(forms, Counter[str]())
 
 
-# --- acronyms ------------------------------------------------------------------------------
-
-
 def find_acronyms(tokens: Sequence[Token], text: str) -> Iterator[tuple[str, Mention]]:
     """Yield each acronym that a sentence defines, with its long form: *long form (LF)* or *LF (long form)*."""
     for position in range(1, len(tokens) - 2):
@@ -166,9 +161,6 @@ def find_nickname(name: str) -> str:
     """Return nickname and surname of a name with both: *Louis Silvie "Louie" Zamperini*; "" for any other."""
     match = _NICKNAME.fullmatch(name)
     return f"{match[1]} {match[2]}" if match else ""
-
-
-# --- persons and titles --------------------------------------------------------------------
 
 
 def without_remark(title: str) -> str:

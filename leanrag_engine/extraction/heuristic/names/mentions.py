@@ -1,8 +1,6 @@
 """Find names and identifiers in a sentence by capital letters, quotation and code marks, closed word classes,
 and statistics of the document."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Tokenise a sentence for heuristic extraction: words, numbers, identifiers, and marked or quoted phrases as units."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +15,9 @@ from . import vocabulary as known
 
 
 class Token(NamedTuple):
-    """A part of a sentence.
-
-    ``kind`` is (c)apitalised or lower-case (w)ord, (n)umber, (i)dentifier, (t)itle in quotes, (s)oftly marked phrase,
-    CJ(k) run, or (p)unctuation. ``lower`` is the text in lower case; "" for punctuation.
-    """
+    """A part of a sentence. ``kind`` is (c)apitalised or lower-case (w)ord, (n)umber, (i)dentifier, (t)itle
+    in quotes, (s)oftly marked phrase, CJ(k) run, or (p)unctuation. ``lower`` is the text in lower case; ""
+    for punctuation."""
 
     text: str
     kind: str

@@ -1,11 +1,10 @@
 """Statistics of a document's own words, which decide where no list and no capital letter does."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.language.words import STOPWORDS
@@ -42,7 +41,7 @@ class WordUsage:
     """Whether every noun has a capital (German)."""
 
     @classmethod
-    def of(cls, sentences: Sequence[Sentence]) -> WordUsage:
+    def of(cls, sentences: Sequence[Sentence]) -> Self:
         usage = cls()
         for sentence in sentences:
             if sentence.kind is PieceKind.PROSE:

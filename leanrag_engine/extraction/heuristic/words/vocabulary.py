@@ -1,8 +1,6 @@
 """English word classes, closed or the frequent part of open ones, that separate names and terms from the rest
 of a sentence; for other words statistics of the document decide."""
 
-from __future__ import annotations
-
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.core.text.word_lists import read_words

@@ -1,7 +1,5 @@
 """Read the address of a PostgreSQL database, and write it without its password."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 from sqlalchemy import URL, make_url

@@ -1,22 +1,29 @@
-"""Open a PostgreSQL database: its address, start of transactions, schema check and migration."""
-
-from __future__ import annotations
+"""Open a PostgreSQL database: start of transactions, schema check and migration, and the errors of SQLAlchemy and psycopg."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
+import psycopg
 from psycopg.types.string import StrBinaryDumper, StrDumper
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.pool import QueuePool
 
-from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase
+from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase, map_driver_errors
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION
-from leanrag_engine.core.errors import LockLost, NotReady, StoreUnusable
+from leanrag_engine.core.errors import (
+    Busy,
+    InvalidInput,
+    LeanRAGError,
+    LockLost,
+    NotFound,
+    NotReady,
+    StoreUnusable,
+)
 
-from . import failures
 from .address import hide_password, parse_address
 
 OLDEST = 14
@@ -50,7 +57,7 @@ def open_server(address: str, *, read_only: bool) -> OpenedDatabase:
     url = parse_address(address)
     name = hide_password(url)
     engine = _engine(url)
-    with failures.map_errors(name):
+    with map_errors(name):
         try:
             _check_server(engine, name)
             if read_only:
@@ -64,7 +71,7 @@ def open_server(address: str, *, read_only: bool) -> OpenedDatabase:
         writer=engine.execution_options(lock=TRANSACTION),
         row_writer=engine,
         single_writer=False,
-        map_errors=partial(failures.map_errors, name),
+        map_errors=partial(map_errors, name),
         overwrite_deleted=lambda: None,  # the server does it when it vacuums
     )
 
@@ -173,3 +180,46 @@ def _make_schema_error(name: str, stored: str | None, *, read_only: bool) -> Sto
     return migrations.make_schema_error(
         f"The database {name}", stored, "another database", read_only=read_only
     )
+
+
+_CHECK = "Check the address, user and password in --database-url or LEANRAG_DATABASE_URL, and that the server runs."
+_AGAIN = "Try again in a minute."
+
+
+def map_errors(address: str) -> AbstractContextManager[None]:
+    """Turn every exception that the database library raises inside into a :class:`LeanRAGError` about ``address``,
+    which has no password."""
+    return map_driver_errors(psycopg.Error, partial(_map_error, address=address), address)
+
+
+def _map_error(problem: BaseException | None, address: str) -> LeanRAGError:  # noqa: PLR0911 - a table of codes
+    reason = str(problem).strip().split("\n")[0]
+    match getattr(problem, "sqlstate", None) or "":
+        case "53100":
+            return StoreUnusable(
+                f"The disk of the database {address} is full ({reason}); the change was not made.",
+                "Free space on its disk, then try again.",
+            )
+        case "53300" | "55P03" | "40P01" | "40001" | "57014":
+            return Busy(f"The database {address} is busy ({reason}).", _AGAIN)
+        case "42501" | "25006":
+            return StoreUnusable(
+                f"The database {address} cannot be written to ({reason}).",
+                "Give the user the right to create tables and to write, or open it read-only.",
+            )
+        case "42P01":
+            return NotFound(
+                f"What was asked for has just been deleted from {address} ({reason}).", "Repeat the query."
+            )
+        case code if code.startswith(("22", "23", "54")):
+            return InvalidInput(
+                f"The database {address} rejected a row ({reason}).",
+                "Give every item a unique id of at most 2,000 characters, and every relation ends that exist.",
+            )
+        case code if code and not code.startswith(("08", "28", "3D", "57")):
+            return StoreUnusable(
+                f"The database {address} failed ({reason}).", "See the log of the PostgreSQL server."
+            )
+    if isinstance(problem, psycopg.DataError):  # found by the driver: a NUL
+        return InvalidInput(f"A text cannot be stored ({reason}).", "Remove the character from it.")
+    return StoreUnusable(f"The database {address} cannot be used ({reason}).", _CHECK)

@@ -6,8 +6,6 @@ is, so that rows are scored here, by the formula of FTS5's ``bm25``: they are th
 scores but for rounding (1e-9 of a score), except for rows that are longer than a ``tsvector`` can number (see ``_FIRST``).
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sqlite3
@@ -30,11 +28,9 @@ _LEXEME = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([\dA,]+)")
 
 
 class TsvectorIndex:
-    """Implements :class:`leanrag_engine.adapters.sql.dialect.fulltext_index.FullTextIndex`.
-
-    Beside each table stands one with the number of rows that contain each word; its row "" has the number of all rows and
-    of all their words.
-    """
+    """Implements :class:`leanrag_engine.adapters.sql.dialect.fulltext_index.FullTextIndex`. Beside each table
+    stands one with the number of rows that contain each word; its row "" has the number of all rows and of
+    all their words."""
 
     def create(self, connection: Connection, table: FullTextTable) -> None:
         name = table.name

@@ -1,10 +1,6 @@
-"""Allow one writer at a time on a database: an advisory lock of a connection of its own.
-
-The server releases the lock when the connection ends, however its process ends. The last statement of the connection is a
-note that says who holds the lock and what for.
-"""
-
-from __future__ import annotations
+"""Allow one writer at a time on a database: an advisory lock of a connection of its own. The server releases
+the lock when the connection ends, however its process ends. The last statement of the connection is a note
+that says who holds the lock and what for."""
 
 import re
 import threading
@@ -23,7 +19,7 @@ from leanrag_engine.adapters.files.writer_lock import REPORT_SECONDS, read_note,
 from leanrag_engine.core.errors import StoreUnusable, first_error
 from leanrag_engine.core.ports import LockHolder
 
-from . import failures, server
+from . import server
 from .address import hide_password, parse_address
 
 POLL_SECONDS = 0.25
@@ -76,10 +72,8 @@ class PostgresWriterLock:
     async def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AsyncIterator[None]:
-        """Wait for the lock, then hold it, as :class:`leanrag_engine.core.ports.WriterLock` specifies.
-
-        A wait goes on if the server is away for less than a minute.
-        """
+        """Wait for the lock, then hold it, as :class:`leanrag_engine.core.ports.WriterLock` specifies. A wait
+        goes on if the server is away for less than a minute."""
         last_report, seen = -REPORT_SECONDS, time.monotonic()
         while True:
             try:
@@ -127,7 +121,7 @@ class PostgresWriterLock:
 
     def _take(self, purpose: str) -> _Session | None:
         """Return a connection that holds the lock; None if another one does."""
-        with failures.map_errors(self._name), ExitStack() as opened:
+        with server.map_errors(self._name), ExitStack() as opened:
             connection = opened.enter_context(self._engine.connect())
             taken = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({server.KEY % server.WRITER})")
             if not taken.scalar_one():
@@ -140,7 +134,7 @@ class PostgresWriterLock:
             return session
 
     def _find_holder(self) -> LockHolder | None:
-        with failures.map_errors(self._name), self._engine.connect() as connection:
+        with server.map_errors(self._name), self._engine.connect() as connection:
             query = connection.execute(_HOLDER, {"lock": server.WRITER}).scalar()
         found = _NOTE.match(query or "")
         return read_note(found[1]) if found else None  # free, of another user, or not noted yet

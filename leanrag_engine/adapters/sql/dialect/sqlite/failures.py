@@ -1,7 +1,5 @@
 """Map the exceptions of SQLAlchemy and SQLite to errors of the engine."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Full-text tables on SQLite's FTS5."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, text
@@ -131,10 +129,8 @@ def _any_of(terms: Iterable[str]) -> str:
 
 
 def _join_terms(terms: Iterable[str], operator: str) -> str:
-    """Return ``terms`` as phrases of an FTS5 expression; "" if no term is left.
-
-    Inside quotes only the quote itself is syntax. NUL would end the expression, and a lone surrogate cannot be
-    encoded, so both are removed.
-    """
+    """Return ``terms`` as phrases of an FTS5 expression; "" if no term is left. Inside quotes only the quote
+    itself is syntax. NUL would end the expression, and a lone surrogate cannot be encoded, so both are
+    removed."""
     plain = (term.replace("\x00", "").encode("utf-8", "ignore").decode() for term in terms)
     return operator.join('"' + term.replace('"', '""') + '"' for term in plain if term)

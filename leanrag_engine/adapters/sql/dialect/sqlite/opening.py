@@ -1,8 +1,6 @@
-"""Open the database file: pragmas, start of transactions, schema check and migration.
-
-WAL: readers never wait for a writer. ``synchronous=FULL``: what a client was told survives a power cut, for 0.3
-ms a commit on an idle disk and 7 on a busy one.
-"""
+"""Open the database file: pragmas, start of transactions, schema check and migration. WAL: readers never wait
+for a writer. ``synchronous=FULL``: what a client was told survives a power cut, for 0.3 ms a commit on an
+idle disk and 7 on a busy one."""
 
 from __future__ import annotations
 
@@ -63,10 +61,8 @@ def open_file(folder: Path, *, read_only: bool) -> OpenedDatabase:
 
 
 def open_engine(folder: Path, *, read_only: bool) -> Engine:
-    """Return an engine on the store in ``folder``, created or migrated unless ``read_only``.
-
-    Raises ``StoreUnusable`` if it cannot be used, ``NotReady`` if there is nothing to open read-only.
-    """
+    """Return an engine on the store in ``folder``, created or migrated unless ``read_only``. Raises
+    ``StoreUnusable`` if it cannot be used, ``NotReady`` if there is nothing to open read-only."""
     path = folder / FILE
     if folder.is_file():
         raise StoreUnusable(f"{folder} is a file, not a folder.", "Choose another data folder.")
@@ -163,9 +159,6 @@ def _begin(connection: Connection) -> None:
     # between.
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-# --- schema --------------------------------------------------------------------------------
 
 
 def _check_schema(engine: Engine, path: Path, *, read_only: bool) -> None:

@@ -1,7 +1,5 @@
 """The keyword index holds names of several parts as one word too, and letters as people type them: it is made anew."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 
