@@ -7,13 +7,16 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import anyio
 import numpy as np
 import pytest
 from leanrag_tests_jobs import finish
 
+from leanrag_engine.adapters.embedders.minilm.embedder import MiniLMSource
 from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource, PackedTokens, QueryTokens
+from leanrag_engine.core.ports import EmbedderWrapper, find_token_embedder
 from leanrag_engine.core.vectors import unit_rows
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Mode, Query
@@ -52,6 +55,13 @@ def test_the_nearest_window_counts_one_the_middle_one_nothing() -> None:
 
 
 pytestmark = pytest.mark.anyio
+
+
+def test_an_embedder_that_is_timed_or_reused_still_gives_the_vectors_of_tokens() -> None:
+    embedder, _ = anyio.run(MiniLMSource().fit, [])
+    assert find_token_embedder(EmbedderWrapper(embedder)) is embedder
+    assert find_token_embedder(None) is None
+
 
 NOTES = [
     "The ferry to Mull leaves Oban at nine. Cars wait in lane four.",
