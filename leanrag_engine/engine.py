@@ -19,7 +19,7 @@ from anyio import to_thread
 from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.nearest import find_nearest
 
-from .adapters.wiring import Adapters, compose
+from .adapters.wiring import Adapters, compose, open_process
 from .core.config import COLLECTION_NAME, Settings
 from .core.errors import (
     Busy,
@@ -32,6 +32,7 @@ from .core.errors import (
     StoreUnreachable,
     StoreUnusable,
     UnknownCollection,
+    WorkerLost,
 )
 from .core.history import CollectionChanges, HistoryEntry
 from .core.jobs import (
@@ -75,8 +76,9 @@ from .pipeline.index import (
     Damage,
     Stores,
     embedder_trouble,
-    examine,
+    find_damage,
     find_damaged_spaces,
+    find_foreign_spaces,
     rebuild_vectors,
     restore_embedder,
 )
@@ -1085,12 +1087,26 @@ class LeanRAG:
     # --- a damaged vector index -----------------------------------------------------------
 
     async def find_damage(self, *, collection: str = "default", vectors: bool = True) -> Damage:
-        """Return what of a collection is no longer as it was written; ``vectors``: also of those.
+        """Return what of a collection is no longer as it was written; ``vectors``: also of those, in a process of its own.
 
         Raises ``StoreUnreachable`` if that cannot be known, ``StoreUnusable`` if the database is damaged.
         """
         await self._stores.database.check()
-        return await examine(self._stores, await self._collection(collection), vectors=vectors)
+        held = await self._collection(collection)
+        damage = await find_damage(self._stores, held)
+        spaces = held.generation.record.spaces.by_kind() if held.generation and vectors else {}
+        if not spaces:
+            return damage
+        try:
+            async with open_process() as process:
+                damaged = await process.run(_find_spaces_apart, (self.settings, collection), lambda _: None)
+        except WorkerLost:  # Chroma's compiled code ends the process that opens some damaged files
+            damaged = [*spaces.values()]
+        return replace(damage, vectors=tuple(kind for kind, space in spaces.items() if space in damaged))
+
+    async def find_foreign_spaces(self, collection: str) -> list[str]:
+        """Do as :func:`leanrag_engine.pipeline.index.find_foreign_spaces`. Damaged files may end this process."""
+        return await find_foreign_spaces(self._stores, await self._collection(collection))
 
     def watch_vectors(self) -> None:
         """Repair damaged vector spaces in the background, now and when a query meets one; other processes
@@ -1312,3 +1328,14 @@ def no_documents(collection: str) -> NotReady:
     return NotReady(
         f"Collection {collection!r} holds no document yet.", "Ingest documents first.", "documents"
     )
+
+
+def _find_spaces_apart(task: tuple[Settings, str], say: Callable[[str], None]) -> list[str]:
+    del say
+
+    async def find() -> list[str]:
+        settings, collection = task
+        async with await LeanRAG.open(settings) as engine:
+            return await engine.find_foreign_spaces(collection)
+
+    return anyio.run(find)

@@ -124,16 +124,12 @@ class Damage:
     is_old: bool
 
 
-async def examine(stores: Stores, held: Collection, *, vectors: bool) -> Damage:
-    """Return the damage of a collection, its vectors left out if they cannot be opened. Raises ``StoreUnreachable`` if
-    unknown."""
+async def find_damage(stores: Stores, held: Collection) -> Damage:
+    """Return the damage of a collection, but for its vectors."""
     kept = await stores.adjacencies.examine(held.name)
     numbers = [each.number for each in await stores.generations.find_all(held.name)]
     later = [int(key.split("-")[1]) > max(numbers, default=0) for key in kept]
-    spaces = held.generation.record.spaces.by_kind() if held.generation and vectors else {}
-    damaged = await find_foreign_spaces(stores, held) if spaces else []
-    kinds = tuple(kind for kind, space in spaces.items() if space in damaged)
-    return Damage(kinds, list(kept.values()).count(False), any(later))
+    return Damage((), list(kept.values()).count(False), any(later))
 
 
 async def find_foreign_spaces(stores: Stores, held: Collection) -> list[str]:

@@ -341,7 +341,11 @@ class Outages:
         manual = 0
         for line in run(settle(self.settings, self.crashes.expected)):
             manual += "manual" in line
-            if line not in ({"built": "done"}, {"resumed": "done"}):
+            if line.get("resumed", "").startswith(
+                "failed: "
+            ):  # such as a rollback to data that are gone by now
+                self.counts["resumed in vain"] += 1
+            elif line not in ({"built": "done"}, {"resumed": "done"}):
                 self.failures.append(json.dumps(line))
         hangs = sum(each.startswith("hung") for each in self.failures)
         first = [each[-400:] for each in dict.fromkeys(self.failures)][:8]

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import tomllib
 from dataclasses import replace
 from datetime import timedelta
@@ -109,6 +110,20 @@ def test_vectors_of_other_texts_are_broken_until_the_command_that_is_named_was_r
     assert (code, found["collection default"]["state"]) == (1, "broken")
     assert leanrag(after, *found["collection default"]["mend"].split()[1:], **FITTED).exit_code == 0
     assert examine(after, **FITTED)[0] == 0
+
+
+def test_vectors_that_end_the_process_which_opens_them_are_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, after = build_twice(tmp_path)
+    # As Chroma's compiled code does with some damaged files.
+    monkeypatch.setattr(
+        "leanrag_engine.adapters.workers.pool.COMMAND", [sys.executable, "-c", "import os; os.abort()"]
+    )
+    code, found = examine(after, **FITTED)
+    assert (code, found["collection default"]["state"]) == (1, "broken")
+    assert "entities" in found["collection default"]["message"]
+    assert found["collection default"]["mend"] == "leanrag reindex --collection default"
 
 
 def test_an_older_database_is_broken_until_the_command_that_is_named_was_run(tmp_path: Path) -> None:
