@@ -510,7 +510,7 @@ class LeanRAG:
         return await self._jobs.cancel(job_id, collection)
 
     async def resume_jobs(self, *, serves: bool = False) -> list[Job]:
-        """Resume the jobs whose process is gone, and return them; ``serves``: those that a server began."""
+        """Resume the jobs whose process is gone, and return them; ``serves``: those that a server takes over."""
         return await self._jobs.resume(serves=serves)
 
     async def recent_jobs(self, collection: str | None = None, limit: int = 20) -> list[Job]:

@@ -398,8 +398,10 @@ class JobState:
     cancel_requested: bool = False
 
     @property
-    def of_server(self) -> bool:
-        return self.owner.endswith(OF_SERVER)
+    def resumes(self) -> bool:
+        """Whether a server takes the job over if its process is gone: it was a server's, or deletes, which must not stay half
+        done."""
+        return self.owner.endswith(OF_SERVER) or self.kind in ("delete", "delete_collection")
 
     @property
     def seconds_left(self) -> int | None:

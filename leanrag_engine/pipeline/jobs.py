@@ -149,7 +149,7 @@ def as_seen(job: AnyJob) -> AnyJob:
         message="Its process is gone; "
         + (
             "a server that starts on this data folder resumes the job."
-            if job.of_server
+            if job.resumes
             else "`leanrag build` finishes it, and so does the command that began it."
         ),
     )
@@ -259,14 +259,14 @@ class Jobs:
     async def resume(self, *, serves: bool = False) -> list[Job]:
         """Take over the jobs of processes that are gone, in their order. A job that crashed too often fails instead.
 
-        ``serves``: this process is a server, which takes over only what a server began: a person who gave a command up may
-        not want it to go on.
+        ``serves``: this process is a server, which takes over only what a server began, and deletions: a person who gave
+        another command up may not want it to go on.
         """
         self._serves = serves
         resumed = []
         for job in reversed(await self._store.find_unfinished()):
             if (
-                (serves and not job.of_server)
+                (serves and not job.resumes)
                 or not is_abandoned(job)
                 or not await self._store.claim(job.id, job.owner, self._owner)
             ):

@@ -160,7 +160,7 @@ def next_step(job: Job) -> str:
             return _step_after_success(job)
         case "queued" | "running":
             return f"Call get_job with job_id={job.id!r}{where} and wait_seconds=30."
-        case "interrupted" if job.of_server:
+        case "interrupted" if job.resumes:
             return f"It resumes by itself; call get_job with job_id={job.id!r}{where} again later."
         case "interrupted" | "cancelled":
             return f"Call {TOOL_OF_KIND[job.kind]} again to continue from what is kept."
