@@ -174,7 +174,7 @@ def test_a_sync_lists_what_it_would_do_then_does_it_and_groups_what_it_leaves_ou
     assert "Documents: none found." in leanrag("sync", str(tmp_path / "empty"), *data).stdout
     gone = leanrag("sync", str(tmp_path / "gone"), *data)
     assert gone.returncode == 1
-    assert str(tmp_path / "gone") in gone.stdout
+    assert str(tmp_path / "gone") in gone.stderr
 
 
 @pytest.mark.parametrize(("folder", "said"), [("empty", "holds no document"), ("gone", "There is no file")])

@@ -217,7 +217,7 @@ def test_a_collection_that_does_not_exist_is_named_with_those_that_do(data: Path
     named = ["teas"] if command[0] == "collections" else ["--collection", "teas"]
     ran = CliRunner().invoke(app, [*command, *named, "--data-dir", str(data)])
     assert ran.exit_code == 1
-    assert "There is no collection 'teas'. Choose one of these." in ran.stderr
+    assert "There is no collection 'teas'. These are there:" in ran.stderr
     assert ran.stderr.count("- default") == 1
 
 

@@ -282,8 +282,10 @@ def test_scopes_and_a_claim_of_an_oauth_token_are_its_rights(issuer: Issuer) -> 
         token = anyio.run(verifier.verify_token, issuer.sign(**claims))
         return token.rights if isinstance(token, GrantedToken) else None
 
-    assert rights(scope="read leanrag:read", leanrag_collections=["one"]) == Rights("read", ("one",))
-    assert rights(scope="read leanrag:read leanrag:admin") == Rights("admin")
+    assert rights(scope="read leanrag:read", leanrag_collections=["one"]) == Rights(
+        "read", ("one",), "editor"
+    )
+    assert rights(scope="read leanrag:read leanrag:admin") == Rights("admin", holder="editor")
     # Nothing is granted by default, nor by a claim that is no list of names.
     assert rights(scope="read write") is None
     assert rights(scope="read leanrag:write", leanrag_collections="one") is None

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from leanrag_engine.core.errors import StoreUnusable
 
-from .failures import damaged
+from .failures import make_damage_error
 from .opening import BUSY_SECONDS, FILE
 
 
@@ -39,4 +39,4 @@ def copy_file(folder: Path, target: Path, report: Callable[[int, int], None]) ->
             f"{path} cannot be copied: {problem}.", "`leanrag doctor` says what is wrong."
         ) from problem
     if verdict != "ok":
-        raise damaged(path, verdict)
+        raise make_damage_error(path, verdict)

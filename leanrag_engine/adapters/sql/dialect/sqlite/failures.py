@@ -68,7 +68,7 @@ _FAILURES = {
 }
 
 
-def damaged(path: Path, reason: str) -> LeanRAGError:
+def make_damage_error(path: Path, reason: str) -> LeanRAGError:
     return _DAMAGED.error(_DAMAGED.message.format(path=path, reason=reason), _DAMAGED.next_step)
 
 

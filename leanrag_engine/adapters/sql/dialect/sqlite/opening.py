@@ -144,7 +144,7 @@ def empty_log(engine: Engine) -> None:
 def check_pages(path: Path, connection: Connection) -> None:
     """Read all pages of the file. Raises ``StoreUnusable`` if they do not fit together."""
     if (verdict := connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()) != "ok":
-        raise failures.damaged(path, verdict)
+        raise failures.make_damage_error(path, verdict)
 
 
 def _is_frozen(path: Path) -> bool:
