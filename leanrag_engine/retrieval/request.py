@@ -261,9 +261,9 @@ class RelevanceOptions:
     """The cosine similarity of two written sentences up to which neither repeats the other."""
     bridge: float = 0.1
     """What a statement gains that joins seeds: a relation between two, or the summary of their LCA. 0 to 0.3 make no difference."""
-    statement_kept: float = 1.0
-    """Nearness to the question (1: that of the best window by meaning alone) from which on a statement is shown where there
-    is room. Not tuned."""
+    statement_kept: float = 2.0
+    """Nearness to the question (1: that of the best window by meaning alone) from which on a written sentence is shown where there is
+    room. With 1 replies hold as many facts in a tenth more tokens, with 3 up to 6 points less."""
     stub_characters: int = 60
     """A window of fewer characters, links and tags aside, loses value in proportion: three words under a heading
     answer nothing."""
