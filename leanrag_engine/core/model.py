@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import product
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
@@ -1017,7 +1018,7 @@ class ScoreParts:
 
     @property
     def total(self) -> float:
-        return sum(value for _, value in self.items())
+        return sum(_PARTS_OF(self))
 
     def items(self) -> list[tuple[str, float]]:
         """Return the name and value of each part that is not 0."""
@@ -1025,6 +1026,7 @@ class ScoreParts:
 
 
 SCORE_PARTS = tuple(each.name for each in fields(ScoreParts))
+_PARTS_OF: Callable[[ScoreParts], tuple[float, ...]] = attrgetter(*SCORE_PARTS)
 
 
 EXCERPT = "excerpt"

@@ -189,7 +189,11 @@ async def value_statements(
     ]
     if anyway or summaries:
         return valued
-    return _lower_repetitions(valued, [each[1] if each else None for each in held], options)
+    # What is far below the best is never shown: comparing it with the rest would take most of the time.
+    least = query.context_options.weaker * max(each.value for each in valued)
+    near = [place for place, each in enumerate(valued) if each.value >= least]
+    rows = [known[1] if (known := held[place]) else None for place in near]
+    return _lower_repetitions([valued[place] for place in near], rows, options)
 
 
 async def _dense_shares(
