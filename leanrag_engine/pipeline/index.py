@@ -137,10 +137,8 @@ async def examine(stores: Stores, held: Collection, *, vectors: bool) -> Damage:
 
 
 async def find_foreign_spaces(stores: Stores, held: Collection) -> list[str]:
-    """Return the published spaces that are damaged or whose vectors, in a sample, are not those of their texts.
-
-    Takes seconds and asks no service. Raises ``StoreUnreachable`` if unknown.
-    """
+    """Return the published spaces that are damaged or whose vectors, in a sample, are not those of their texts. Takes
+    seconds and asks no service. Raises ``StoreUnreachable`` if unknown."""
     damaged = await find_damaged_spaces(stores, held)
     generation = held.generation
     if generation is None or not held.documents or stores.embedders.name.startswith("litellm/"):

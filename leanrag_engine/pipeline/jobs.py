@@ -1,8 +1,6 @@
 """Run jobs in the background: stored before they start, cancellable from any process, resumed after a crash.
 A job belongs to one process and holds the writer lock of the data folder while it works."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os
@@ -258,10 +256,8 @@ class Jobs:
 
     async def resume(self, *, serves: bool = False) -> list[Job]:
         """Take over the jobs of processes that are gone, in their order. A job that crashed too often fails instead.
-
-        ``serves``: this process is a server, which takes over only what a server began: a person who gave a command up may
-        not want it to go on.
-        """
+        ``serves``: this process is a server, which takes over only what a server began: a person who gave a command
+        up may not want it to go on."""
         self._serves = serves
         resumed = []
         for job in reversed(await self._store.find_unfinished()):
@@ -382,9 +378,7 @@ class Jobs:
         self, job: Job, progress: JobProgress, waiting: Callable[[LockHolder | None], None]
     ) -> JobResult:
         """Do the work under the lock. What depends on the present state alone begins again where the lock was lost.
-
-        Other work might undo what was done meanwhile: bring back a document that was deleted, say.
-        """
+        Other work might undo what was done meanwhile: bring back a document that was deleted, say."""
         losses, purpose = 0, f"{job.kind} of collection {job.collection}"
         while True:
             try:

@@ -102,10 +102,9 @@ async def build_generation(
     given: GivenLayers | None = None,
     pending: PendingIndex | None = None,
 ) -> Generation:
-    """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish.
-    ``job`` is the id of the job that asks for it; ``given`` are layers that the first build keeps;
-    ``pending`` holds vectors of chunks that the job has stored. Raises ``NotReady`` if the collection has no
-    document."""
+    """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish. ``job``
+    is the id of the job that asks for it; ``given`` are layers that the first build keeps; ``pending`` holds vectors
+    of chunks that the job has stored. Raises ``NotReady`` if the collection has no document."""
     with search_cycles_rarely(), ExitStack() as held:
         started = datetime.now(UTC)
         found = await require_documents(stores, collection)

@@ -20,9 +20,8 @@ from leanrag_engine.pipeline.index import Stores, texts_of_windows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedChunks:
-    """The chunks of a collection and the texts of their windows in reading order; ``counts`` of windows by
-    chunk, ``excesses`` of Latin words by window, and the chunks ``pending`` since the build whose vectors
-    are reused."""
+    """The chunks of a collection and the texts of their windows in reading order; ``counts`` of windows by chunk,
+    ``excesses`` of Latin words by window, and the chunks ``pending`` since the build whose vectors are reused."""
 
     heads: Sequence[ChunkHead]
     windows: EmbeddedTexts

@@ -59,8 +59,7 @@ class AdjacencyCache:
         layers_before: Sequence[Graph] = (),
     ) -> None:
         """Make and keep the adjacency of what was just published, so that no query has to; see
-        :func:`make_adjacency`. ``before`` is the generation that was published until then, with its
-        layers."""
+        :func:`make_adjacency`. ``before`` is the generation that was published until then, with its layers."""
         held = await self._find(before) if before else None
         known = PreviousAdjacency(held, layers_before) if held else None
         made = await run_blocking(make_adjacency, layers, chunks, name_keys, known)
