@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import CollectionOption, DataDir, Json, report_errors
-from ..running import print_report, read_settings, run
+from ..running import on_engine, print_report, read_settings, run
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -25,7 +25,9 @@ Type = Annotated[str, typer.Argument(help="A type as `leanrag schema show` lists
 
 
 @app.command("set")
-def set_schema(
+@on_engine()
+async def set_schema(
+    engine: LeanRAG,
     source: Annotated[
         str,
         typer.Argument(
@@ -33,22 +35,16 @@ def set_schema(
             metavar="FILE|NAME|auto",
         ),
     ],
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Give the collection a schema; auto proposes one from a sample of its documents, by the configured model.
 
     Example: `leanrag schema set software --collection manuals`, then `leanrag build --dry-run`
     """
+    from ...replies.changes.schema import SchemaReply  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        from ...replies.changes.schema import SchemaReply  # noqa: PLC0415 - heavy
-
-        view = await engine.set_schema(source, collection=engine.settings.collection)
-        _print(SchemaReply.from_engine(view, engine.settings), json=json)
-
-    run(read_settings(data_dir, collection), work)
+    view = await engine.set_schema(source, collection=engine.settings.collection)
+    _print(SchemaReply.from_engine(view, engine.settings), json=json)
 
 
 @app.command("show")
@@ -92,16 +88,13 @@ def list_schemas(json: Json = False) -> None:
 
 
 @app.command("remove")
-def remove_schema(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+@on_engine()
+async def remove_schema(engine: LeanRAG, json: Json = False) -> None:
     """Leave extraction open again, from the next build on."""
+    from ...replies.changes.schema import SchemaReply  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        from ...replies.changes.schema import SchemaReply  # noqa: PLC0415 - heavy
-
-        view = await engine.remove_schema(collection=engine.settings.collection)
-        _print(SchemaReply.from_engine(view, engine.settings), json=json)
-
-    run(read_settings(data_dir, collection), work)
+    view = await engine.remove_schema(collection=engine.settings.collection)
+    _print(SchemaReply.from_engine(view, engine.settings), json=json)
 
 
 @app.command("adopt")
