@@ -188,7 +188,7 @@ async def read_indexed_texts(
 
 async def open_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:
     """Return all layers of a generation, whose rows are read when they are asked for if its columns were kept."""
-    columns = await stores.adjacencies.find_columns(generation)
+    columns = await stores.adjacencies.find_arrays("columns", generation)
     found = await stores.generations.open_layers(generation, columns) if columns else None
     return found or await read_hierarchy(stores, generation)
 

@@ -358,7 +358,7 @@ async def _find_previous_merge(
     """Return the ``previous`` G0, which is that of the published build, with the index of its mentions if that was kept."""
     if previous is None or collection.generation is None:
         return None
-    arrays = await stores.adjacencies.find_mentions(collection.generation) if indexed else None
+    arrays = await stores.adjacencies.find_arrays("mentions", collection.generation) if indexed else None
     return PreviousMerge(previous, MentionIndex.from_arrays(arrays) if arrays else None)
 
 

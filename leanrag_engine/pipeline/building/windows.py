@@ -73,7 +73,7 @@ async def index_chunks(stores: Stores, collection: Collection, *, anew: bool = F
     name, published = collection.name, collection.generation
     known = None
     if published is not None and not anew:
-        known = _KnownWindows.of_arrays(await stores.adjacencies.find_windows(published))
+        known = _KnownWindows.of_arrays(await stores.adjacencies.find_arrays("windows", published))
     if known is None:
         chunks = await stores.documents.all_chunks(name)
         pending = await stores.documents.pending_chunks(name) if published else chunks
