@@ -14,8 +14,6 @@
 ('d1:c1',)
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

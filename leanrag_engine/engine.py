@@ -229,10 +229,9 @@ class LeanRAG:
         dry_run: bool = False,
         replaces: bool = True,
     ) -> Job:
-        """Ingest documents, then build if ``build`` is set. ``allowed`` are the folders beneath
-        which paths may lie; ``None`` allows any path, for a caller who is the user in person.
-
-        ``sync``, ``allow_empty``, ``dry_run`` and ``replaces`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
+        """Ingest documents, then build if ``build`` is set. ``allowed`` are the folders beneath which paths may lie;
+        ``None`` allows any path, for a caller who is the user in person. ``sync``, ``allow_empty``, ``dry_run`` and
+        ``replaces`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
         from .pipeline.ingest.run import absolute_source, measure_due
 
         self._writable()
@@ -273,11 +272,10 @@ class LeanRAG:
         hierarchy: bool = False,
         allowed: Sequence[Path] | None = (),
     ) -> Job:
-        """Take over the graph in the files of another program, then build if ``build`` is set. ``allowed`` as for an ingest.
-
-        ``hierarchy``: the build, which has to be the collection's first, keeps the clusters that the files hold. Either all is
-        stored or nothing. Raises ``InvalidInput`` for an unknown format, and for a hierarchy without a build.
-        """
+        """Take over the graph in the files of another program, then build if ``build`` is set. ``allowed`` as for an
+        ingest. ``hierarchy``: the build, which has to be the collection's first, keeps the clusters that the files
+        hold. Either all is stored or nothing. Raises ``InvalidInput`` for an unknown format, and for a hierarchy
+        without a build."""
         from .exchange.formats import ImportFormat
         from .pipeline.ingest.run import absolute_source
 
@@ -463,11 +461,9 @@ class LeanRAG:
         return await list_held_types(self._stores, known)
 
     async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
-        """Constrain extraction by a schema: a YAML file, the name of one of ours, or ``auto``, which proposes
-        one, by the configured model if there is one.
-
-        The next build has the model read again what it read with another schema. Raises ``InvalidInput``.
-        """
+        """Constrain extraction by a schema: a YAML file, the name of one of ours, or ``auto``, which proposes one, by
+        the configured model if there is one. The next build has the model read again what it read with another
+        schema. Raises ``InvalidInput``."""
         from .pipeline.building.schemas import set_schema, view_schema
 
         self._writable()
@@ -564,11 +560,9 @@ class LeanRAG:
         rounds: int = 1,
         collection: str = "default",
     ) -> ModelAnswer:
-        """Answer a question by the configured model from its context, with checked citations.
-
-        In several ``rounds`` the model says what is missing, until the evidence suffices or ``token_budget`` is
-        spent. Raises ``InvalidInput`` without a model, and its errors.
-        """
+        """Answer a question by the configured model from its context, with checked citations. In several ``rounds``
+        the model says what is missing, until the evidence suffices or ``token_budget`` is spent. Raises
+        ``InvalidInput`` without a model, and its errors."""
         from .llm.answering import answer
         from .llm.batching import Meter
         from .llm.iteration import AnswerLimits, answer_iteratively
@@ -1269,19 +1263,15 @@ class LeanRAG:
 
     async def _is_valid(self, index: IndexSnapshot) -> bool:
         """Return whether no document was deleted since ``index`` was opened, so that results from it may be shown.
-
-        Without a build only passages were read, and any write counts: a deletion increases the version.
-        """
+        Without a build only passages were read, and any write counts: a deletion increases the version."""
         generation = index.collection.generation
         if generation is None:
             return await self.version() == index.version
         return await self._stores.generations.exists(generation.number)
 
     async def _with_embedder(self, index: IndexSnapshot) -> IndexSnapshot:
-        """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``.
-
-        Another embedder would find less, without a warning.
-        """
+        """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``. Another embedder
+        would find less, without a warning."""
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
 

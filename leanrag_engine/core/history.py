@@ -96,9 +96,8 @@ class ChangedDocument:
 
 @dataclass(frozen=True, slots=True)
 class CollectionChanges:
-    """What changed in a collection from generation ``since`` (0: before the first) to ``published``, and
-    after it. Not ``exact``: the earlier one is pruned; ``graph`` adds up what each recorded, as upper
-    bounds."""
+    """What changed in a collection from generation ``since`` (0: before the first) to ``published``, and after it.
+    Not ``exact``: the earlier one is pruned; ``graph`` adds up what each recorded, as upper bounds."""
 
     since: int
     published: Generation

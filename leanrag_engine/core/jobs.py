@@ -1,7 +1,5 @@
 """Jobs: requests, progress, failures and results of the work that runs in the background."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
@@ -30,11 +28,9 @@ class JobStatus(StrEnum):
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
     """Documents to ingest. ``allowed`` are the folders beneath which paths may lie; ``None`` allows any path.
-
-    ``sync``: the documents are folders, and documents whose files vanished from beneath them are deleted; those of an empty
-    folder only if ``allow_empty``. ``dry_run``: only find out what would happen. ``replaces``: a document may take the place of
-    one of its id, whose text is then deleted.
-    """
+    ``sync``: the documents are folders, and documents whose files vanished from beneath them are deleted; those of an
+    empty folder only if ``allow_empty``. ``dry_run``: only find out what would happen. ``replaces``: a document may
+    take the place of one of its id, whose text is then deleted."""
 
     documents: tuple[DocumentSource, ...]
     build: bool = True
@@ -197,11 +193,9 @@ class BuildResult(Figures):
 
 @dataclass(frozen=True, slots=True)
 class IngestResult(Figures):
-    """The outcome of each document so far, what was left out, and the build that followed.
-
-    ``built``: the published generation covers the present documents; ``None`` until the job is done. ``build`` is
-    ``None`` if the job did not build. ``dry_run``: nothing was changed, the outcomes are what would happen.
-    """
+    """The outcome of each document so far, what was left out, and the build that followed. ``built``: the published
+    generation covers the present documents; ``None`` until the job is done. ``build`` is ``None`` if the job did not
+    build. ``dry_run``: nothing was changed, the outcomes are what would happen."""
 
     documents: tuple[IngestOutcome, ...] = ()
     built: bool | None = None

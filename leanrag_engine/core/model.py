@@ -214,10 +214,9 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A few sentences of a chunk: ``document.text[start:end]``, under the path of headings ``heading``. In
-    source code (:func:`is_code`) ``heading`` holds the signatures that the window lies within, outermost
-    first, as they are written. Search finds windows, and contexts are made of them; extraction and citations
-    are by chunk."""
+    """A few sentences of a chunk: ``document.text[start:end]``, under the path of headings ``heading``. In source
+    code (:func:`is_code`) ``heading`` holds the signatures that the window lies within, outermost first, as they are
+    written. Search finds windows, and contexts are made of them; extraction and citations are by chunk."""
 
     start: int
     end: int
@@ -831,10 +830,9 @@ NO_CORRECTIONS = CorrectionEffects()
 
 @dataclass(frozen=True, slots=True)
 class BuildRecord:
-    """What a build notes about itself beside its hierarchy. ``embedder`` is the setting at the time;
-    ``latin``: most words of the documents are in Latin letters; ``vectors`` are the rows written by kind of
-    space; ``models`` are the names of the models by their work; ``health`` is ``None`` only for a record
-    without a hierarchy."""
+    """What a build notes about itself beside its hierarchy. ``embedder`` is the setting at the time; ``latin``: most
+    words of the documents are in Latin letters; ``vectors`` are the rows written by kind of space; ``models`` are the
+    names of the models by their work; ``health`` is ``None`` only for a record without a hierarchy."""
 
     embedder: str = ""
     latin: bool = True

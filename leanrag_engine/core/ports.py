@@ -325,12 +325,10 @@ class DocumentStore(Protocol):
         """Delete the collection with all that depends on it, and its jobs but ``job``. Raises ``NotFound``."""
 
     async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
-        """Add documents of different ids, all or none, or replace those of the same ids with their chunks and extracts.
-
-        A document that is replaced keeps its number, and every chunk that it still has (by id) keeps its citation and
-        what a model or an agent extracted from it. A new chunk gets a citation that no other one has had: an old citation
-        never shows another text. The collection's revision grows by one for each.
-        """
+        """Add documents of different ids, all or none, or replace those of the same ids with their chunks and
+        extracts. A document that is replaced keeps its number, and every chunk that it still has (by id) keeps its
+        citation and what a model or an agent extracted from it. A new chunk gets a citation that no other one has
+        had: an old citation never shows another text. The collection's revision grows by one for each."""
 
     async def delete(
         self,
@@ -431,10 +429,9 @@ class DocumentStore(Protocol):
     async def submit_extracts(
         self, collection: str, extracts: Sequence[Extract], *, replace: bool
     ) -> list[SubmittedExtract]:
-        """Store an agent's extracts, each of another chunk, in place of what those chunks had. Returns the
-        chunks that still exist. What an agent or a model wrote of a chunk with the same schema, if it says
-        something else, is replaced only if ``replace`` is set. The collection's revision grows by one if
-        anything is stored."""
+        """Store an agent's extracts, each of another chunk, in place of what those chunks had. Returns the chunks
+        that still exist. What an agent or a model wrote of a chunk with the same schema, if it says something else,
+        is replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored."""
 
     async def chunk_readings(self, collection: str) -> list[ChunkReading]:
         """Return all chunks in reading order, without their texts, and whether a model or an agent has read them with the
@@ -496,11 +493,9 @@ class GenerationStore(Protocol):
         note_places: Callable[[StoredPlaces], None] = lambda _: None,
     ) -> Generation:
         """Write a new generation, with its entry in the history, and switch the collection to it, in one transaction.
-
-        With the ``previous`` layers, those of the generation that is published now, only what differs from them is written.
-        ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published. ``note_places`` is
-        called with where the rows are, which :meth:`open_layers` may be given.
-        """
+        With the ``previous`` layers, those of the generation that is published now, only what differs from them is
+        written. ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published.
+        ``note_places`` is called with where the rows are, which :meth:`open_layers` may be given."""
 
     async def prune(self, collection: str, kept: int, age: timedelta) -> None:
         """Delete the data of the generations but the ``kept`` newest, and of those that were replaced longer ago than
@@ -763,9 +758,8 @@ class ChatModel(Protocol):
         """The price per token; ``None`` if unknown."""
 
     async def complete(self, request: ChatRequest) -> Reply:
-        """Return one reply, complete or not (see ``finish_reason``), after as many attempts as the adapter
-        makes. Raises ``InvalidInput`` if every request would fail (key, model name, address),
-        ``ModelUnavailable`` if the service does not answer, ``ReplyUnusable`` if the service rejects this
-        request."""
+        """Return one reply, complete or not (see ``finish_reason``), after as many attempts as the adapter makes.
+        Raises ``InvalidInput`` if every request would fail (key, model name, address), ``ModelUnavailable`` if the
+        service does not answer, ``ReplyUnusable`` if the service rejects this request."""
 
     async def close(self) -> None: ...

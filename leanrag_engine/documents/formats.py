@@ -29,10 +29,9 @@ proportion to the text."""
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file. ``read`` takes the bytes and the name for messages. It raises
-    :class:`DocumentUnreadable` if the bytes are of another kind or hold no text. Files of ``guarded_from``
-    bytes on are read in a process of its own (see ``guarding``): a small one can keep its parser busy for
-    hours, or fill the memory."""
+    """A kind of file. ``read`` takes the bytes and the name for messages. It raises :class:`DocumentUnreadable` if
+    the bytes are of another kind or hold no text. Files of ``guarded_from`` bytes on are read in a process of its own
+    (see ``guarding``): a small one can keep its parser busy for hours, or fill the memory."""
 
     media_type: str
     read: Callable[[bytes, str], Reading]

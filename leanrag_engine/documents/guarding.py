@@ -46,9 +46,8 @@ async def parse_within_limits(
 
 
 async def run_within_limits(work: Callable[[], Awaitable[R]], limits: ParsingLimits, name: str) -> R:
-    """Return what ``work`` does in another process, which ends when it is cancelled and has limited its
-    memory. Raises :class:`DocumentUnreadable` about the document ``name`` if it takes more than
-    ``limits``."""
+    """Return what ``work`` does in another process, which ends when it is cancelled and has limited its memory.
+    Raises :class:`DocumentUnreadable` about the document ``name`` if it takes more than ``limits``."""
     try:
         with anyio.fail_after(limits.seconds):
             return await work()

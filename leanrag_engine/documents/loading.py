@@ -39,14 +39,10 @@ class Expansion:
 
 
 def load(source: DocumentSource, *, allowed: Sequence[Path] | None, max_bytes: int) -> LoadedDocument:
-    """Read one document.
-
-    ``allowed`` are the folders beneath which the real path (symlinks followed) must lie; ``None`` allows any
-    path, an empty sequence none. ``max_bytes`` limits a file, and inline text in UTF-8.
-
-    Raises :class:`PathRefused`; :class:`FormatUnsupported`; :class:`DocumentUnreadable` for a file that is missing,
-    locked, damaged, binary, too big or empty; :class:`InvalidInput` for a contradictory source.
-    """
+    """Read one document. ``allowed`` are the folders beneath which the real path (symlinks followed) must lie;
+    ``None`` allows any path, an empty sequence none. ``max_bytes`` limits a file, and inline text in UTF-8. Raises
+    :class:`PathRefused`; :class:`FormatUnsupported`; :class:`DocumentUnreadable` for a file that is missing, locked,
+    damaged, binary, too big or empty; :class:`InvalidInput` for a contradictory source."""
     if (source.text is None) == (not source.path):
         given = "both a path and a text" if source.path else "neither a path nor a text"
         raise InvalidInput(

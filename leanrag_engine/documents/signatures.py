@@ -1,7 +1,6 @@
-"""Find the signatures that a line of source code lies within: the lines of its ``class``, its ``def``, as
-they are written. Strings and comments are blanked first. Where braces hold blocks they tell what lies within
-what, elsewhere the indent does: one rule for all languages, which also reads files that no compiler
-accepts."""
+"""Find the signatures that a line of source code lies within: the lines of its ``class``, its ``def``, as they are
+written. Strings and comments are blanked first. Where braces hold blocks they tell what lies within what, elsewhere
+the indent does: one rule for all languages, which also reads files that no compiler accepts."""
 
 import re
 from bisect import bisect_right
@@ -185,9 +184,8 @@ def _find_by_braces(text: str, media_type: str) -> Iterator[_SignedBlock]:
 
 
 def _start_of(text: str, begin: int, brace: int, longest: int = 2_000) -> int:
-    """Return where the lines of a definition begin whose block the ``brace`` opens, −1 if it opens something
-    else. Going up line by line: where no semicolon ends a statement, only its own lines tell where a
-    definition begins."""
+    """Return where the lines of a definition begin whose block the ``brace`` opens, −1 if it opens something else.
+    Going up line by line: where no semicolon ends a statement, only its own lines tell where a definition begins."""
     lowest = max(begin, brace - longest)
     start = brace + 1
     while start > lowest:

@@ -55,9 +55,8 @@ class PairMeetings:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringStability:
-    """Agreement of the clusters of ``entities`` of G0 with a second clustering (adjusted Rand index): with
-    another seed, and without a tenth; ``kept``: clusters that stay the same when a hundredth of the
-    entities goes."""
+    """Agreement of the clusters of ``entities`` of G0 with a second clustering (adjusted Rand index): with another
+    seed, and without a tenth; ``kept``: clusters that stay the same when a hundredth of the entities goes."""
 
     entities: int
     other_seed: float

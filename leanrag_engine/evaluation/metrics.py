@@ -1,6 +1,5 @@
 """Measures of a ranking, as pure functions of ids, and the confidence interval of a difference. Rankings are
-sequences of distinct ids, best first; ``gold`` are the ids that should be found. All shares are from 0 to
-1."""
+sequences of distinct ids, best first; ``gold`` are the ids that should be found. All shares are from 0 to 1."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

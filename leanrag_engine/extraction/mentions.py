@@ -237,9 +237,8 @@ def find_traits(key: str, name: str) -> int:
 
 @dataclass(slots=True, eq=False)
 class MentionTable:
-    """The mentions of all extracts before they are merged; arrays as of :class:`MentionIndex`. ``same`` (x,)
-    is the row of an extract in the index before, −1 for a new or changed one, whose content ``fresh`` has
-    by row."""
+    """The mentions of all extracts before they are merged; arrays as of :class:`MentionIndex`. ``same`` (x,) is the
+    row of an extract in the index before, −1 for a new or changed one, whose content ``fresh`` has by row."""
 
     words: Vocabulary
     states: Sequence[ExtractState]

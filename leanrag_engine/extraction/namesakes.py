@@ -1,6 +1,5 @@
-"""Tell apart the entities that share a name: titles, first names, and words that stand after articles (*the
-Lion*). Two documents mean the same one if they mention it beside the same other name, identifier or longer
-term."""
+"""Tell apart the entities that share a name: titles, first names, and words that stand after articles (*the Lion*).
+Two documents mean the same one if they mention it beside the same other name, identifier or longer term."""
 
 from __future__ import annotations
 

@@ -235,9 +235,8 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
 def _cluster_layer(
     context: _BuildContext, stack: _LayerStack, sizes: ClusterSizes, pulse: Callable[[], None]
 ) -> tuple[Clusters, Origins | None, NDArray[np.float64] | None]:
-    """Return the clusters of the highest layer, one if it is small enough for a root; in an update also the
-    previous clusters that they continue (None: clustered anew), and the means of the vectors of G0, if
-    found on the way."""
+    """Return the clusters of the highest layer, one if it is small enough for a root; in an update also the previous
+    clusters that they continue (None: clustered anew), and the means of the vectors of G0, if found on the way."""
     lower, points, previous = stack.graphs[-1], stack.points, context.previous
     if len(points) <= sizes.mean:
         return _one_cluster(points), None, None

@@ -168,10 +168,9 @@ def _chunks_of(tasks: Sequence[Task[T]]) -> tuple[str, ...]:
 async def ask_each(
     model: ChatModel, kind: TaskKind, tasks: Sequence[Task[T]], meter: Meter
 ) -> list[T | LeanRAGError]:
-    """Return the answer of each task, or its error (``ReplyUnusable``, ``ModelUnavailable``, ``CapReached``),
-    in order. All tasks share one request; if the service rejects it, each gets its own. Tasks without a
-    usable answer are sent once more, together, with what was wrong. Errors that every request would meet are
-    raised."""
+    """Return the answer of each task, or its error (``ReplyUnusable``, ``ModelUnavailable``, ``CapReached``), in
+    order. All tasks share one request; if the service rejects it, each gets its own. Tasks without a usable answer
+    are sent once more, together, with what was wrong. Errors that every request would meet are raised."""
     first = await _ask_once(model, kind, tasks, batch_request(kind, tasks), meter)
     answers = first.answers
     if not first.taken:

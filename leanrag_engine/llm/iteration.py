@@ -95,10 +95,9 @@ async def answer_iteratively(
     prompts: Prompts = BUILT_IN,
     schema: str = "",
 ) -> IterativeAnswer:
-    """Answer the question. ``split`` divides it by rule if the model's own division cannot be read.
-    ``schema`` names the types of the collection's schema, in whose terms the model is to ask; "" if there is
-    none. Raises the errors of the model, and ``ReplyUnusable`` if two replies with the answer are
-    incomplete."""
+    """Answer the question. ``split`` divides it by rule if the model's own division cannot be read. ``schema`` names
+    the types of the collection's schema, in whose terms the model is to ask; "" if there is none. Raises the errors
+    of the model, and ``ReplyUnusable`` if two replies with the answer are incomplete."""
     typed = f"\n{TYPED} {schema}" if schema else ""
     deadline = anyio.current_time() + limits.seconds
     ending: Ending | None = None

@@ -133,10 +133,8 @@ async def find_damage(stores: Stores, held: Collection) -> Damage:
 
 
 async def find_foreign_spaces(stores: Stores, held: Collection) -> list[str]:
-    """Return the published spaces that are damaged or whose vectors, in a sample, are not those of their texts.
-
-    Takes seconds and asks no service. Raises ``StoreUnreachable`` if unknown.
-    """
+    """Return the published spaces that are damaged or whose vectors, in a sample, are not those of their texts. Takes
+    seconds and asks no service. Raises ``StoreUnreachable`` if unknown."""
     damaged = await find_damaged_spaces(stores, held)
     generation = held.generation
     if generation is None or not held.documents or stores.embedders.name.startswith("litellm/"):
@@ -186,7 +184,7 @@ async def read_indexed_texts(
 
 async def open_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:
     """Return all layers of a generation, whose rows are read when they are asked for if its columns were kept."""
-    columns = await stores.adjacencies.find_columns(generation)
+    columns = await stores.adjacencies.find_arrays("columns", generation)
     found = await stores.generations.open_layers(generation, columns) if columns else None
     return found or await read_hierarchy(stores, generation)
 

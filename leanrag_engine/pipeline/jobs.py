@@ -1,8 +1,6 @@
 """Run jobs in the background: stored before they start, cancellable from any process, resumed after a crash.
 A job belongs to one process and holds the writer lock of the data folder while it works."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os
@@ -382,9 +380,7 @@ class Jobs:
         self, job: Job, progress: JobProgress, waiting: Callable[[LockHolder | None], None]
     ) -> JobResult:
         """Do the work under the lock. What depends on the present state alone begins again where the lock was lost.
-
-        Other work might undo what was done meanwhile: bring back a document that was deleted, say.
-        """
+        Other work might undo what was done meanwhile: bring back a document that was deleted, say."""
         losses, purpose = 0, f"{job.kind} of collection {job.collection}"
         while True:
             try:

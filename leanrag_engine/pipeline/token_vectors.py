@@ -1,7 +1,5 @@
 """The vectors of single tokens, which late interaction compares with those of a question: made with the vectors of windows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

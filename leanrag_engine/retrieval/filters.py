@@ -1,7 +1,6 @@
-"""Which documents and chunks a query's filters allow. A filter holds throughout: nothing is shown that an
-excluded document alone supports, and no text into which an excluded document may have flowed. Where some
-support is excluded, a description shrinks to those of its sentences that stand word for word in an allowed
-passage."""
+"""Which documents and chunks a query's filters allow. A filter holds throughout: nothing is shown that an excluded
+document alone supports, and no text into which an excluded document may have flowed. Where some support is excluded,
+a description shrinks to those of its sentences that stand word for word in an allowed passage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

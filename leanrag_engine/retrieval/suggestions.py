@@ -1,7 +1,5 @@
 """Questions that a collection can answer, made from its entities and relations, each tried before it is suggested."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
@@ -40,12 +38,10 @@ class QuestionCandidate:
 
 
 async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQuestion]:
-    """Return up to ``limit`` questions about different things, each from another folder as long as there is one, whose own
-    passage comes first in their context.
-
-    They are drawn from prose; without any, from code. In turn: one about a thing that a passage defines, one about two things
-    from different clusters, one about two things that belong together.
-    """
+    """Return up to ``limit`` questions about different things, each from another folder as long as there is one,
+    whose own passage comes first in their context. They are drawn from prose; without any, from code. In turn: one
+    about a thing that a passage defines, one about two things from different clusters, one about two things that
+    belong together."""
     number = index.generation.number
     titles = {name_key(each.title) for each in await index.documents.find_all(index.collection.name)}
     chunks = await index.documents.all_chunks(index.collection.name)

@@ -1,7 +1,5 @@
-"""The command line: ``leanrag serve | ingest | sync | build | query | status | forget | merge | split | reindex | …``.
-
-Results go to standard output (``--json``: one JSON object), progress and errors to standard error.
-"""
+"""The command line: ``leanrag serve | ingest | sync | build | query | status | forget | merge | split | reindex |
+…``. Results go to standard output (``--json``: one JSON object), progress and errors to standard error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Options and error reporting that several commands share."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

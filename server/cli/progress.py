@@ -36,9 +36,6 @@ FORECAST_SECONDS, FORECAST_SHARE = 3.0, 0.05
 """How long a job must have run, and how much of it must be done, before the time left is estimated."""
 
 
-# --- a job as a whole ----------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class JobStep:
     """A step that a user sees of a job: its stages, and its share of the time in a first build of a few
@@ -183,9 +180,6 @@ def whole_bar(whole: WholeProgress) -> Iterator[Callable[[StageProgress], None]]
             bars.update(task, completed=whole.share, description=str(whole))
 
         yield show_bar
-
-
-# --- each stage ----------------------------------------------------------------------------
 
 
 class StageProgress(Protocol):

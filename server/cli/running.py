@@ -6,6 +6,8 @@ import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -15,7 +17,7 @@ import typer
 from leanrag_engine.core.config import Settings, load_settings
 
 from ..protocol.telemetry import start_telemetry_if_asked
-from .options import report_errors, run_async
+from .options import CollectionOption, DataDir, report_errors, run_async
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
@@ -54,6 +56,33 @@ def run_long(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]], kep
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. {kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def on_engine(
+    kept: str = "", **more: object
+) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Make a command of a function of an open engine: it takes the data folder and the collection too, before
+    ``--json``. ``kept`` is as of :func:`run_long`, ``more`` are settings."""
+
+    def decorate(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        def command(data_dir: DataDir = None, collection: CollectionOption = None, **given: object) -> None:
+            settings = read_settings(data_dir, collection, **more)
+            if kept:
+                run_long(settings, partial(work, **given), kept)
+            else:
+                run(settings, partial(work, **given))
+
+        # The engine's own type is not imported: --help must not wait for it.
+        _, *taken = signature(work, locals={"LeanRAG": object}, eval_str=True).parameters.values()
+        own = [*signature(command, eval_str=True).parameters.values()][:2]
+        place = len(taken) - (taken[-1].name == "json")
+        shown = signature(command).replace(parameters=[*taken[:place], *own, *taken[place:]])
+        command.__signature__ = shown  # type: ignore[attr-defined] # Typer reads both
+        command.__annotations__ = {each.name: each.annotation for each in shown.parameters.values()}
+        command.__doc__ = work.__doc__
+        return command
+
+    return decorate
 
 
 def find_width() -> int:

@@ -34,12 +34,9 @@ Scope = Literal["user", "project"]
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """How one MCP client's configuration differs from the others.
-
-    ``servers`` is the key that holds the servers, ``marks`` is in every entry, ``one_list``: program and
-    arguments are one list, ``project_file``: shared by a project, ``project_folder``: what is replaced with its
-    folder.
-    """
+    """How one MCP client's configuration differs from the others. ``servers`` is the key that holds the servers,
+    ``marks`` is in every entry, ``one_list``: program and arguments are one list, ``project_file``: shared by a
+    project, ``project_folder``: what is replaced with its folder."""
 
     title: str
     then: str

@@ -1,8 +1,6 @@
 """What a token may do: its right, the collections that it sees, and how many requests it may send;
 :func:`rights_of_caller` returns those of the running request."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -43,9 +41,6 @@ def rights_of_caller() -> Rights:
     """Return the rights of the running request; without a token, all."""
     token = get_access_token()
     return token.rights if isinstance(token, GrantedToken) else Rights()
-
-
-# --- a file of tokens ----------------------------------------------------------------------
 
 
 class _TokenEntry(BaseModel):
@@ -103,9 +98,6 @@ def _unusable(file: Path, reason: str) -> InvalidInput:
     )
 
 
-# --- rights by scopes ----------------------------------------------------------------------
-
-
 def rights_of_claims(scopes: list[str], collections: object) -> Rights | None:
     """Return what the scopes ``leanrag:read``, ``:write`` and ``:admin`` and a claim with collections grant;
     None for nothing or no list."""
@@ -134,9 +126,6 @@ class ClaimedRights:
         if rights is None:
             return None
         return GrantedToken(**accepted.model_dump(), rights=replace(rights, holder=accepted.client_id))
-
-
-# --- how often -----------------------------------------------------------------------------
 
 
 class LimitedRequests:

@@ -1,7 +1,5 @@
 """Serve MCP over streamable HTTP at ``/mcp``: admission of requests, readable refusals, start and shutdown."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """All settings of serving over HTTP: name, default, meaning. The environment variable is ``LEANRAG_`` + the name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Access control over HTTP: no token, one shared, a file of tokens, or an OAuth issuer's. The SDK checks
 header, expiry, scopes and audience (RFC 9728); verifiers here decide what a token means."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256

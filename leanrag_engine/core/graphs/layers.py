@@ -14,9 +14,8 @@ from .rows import select_rows
 
 
 def find_misfit(hierarchy: Hierarchy) -> str | None:
-    """Return the first fault in how the layers fit together, or None: ids are unique, rows are in the layer
-    that they say, parents one layer up, none in the last, and both ends of a relation in its layer. O(n
-    log n)."""
+    """Return the first fault in how the layers fit together, or None: ids are unique, rows are in the layer that they
+    say, parents one layer up, none in the last, and both ends of a relation in its layer. O(n log n)."""
     ids = collect_ids(hierarchy)
     if has_twins(ids):
         return f"{Counter(decode_ids(ids)).most_common(1)[0][0]!r} is not the unique id of an entity"

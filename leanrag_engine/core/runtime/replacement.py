@@ -8,10 +8,9 @@ from typing import IO, Any
 
 
 def replace_file(file: Path, content: bytes, *, private: bool = False) -> None:
-    """Write ``content`` beside ``file``, to the disk itself, and give it the name of ``file``. An existing
-    file keeps its permissions, a symbolic link stays a link; a new file is readable by its owner alone if it
-    is ``private``. Raises ``OSError`` if this is not possible; the old content then stays, and nothing beside
-    it."""
+    """Write ``content`` beside ``file``, to the disk itself, and give it the name of ``file``. An existing file keeps
+    its permissions, a symbolic link stays a link; a new file is readable by its owner alone if it is ``private``.
+    Raises ``OSError`` if this is not possible; the old content then stays, and nothing beside it."""
     file = Path(os.path.realpath(file))
     draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     try:

@@ -1,7 +1,5 @@
 """The folders of documents' files, which may be another machine's."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 

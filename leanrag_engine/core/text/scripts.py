@@ -110,9 +110,8 @@ def is_japanese(text: str) -> bool:
 
 
 def is_mostly_latin(texts: Sequence[str]) -> bool:
-    """Return whether most words of ``texts`` are in Latin letters; texts without words count as such. A
-    sample is read if there are many texts. Chinese and Japanese have no spaces: two characters count as one
-    word."""
+    """Return whether most words of ``texts`` are in Latin letters; texts without words count as such. A sample is
+    read if there are many texts. Chinese and Japanese have no spaces: two characters count as one word."""
     return sum(map(count_latin_excess, texts[:: max(len(texts) // _SAMPLE, 1)])) >= 0
 
 

@@ -1,7 +1,5 @@
-"""Read the lists of words in ``data/``.
-
-A file has sections: a line ``[name]``, then words separated by white space. Lines that start with ``# `` are comments.
-"""
+"""Read the lists of words in ``data/``. A file has sections: a line ``[name]``, then words separated by white space.
+Lines that start with ``# `` are comments."""
 
 from collections.abc import Mapping
 from functools import cache

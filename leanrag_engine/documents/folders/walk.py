@@ -139,9 +139,8 @@ class FolderWalk:
         self._seen = set(avoided)
 
     def walk(self, top: Path, search_above: tuple[Path, ...] = ()) -> None:
-        """Add the files of ``top``, a real path, and of all folders beneath it. Ignore files above ``top``
-        apply too, only those beneath ``search_above`` if it is given. Raises ``OSError`` if ``top`` itself
-        cannot be listed."""
+        """Add the files of ``top``, a real path, and of all folders beneath it. Ignore files above ``top`` apply too,
+        only those beneath ``search_above`` if it is given. Raises ``OSError`` if ``top`` itself cannot be listed."""
         waiting = list(self._folders_of(top, IgnoreRules.above(top, search_above)))
         while waiting:
             folder, rules = waiting.pop()

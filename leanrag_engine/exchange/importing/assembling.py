@@ -36,9 +36,8 @@ class Assembled:
 
 
 def assemble(graph: ForeignGraph, origin: str, tokenizer: Tokenizer, max_tokens: int) -> Assembled:
-    """Return documents whose chunks are the passages, each with what was found in it; what has no passage is
-    written out in a document of its own. ``origin`` names the program. What is left out is added to the
-    graph's remarks."""
+    """Return documents whose chunks are the passages, each with what was found in it; what has no passage is written
+    out in a document of its own. ``origin`` names the program. What is left out is added to the graph's remarks."""
     merged = _Merging(graph.remarks).merge(graph)
     documents = [*_group(graph, graph.remarks)]
     written = _write_out(graph.name, merged, tokenizer, max_tokens)

@@ -1,8 +1,6 @@
 """Read the tuple form of extraction, which models write that were trained on prompts of GraphRAG and LightRAG.
-
 ``("entity"<|>NAME<|>TYPE<|>DESCRIPTION)##("relationship"<|>SOURCE<|>TARGET<|>DESCRIPTION<|>IMPORTANCE)<|COMPLETE|>``,
-with common deviations: other quotes, numbered lists and headings around the tuples, missing separators.
-"""
+with common deviations: other quotes, numbered lists and headings around the tuples, missing separators."""
 
 import re
 from collections.abc import Sequence

@@ -35,10 +35,9 @@ DEFAULT_ADOPTION = AdoptionOptions()
 def conform(
     extracts: Sequence[Extract], schema: ExtractionSchema, options: AdoptionOptions = DEFAULT_ADOPTION
 ) -> tuple[list[Extract], SchemaEffects]:
-    """Return the extracts with only the types of the schema and adopted ones, and what was adopted and kept
-    apart. Heuristic extracts keep all entities: their types are mapped to the schema's where they are known,
-    else left as they are. A relation goes with its ends; one without a type, from a reading without a schema,
-    stays."""
+    """Return the extracts with only the types of the schema and adopted ones, and what was adopted and kept apart.
+    Heuristic extracts keep all entities: their types are mapped to the schema's where they are known, else left as
+    they are. A relation goes with its ends; one without a type, from a reading without a schema, stays."""
     proposals = _find_proposals(extracts, replace(schema, adopted=()), options)
     adopted = tuple(each.ref for each in proposals if each.adopted)
     matcher = TypeMatcher(replace(schema, adopted=adopted))

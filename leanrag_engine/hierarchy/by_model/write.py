@@ -261,8 +261,7 @@ async def write_sentences(
     carried: CarriedSentences = NO_SENTENCES,
 ) -> dict[int, WrittenSentence]:
     """Return the sentences of agents and of the model on pairs with λ > ``tau``, by the number of the pair.
-    ``drafts`` are the clusters before anything was ``written`` of them, ``published`` as they are
-    published."""
+    ``drafts`` are the clusters before anything was ``written`` of them, ``published`` as they are published."""
     if sources.work is None and not sources.sentences:
         return {}
     layer = f"layer {drafts[0].layer}"

@@ -127,9 +127,8 @@ class Origins:
 
 
 def find_continued(ancestors: Labels, base: Graph, layer: int, previous: PreviousBuild) -> Origins:
-    """Return for each cluster of a rebuilt layer the previous one that it continues: either shares most base
-    entities with the other, and at least ``CarryingOptions.overlap``. ``ancestors`` (n,) are the clusters
-    above ``base``."""
+    """Return for each cluster of a rebuilt layer the previous one that it continues: either shares most base entities
+    with the other, and at least ``CarryingOptions.overlap``. ``ancestors`` (n,) are the clusters above ``base``."""
     count = int(ancestors.max()) + 1
     above = previous.layer(layer)
     if count == 1:

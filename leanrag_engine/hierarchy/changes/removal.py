@@ -1,7 +1,6 @@
-"""Compute the hierarchy that is left when chunks are deleted, without a new build. What only those chunks
-support goes; shared descriptions keep the sentences that a remaining chunk says (see
-``core/graphs/restriction.py``). Heuristic summaries that used them are hidden; written ones lose those
-sentences."""
+"""Compute the hierarchy that is left when chunks are deleted, without a new build. What only those chunks support
+goes; shared descriptions keep the sentences that a remaining chunk says (see ``core/graphs/restriction.py``).
+Heuristic summaries that used them are hidden; written ones lose those sentences."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -23,9 +23,8 @@ COARSEST, FINEST = 2.0**-6, 4.0**8
 def find_communities(
     vectors: Vectors, links: EdgeList, sizes: ClusterSizes, *, seed: int = 0, pulse: Callable[[], None]
 ) -> tuple[Labels, float]:
-    """Return labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by
-    their first ones, and the resolution. Vectors decide only what relations leave open. ``pulse`` may
-    raise to stop."""
+    """Return labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by their first
+    ones, and the resolution. Vectors decide only what relations leave open. ``pulse`` may raise to stop."""
     if links.count <= sizes.cap and links.count <= sizes.mean:
         return np.zeros(links.count, dtype=np.intp), COARSEST
     resolution, parts = find_level(links, sizes.cap, seed, pulse)

@@ -42,9 +42,8 @@ def find_dual_communities(
     seed: int = 0,
     pulse: Callable[[], None],
 ) -> Labels:
-    """Return labels (n,) of clusters of 2 to ``sizes.cap`` members, numbered by their first ones.
-    ``encodings`` (n, d) are unit rows, ``share`` is 1 / (1 + λ). ``pulse`` may raise to stop. A level
-    takes O(n·η·d) and O(m·η)."""
+    """Return labels (n,) of clusters of 2 to ``sizes.cap`` members, numbered by their first ones. ``encodings`` (n,
+    d) are unit rows, ``share`` is 1 / (1 + λ). ``pulse`` may raise to stop. A level takes O(n·η·d) and O(m·η)."""
     labels = np.zeros(len(encodings), dtype=np.intp)
     perceived = Perception.of(encodings, links, share)
     with one_thread():

@@ -25,9 +25,8 @@ class ChunkFinder:
         self._most = most
 
     def chunks(self, text: str) -> tuple[str, ...]:
-        """Return at least one chunk behind ``text``, if any is known: of the relations both of whose ends it
-        names; else of the sentences beneath with most of its words; else of the best relations and
-        members."""
+        """Return at least one chunk behind ``text``, if any is known: of the relations both of whose ends it names;
+        else of the sentences beneath with most of its words; else of the best relations and members."""
         return self.supporting(text) or self._first(map(origin, self._items))
 
     def supporting(self, text: str) -> tuple[str, ...]:

@@ -235,9 +235,8 @@ def _attestation(entity: Entity, degree: int, options: TextOptions) -> float:
 def rank_phrases(
     terms: PhraseTable, labels: Labels, hubs: Weights, count: int, options: TextOptions = DEFAULT
 ) -> list[ClusterPhrases]:
-    """Return the phrases of each of ``count`` clusters by class-based TF-IDF; ``labels`` are those of the
-    base entities. It also counts in how many members a phrase occurs, and more in the names of ``hubs`` (0 to
-    1)."""
+    """Return the phrases of each of ``count`` clusters by class-based TF-IDF; ``labels`` are those of the base
+    entities. It also counts in how many members a phrase occurs, and more in the names of ``hubs`` (0 to 1)."""
     width = max(1, len(terms.keys))
     cells, place = np.unique(labels[terms.rows] * width + terms.columns, return_inverse=True)
     weights = terms.weights * np.where(terms.whole, 1.0 + options.hub * hubs[terms.rows], 1.0)
@@ -267,9 +266,8 @@ def choose_name(
     options: TextOptions = DEFAULT,
     identifiers: AnyCollection[str] = (),
 ) -> str:
-    """Return a unique name of two to six phrases that is no near duplicate of a sibling's; of ``fallback``,
-    the names of central members, if there are too few. ``identifiers`` are keys of names that give way to
-    others."""
+    """Return a unique name of two to six phrases that is no near duplicate of a sibling's; of ``fallback``, the names
+    of central members, if there are too few. ``identifiers`` are keys of names that give way to others."""
     barred: frozenset[str] = frozenset()
     plain = ""
     usual = options.phrases

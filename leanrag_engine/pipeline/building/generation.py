@@ -102,10 +102,9 @@ async def build_generation(
     given: GivenLayers | None = None,
     pending: PendingIndex | None = None,
 ) -> Generation:
-    """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish.
-    ``job`` is the id of the job that asks for it; ``given`` are layers that the first build keeps;
-    ``pending`` holds vectors of chunks that the job has stored. Raises ``NotReady`` if the collection has no
-    document."""
+    """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish. ``job``
+    is the id of the job that asks for it; ``given`` are layers that the first build keeps; ``pending`` holds vectors
+    of chunks that the job has stored. Raises ``NotReady`` if the collection has no document."""
     with search_cycles_rarely(), ExitStack() as held:
         started = datetime.now(UTC)
         found = await require_documents(stores, collection)
@@ -359,7 +358,7 @@ async def _find_previous_merge(
     """Return the ``previous`` G0, which is that of the published build, with the index of its mentions if that was kept."""
     if previous is None or collection.generation is None:
         return None
-    arrays = await stores.adjacencies.find_mentions(collection.generation) if indexed else None
+    arrays = await stores.adjacencies.find_arrays("mentions", collection.generation) if indexed else None
     return PreviousMerge(previous, MentionIndex.from_arrays(arrays) if arrays else None)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -72,11 +73,11 @@ async def publish_build(
                 kept.keep, generation, layers, build.chunks.heads, known, collection.generation, before
             )
             if build.vectors:
-                group.start_soon(kept.keep_vectors, generation, build.vectors)
-            group.start_soon(kept.keep_windows, generation, build.chunks.arrays())
+                group.start_soon(partial(kept.keep_arrays, "vectors"), generation, build.vectors)
+            group.start_soon(partial(kept.keep_arrays, "windows"), generation, build.chunks.arrays())
             group.start_soon(kept.keep_columns, generation, layers, places[-1])
             if build.mentions is not None:
-                group.start_soon(kept.keep_mentions, generation, build.mentions.arrays())
+                group.start_soon(partial(kept.keep_arrays, "mentions"), generation, build.mentions.arrays())
     except BaseExceptionGroup as problems:
         raise first_error(problems) from None
     await settle_spaces(stores, written)

@@ -1,7 +1,6 @@
-"""Write the vectors of a build: a rebuild into new spaces, an update into the spaces of the build that it
-continues. An update writes new and changed rows before the generation is published and deletes others
-afterwards: readers find theirs until the switch. Until it has ended its rows are unsettled: a later build
-writes them again."""
+"""Write the vectors of a build: a rebuild into new spaces, an update into the spaces of the build that it continues.
+An update writes new and changed rows before the generation is published and deletes others afterwards: readers find
+theirs until the switch. Until it has ended its rows are unsettled: a later build writes them again."""
 
 import logging
 from collections.abc import Mapping, Sequence

@@ -20,9 +20,8 @@ from leanrag_engine.pipeline.index import Stores, texts_of_windows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedChunks:
-    """The chunks of a collection and the texts of their windows in reading order; ``counts`` of windows by
-    chunk, ``excesses`` of Latin words by window, and the chunks ``pending`` since the build whose vectors
-    are reused."""
+    """The chunks of a collection and the texts of their windows in reading order; ``counts`` of windows by chunk,
+    ``excesses`` of Latin words by window, and the chunks ``pending`` since the build whose vectors are reused."""
 
     heads: Sequence[ChunkHead]
     windows: EmbeddedTexts
@@ -74,7 +73,7 @@ async def index_chunks(stores: Stores, collection: Collection, *, anew: bool = F
     name, published = collection.name, collection.generation
     known = None
     if published is not None and not anew:
-        known = _KnownWindows.of_arrays(await stores.adjacencies.find_windows(published))
+        known = _KnownWindows.of_arrays(await stores.adjacencies.find_arrays("windows", published))
     if known is None:
         chunks = await stores.documents.all_chunks(name)
         pending = await stores.documents.pending_chunks(name) if published else chunks

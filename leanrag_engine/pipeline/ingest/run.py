@@ -1,8 +1,6 @@
 """Ingest documents within a job: find the files that changed, read each one, and store it in one
 transaction."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time
@@ -66,10 +64,9 @@ async def ingest_all(
     index: PendingIndex,
     later: frozenset[str] = frozenset(),
 ) -> bool:
-    """Ingest the documents of a request; return whether any was added, replaced or removed.
-
-    ``index`` makes search by meaning find them; ``later`` are the ids of documents that were asked for after these. A sync then removes the documents whose files vanished. Raises ``LeanRAGError`` if every document failed.
-    """
+    """Ingest the documents of a request; return whether any was added, replaced or removed. ``index`` makes search by
+    meaning find them; ``later`` are the ids of documents that were asked for after these. A sync then removes the
+    documents whose files vanished. Raises ``LeanRAGError`` if every document failed."""
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     held = await stores.documents.find_all(collection)
     progress.report(Progress("list", message="Looking for files that changed"))
@@ -383,10 +380,8 @@ class Ingestion:
         return [each.result if isinstance(each.result, IngestOutcome) else next(stored) for each in queued]
 
     async def _read(self, source: DocumentSource, say: Callable[[str], None]) -> ReadDocument | IngestOutcome:
-        """Load, chunk and extract one document, unless it is stored as it is. Raises a ``LeanRAGError`` if it cannot be read.
-
-        ``say`` is called now and then with a message; an exception from it ends the work.
-        """
+        """Load, chunk and extract one document, unless it is stored as it is. Raises a ``LeanRAGError`` if it cannot
+        be read. ``say`` is called now and then with a message; an exception from it ends the work."""
         stores, settings = self.stores, self.stores.settings
         limit = settings.max_document_mb * 1024 * 1024
         limits = ParsingLimits(settings.max_parse_seconds, settings.max_parse_mb)

@@ -47,10 +47,9 @@ def plan_sync(
     held: Sequence[Document],
     request: IngestRequest,
 ) -> SyncPlan:
-    """Return what makes the collection equal to the folders of the request; of ``held`` those from beneath
-    them are concerned. A file ingested by an id of its own, or although such files are left out, stays,
-    unless an ignore file names it. Raises ``InvalidInput`` for anything but folders, and for an unexpectedly
-    empty one."""
+    """Return what makes the collection equal to the folders of the request; of ``held`` those from beneath them are
+    concerned. A file ingested by an id of its own, or although such files are left out, stays, unless an ignore file
+    names it. Raises ``InvalidInput`` for anything but folders, and for an unexpectedly empty one."""
     roots = [each.root for each in folders if each.root is not None]
     if len(roots) < len(request.documents):
         other = next(each for each in request.documents if each.text is not None or not _is_folder(each.path))

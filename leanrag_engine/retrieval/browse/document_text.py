@@ -1,7 +1,5 @@
 """Put the text of documents together again from their chunks."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
 
@@ -24,10 +22,8 @@ async def read_passages(
 
 
 def join_passages(parts: Sequence[PassageText | Chunk]) -> str:
-    """Return the text of consecutive passages from the start of the first one, what they share once.
-
-    Between passages a document has white space only: here it is as many line breaks.
-    """
+    """Return the text of consecutive passages from the start of the first one, what they share once. Between passages
+    a document has white space only: here it is as many line breaks."""
     position = parts[0].start
     pieces: list[str] = []
     for part in parts:
@@ -38,10 +34,8 @@ def join_passages(parts: Sequence[PassageText | Chunk]) -> str:
 
 
 def find_chunks(parts: Sequence[PassageText], start: int, end: int) -> tuple[PassageText, PassageText]:
-    """Return the chunks where ``text[start:end]`` of the document begins and ends.
-
-    It is one chunk if any of them holds all of it.
-    """
+    """Return the chunks where ``text[start:end]`` of the document begins and ends. It is one chunk if any of them
+    holds all of it."""
     at = max(0, bisect_right(parts, start, key=lambda part: part.start) - 1)
     near = parts[max(0, at - 1) : at + 1]
     whole = next((part for part in near if part.start <= start and end <= part.end), None)

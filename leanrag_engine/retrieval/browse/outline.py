@@ -1,7 +1,5 @@
 """Show the folders of a corpus and the sections of a document, and find one by its heading."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,12 +29,9 @@ STEP = " > "
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section with all below it: from its heading to the next one of its level or above.
-
-    ``path`` are the headings down to its own, ``first`` and ``last`` the places of its chunks in the document, ``tokens``
-    an estimate.
-    It is ``text[start:end]`` of its document.
-    """
+    """A section with all below it: from its heading to the next one of its level or above. ``path`` are the headings
+    down to its own, ``first`` and ``last`` the places of its chunks in the document, ``tokens`` an estimate. It is
+    ``text[start:end]`` of its document."""
 
     level: int
     path: tuple[str, ...]
@@ -53,10 +48,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A document and its sections in reading order; ``tokens`` are those of the whole document.
-
-    ``labels`` are the numbers in the citations of all its chunks, in reading order.
-    """
+    """A document and its sections in reading order; ``tokens`` are those of the whole document. ``labels`` are the
+    numbers in the citations of all its chunks, in reading order."""
 
     document: Document
     tokens: int
@@ -106,10 +99,8 @@ class FolderView:
 
 
 async def view_folder(index: IndexSnapshot, name: str = "") -> FolderView:
-    """Return the folders and documents in the folder ``name``, a path beneath that of all documents; "" for this itself.
-
-    Documents come by their dates, those without first. Raises ``NotFound`` with the nearest folders.
-    """
+    """Return the folders and documents in the folder ``name``, a path beneath that of all documents; "" for this
+    itself. Documents come by their dates, those without first. Raises ``NotFound`` with the nearest folders."""
     known = await index.documents.find_all(index.collection.name)
     root = find_folder(each.source for each in known)
     paths = {each.number: each.source.removeprefix(root).replace(os.sep, "/") for each in known}
@@ -147,10 +138,8 @@ async def view_folder(index: IndexSnapshot, name: str = "") -> FolderView:
 
 
 def find_document(name: str, documents: Sequence[Document]) -> Document:
-    """Return the document of that id, title, file name or number (``d3``).
-
-    Raises ``NotFound`` with the nearest documents, ``Ambiguous`` with all that bear the name.
-    """
+    """Return the document of that id, title, file name or number (``d3``). Raises ``NotFound`` with the nearest
+    documents, ``Ambiguous`` with all that bear the name."""
     found = find_documents(name, documents)
     if len(found) > 1:
         raise Ambiguous(
@@ -226,10 +215,8 @@ def _paths(found: Sequence[Heading]) -> Iterator[tuple[str, ...]]:
 
 
 def find_section(outline: Outline, name: str) -> Section:
-    """Return the section with this heading, or the only one that contains it; a path (``A > B``) tells equal ones apart.
-
-    Raises ``NotFound`` with the nearest headings, ``Ambiguous`` with all that match.
-    """
+    """Return the section with this heading, or the only one that contains it; a path (``A > B``) tells equal ones
+    apart. Raises ``NotFound`` with the nearest headings, ``Ambiguous`` with all that match."""
     wanted = [_key(each) for each in clean_text("section", name, QUERY_LIMITS.name).split(STEP.strip())]
     if not any(wanted):
         raise InvalidInput("The section is empty.", "Give a heading of the document.")

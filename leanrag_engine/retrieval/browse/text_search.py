@@ -1,8 +1,6 @@
-"""Find exact text and patterns in the documents, as they stand there.
-
-Documents are put together again from their chunks, so that a match may cross the border of two chunks and text that
-two chunks share counts once. Matching runs in threads, on stretches of bounded length, for a bounded time.
-"""
+"""Find exact text and patterns in the documents, as they stand there. Documents are put together again from their
+chunks, so that a match may cross the border of two chunks and text that two chunks share counts once. Matching runs
+in threads, on stretches of bounded length, for a bounded time."""
 
 from __future__ import annotations
 
@@ -73,12 +71,10 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """A passage with matches, or the first one of a document: its citation (a range if one crosses into the next), the
-    document's own date, and the sentences with the first matches.
-
-    ``count`` is the number of matches in it and in the passages of ``also``, which have the same text around theirs. Of a
-    topic it is the number of passages, and ``partial`` tells that not all of its words are in one of them.
-    """
+    """A passage with matches, or the first one of a document: its citation (a range if one crosses into the next),
+    the document's own date, and the sentences with the first matches. ``count`` is the number of matches in it and in
+    the passages of ``also``, which have the same text around theirs. Of a topic it is the number of passages, and
+    ``partial`` tells that not all of its words are in one of them."""
 
     citation: str
     title: str
@@ -93,13 +89,10 @@ class TextMatch:
 
 @dataclass(frozen=True, slots=True)
 class TextMatches:
-    """One page of passages with matches, the number of all matches, of all such entries and of their documents; unless
-    ``complete``, there may be more.
-
-    ``nearest`` is the most similar sentence where a text of several words stands nowhere, ``undated`` the number of
-    documents that were left out only because they have no date. ``topic`` says how a topic was looked for,
-    ``problem`` why only by words.
-    """
+    """One page of passages with matches, the number of all matches, of all such entries and of their documents;
+    unless ``complete``, there may be more. ``nearest`` is the most similar sentence where a text of several words
+    stands nowhere, ``undated`` the number of documents that were left out only because they have no date. ``topic``
+    says how a topic was looked for, ``problem`` why only by words."""
 
     matches: tuple[TextMatch, ...]
     total: int
@@ -185,9 +178,7 @@ async def choose_documents(
     index: IndexSnapshot, filters: Filters, *, by_date: bool
 ) -> tuple[list[Document] | None, int]:
     """Return the documents to search, None for all in reading order, and how many are left out for lack of a date.
-
-    ``by_date``: the oldest first, those without a date of their own last.
-    """
+    ``by_date``: the oldest first, those without a date of their own last."""
     filters = filters.check()
     if not (filters.active or by_date):
         return None, 0
@@ -347,9 +338,7 @@ def _longest_letters(wanted: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Stretch:
     """A stretch of a document: matches that begin in ``[start, end)`` count, offsets in characters of the document.
-
-    ``parts`` reach beyond both ends.
-    """
+    ``parts`` reach beyond both ends."""
 
     document: int
     parts: tuple[PassageText, ...]

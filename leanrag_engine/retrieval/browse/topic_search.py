@@ -1,10 +1,6 @@
-"""List all passages on a topic: those with its names and words in any form, and those close to them in meaning.
-
-A window scores the share of the topic's words that it holds, a word counting more the fewer passages have it, plus a part
-for how close it is in meaning to the windows that hold most of them (relevance feedback, Rocchio 1971).
-"""
-
-from __future__ import annotations
+"""List all passages on a topic: those with its names and words in any form, and those close to them in meaning. A
+window scores the share of the topic's words that it holds, a word counting more the fewer passages have it, plus a
+part for how close it is in meaning to the windows that hold most of them (relevance feedback, Rocchio 1971)."""
 
 import math
 import re
@@ -71,10 +67,8 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class TopicWord:
-    """A word or phrase of a topic, all that stands for it, and other names of what it names.
-
-    ``mentioned``: of a name that is a plain word too (*Buddy*), the chunks that mention what bears it; None of others.
-    """
+    """A word or phrase of a topic, all that stands for it, and other names of what it names. ``mentioned``: of a name
+    that is a plain word too (*Buddy*), the chunks that mention what bears it; None of others."""
 
     word: str
     forms: tuple[str, ...]
@@ -123,11 +117,9 @@ async def search_topic(
     filters: Filters = NO_FILTERS,
     options: TopicOptions = DEFAULT_TOPIC,
 ) -> TextMatches:
-    """Return one page of all passages, or ``by_document`` of all documents, on a topic in reading order or ``by_date``,
-    the same text once. In ``one|other`` either side is the topic.
-
-    Raises ``InvalidInput`` for an empty topic and for filters that exclude all documents.
-    """
+    """Return one page of all passages, or ``by_document`` of all documents, on a topic in reading order or
+    ``by_date``, the same text once. In ``one|other`` either side is the topic. Raises ``InvalidInput`` for an empty
+    topic and for filters that exclude all documents."""
     check_page(offset, limit)
     sides = [side for side in clean_text("topic", text, 1000).split("|") if find_whole_words(side)]
     if not sides:

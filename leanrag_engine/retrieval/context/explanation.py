@@ -1,7 +1,5 @@
 """Explain in lines how the evidence of an answer is connected (seeds, LCA paths, relations) and why it was chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from leanrag_engine.core.model import ContextLine, Entity, Group, Relation, ScoreParts, Subgraph

@@ -1,10 +1,6 @@
-"""Render evidence as compact Markdown in which quoted text is fenced and every excerpt bears its citation.
-
-Retrieved text is untrusted data. It is put in fences longer than any within it, loses its invisible
-characters, and cannot forge a citation.
-"""
-
-from __future__ import annotations
+"""Render evidence as compact Markdown in which quoted text is fenced and every excerpt bears its citation. Retrieved
+text is untrusted data. It is put in fences longer than any within it, loses its invisible characters, and cannot
+forge a citation."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,10 +33,8 @@ _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A sentence that the graph holds about ``subject`` (a relation, a cluster, an entity), and what it rests on.
-
     ``kept``: it is shown where there is room, however low its value. ``parts`` are what the value is made of, ``id``
-    that of the sentence in the index, ``date`` that of the first document it rests on.
-    """
+    that of the sentence in the index, ``date`` that of the first document it rests on."""
 
     subject: str
     text: str

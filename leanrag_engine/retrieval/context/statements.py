@@ -1,10 +1,6 @@
 """Cut what a model or agent wrote about the graph into statements, each sentence with the passages that it rests on.
-
 Heuristic descriptions quote sentences of the documents, which compete as windows: they make no statements, except in
-mode ``global``, which asks for summaries.
-"""
-
-from __future__ import annotations
+mode ``global``, which asks for summaries."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

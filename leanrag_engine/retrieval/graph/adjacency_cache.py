@@ -5,7 +5,7 @@ all layers, and digests of the windows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from leanrag_engine.core.runtime.threads import run_blocking
 
 from .adjacency import Adjacency
 from .adjacency_building import PreviousAdjacency, make_adjacency
+
+KeptKind = Literal["vectors", "mentions", "columns", "windows"]
+"""What is kept beside the adjacency, of the newest generation alone."""
 
 
 class AdjacencyCache:
@@ -59,21 +62,28 @@ class AdjacencyCache:
         layers_before: Sequence[Graph] = (),
     ) -> None:
         """Make and keep the adjacency of what was just published, so that no query has to; see
-        :func:`make_adjacency`. ``before`` is the generation that was published until then, with its
-        layers."""
+        :func:`make_adjacency`. ``before`` is the generation that was published until then, with its layers."""
         held = await self._find(before) if before else None
         known = PreviousAdjacency(held, layers_before) if held else None
         made = await run_blocking(make_adjacency, layers, chunks, name_keys, known)
         self._hold(generation, made)
         await self._arrays.save(key_of(generation), made.arrays())
 
-    async def keep_vectors(self, generation: Generation, vectors: Mapping[str, Vectors]) -> None:
-        """Keep the vectors (n, d) of the "entities" of layer 0 and of the "aggregates" above, in the order of the layers."""
-        await self._arrays.save(_vectors_key(generation), vectors)
+    async def keep_arrays(
+        self, kind: KeptKind, generation: Generation, arrays: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Keep arrays of a generation beside its adjacency. Vectors (n, d) are those of the "entities" of layer 0 and of the
+        "aggregates" above, in the order of the layers; mentions the index of those that G0 was merged from; windows
+        tell which ones the generation's were."""
+        await self._arrays.save(_key_of_kind(generation, kind), arrays)
+
+    async def find_arrays(self, kind: KeptKind, generation: Generation) -> dict[str, NDArray[Any]] | None:
+        """Return what was kept; None if nothing was."""
+        return await self._arrays.load(_key_of_kind(generation, kind))
 
     async def find_vectors(self, generation: Generation) -> dict[str, Vectors]:
         """Return what was kept for all entities of a kind, by kind."""
-        stored = await self._arrays.load(_vectors_key(generation)) or {}
+        stored = await self.find_arrays("vectors", generation) or {}
         base, *above = (each.entities for each in generation.layers)
         wanted = {"entities": base, "aggregates": sum(above)}
         return {
@@ -84,38 +94,18 @@ class AdjacencyCache:
             and stored[kind].dtype == np.float32
         }
 
-    async def keep_windows(self, generation: Generation, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keep what tells which windows the generation's were."""
-        await self._arrays.save(_windows_key(generation), arrays)
-
-    async def find_windows(self, generation: Generation) -> dict[str, NDArray[Any]] | None:
-        """Return what was kept; None if nothing was."""
-        return await self._arrays.load(_windows_key(generation))
-
     async def keep_columns(
         self, generation: Generation, layers: Sequence[Graph], places: StoredPlaces
     ) -> None:
         """Keep the columns of all layers, whose rows are at these ``places`` of the store."""
-        await self._arrays.save(_columns_key(generation), await run_blocking(pack_layers, layers, places))
-
-    async def find_columns(self, generation: Generation) -> dict[str, NDArray[Any]] | None:
-        """Return what was kept; None if nothing was."""
-        return await self._arrays.load(_columns_key(generation))
-
-    async def keep_mentions(self, generation: Generation, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keep the index of the mentions that G0 was merged from."""
-        await self._arrays.save(_mentions_key(generation), arrays)
-
-    async def find_mentions(self, generation: Generation) -> dict[str, NDArray[Any]] | None:
-        """Return what was kept; None if nothing was."""
-        return await self._arrays.load(_mentions_key(generation))
+        await self.keep_arrays("columns", generation, await run_blocking(pack_layers, layers, places))
 
     async def sweep(self, collection: str, generations: Sequence[Generation]) -> None:
         """Drop the arrays of the collection's generations but ``generations``, newest first; vectors, mentions, columns
         and windows stay of the newest alone."""
         newest = generations[:1]
-        of_newest = (_vectors_key, _mentions_key, _columns_key, _windows_key)
-        kept = {*map(key_of, generations), *(key(each) for each in newest for key in of_newest)}
+        of_newest = {_key_of_kind(each, kind) for each in newest for kind in get_args(KeptKind)}
+        kept = {*map(key_of, generations), *of_newest}
         await self._arrays.drop_all_but(prefix_of(collection), kept)
 
     async def examine(self, collection: str) -> dict[str, bool]:
@@ -162,17 +152,5 @@ def key_of(generation: Generation) -> str:
     return f"{prefix_of(generation.collection)}{generation.number}-{made}"
 
 
-def _mentions_key(generation: Generation) -> str:
-    return f"{key_of(generation)}-mentions"
-
-
-def _columns_key(generation: Generation) -> str:
-    return f"{key_of(generation)}-columns"
-
-
-def _windows_key(generation: Generation) -> str:
-    return f"{key_of(generation)}-windows"
-
-
-def _vectors_key(generation: Generation) -> str:
-    return f"{key_of(generation)}-vectors"
+def _key_of_kind(generation: Generation, kind: KeptKind) -> str:
+    return f"{key_of(generation)}-{kind}"

@@ -60,10 +60,9 @@ _POSSESSIVE = re.compile(r"(?P<inner>(?:[A-Z][\w.-]*\s+)*[A-Z][\w.-]*['’]s?\s+
 
 
 def find_parts(text: str, *, comparisons: bool = False) -> tuple[str, ...]:
-    """Return what a question holds that can be searched for by itself, at most four texts. These are its
-    questions if it asks several ("Who came, and what did he bring?"), and the innermost description in each
-    ("the person who voices Z"). With ``comparisons`` also what is asked of each of two things that are
-    compared."""
+    """Return what a question holds that can be searched for by itself, at most four texts. These are its questions if
+    it asks several ("Who came, and what did he bring?"), and the innermost description in each ("the person who
+    voices Z"). With ``comparisons`` also what is asked of each of two things that are compared."""
     whole = _read_question(text)
     asked = _split_questions(whole)
     found = [

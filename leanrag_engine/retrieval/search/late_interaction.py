@@ -1,10 +1,6 @@
 """Late interaction: the vectors of a question's words compared with those of each window's words, one by one.
-
-ColBERT's sum of maximal similarities (arXiv:2004.12832), over the token vectors of the embedder at hand, of which windows keep the
-signs alone. Pure: vectors in, similarities out.
-"""
-
-from __future__ import annotations
+ColBERT's sum of maximal similarities (arXiv:2004.12832), over the token vectors of the embedder at hand, of which
+windows keep the signs alone. Pure: vectors in, similarities out."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,6 +1,5 @@
-"""How much texts share with a query, found in the texts as they stand. Cutting hundreds of texts into words
-would cost more than all the rest of a query; one compiled pattern of the query's words is searched for
-instead."""
+"""How much texts share with a query, found in the texts as they stand. Cutting hundreds of texts into words would
+cost more than all the rest of a query; one compiled pattern of the query's words is searched for instead."""
 
 import math
 import re

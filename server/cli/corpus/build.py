@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import CollectionOption, DataDir, Json, Verbose
-from ..running import follow_job, read_settings, run_long
+from ..running import follow_job, on_engine, read_settings, run_long
 from .endings import end
 
 if TYPE_CHECKING:
@@ -91,16 +91,12 @@ async def finish_interrupted(engine: LeanRAG, *, verbose: bool) -> None:
         await follow_job(engine, left, verbose=verbose)
 
 
-def reindex(
+@on_engine(KEPT_INDEX)
+async def reindex(
+    engine: LeanRAG,
     verbose: Verbose = False,
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Rebuild the vector store from the graph store, e.g. after its folder was lost or damaged."""
-
-    async def work(engine: LeanRAG) -> None:
-        job = await engine.submit_reindex(collection=engine.settings.collection)
-        end(await follow_job(engine, job, verbose=verbose), engine.settings, json=json)
-
-    run_long(read_settings(data_dir, collection), work, KEPT_INDEX)
+    job = await engine.submit_reindex(collection=engine.settings.collection)
+    end(await follow_job(engine, job, verbose=verbose), engine.settings, json=json)

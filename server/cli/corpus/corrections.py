@@ -7,34 +7,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import CollectionOption, DataDir, Json
-from ..running import read_settings, run
+from ..options import Json
+from ..running import on_engine
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Correction
     from leanrag_engine.engine import LeanRAG
 
 
-def merge(
+@on_engine()
+async def merge(
+    engine: LeanRAG,
     entities: Annotated[list[str], typer.Argument(help="Names or refs of entities.", metavar="ENTITY...")],
     name: Annotated[str, typer.Option(help="What to call it; default: as the first one.")] = "",
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Make entities one, in this and every later build.
 
     Example: `leanrag merge "Ewan Reid" "E. Reid"`, then `leanrag build`
     """
-
-    async def work(engine: LeanRAG) -> None:
-        made = await engine.merge_entities(entities, name, collection=engine.settings.collection)
-        show(made, json=json)
-
-    run(read_settings(data_dir, collection), work)
+    made = await engine.merge_entities(entities, name, collection=engine.settings.collection)
+    show(made, json=json)
 
 
-def split(
+@on_engine()
+async def split(
+    engine: LeanRAG,
     entity: Annotated[str, typer.Argument(help="Name or ref of the entity.")],
     name: Annotated[str, typer.Argument(help="What the other entity is called.")],
     places: Annotated[
@@ -43,45 +41,35 @@ def split(
             "--in", help="A document (id, d3) or passage (d3:c12) where it is the other one; repeatable."
         ),
     ],
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Make what a name means in some documents or passages another entity, in this and every later build.
 
     Example: `leanrag split Mercury "Mercury (planet)" --in d3`, then `leanrag build`
     """
-
-    async def work(engine: LeanRAG) -> None:
-        made = await engine.split_entity(entity, name, places, collection=engine.settings.collection)
-        show(made, json=json)
-
-    run(read_settings(data_dir, collection), work)
+    made = await engine.split_entity(entity, name, places, collection=engine.settings.collection)
+    show(made, json=json)
 
 
-def corrections(
+@on_engine()
+async def corrections(
+    engine: LeanRAG,
     undo: Annotated[str, typer.Option(help="Ref of a correction to take back.")] = "",
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """List merges and splits, or take one back with `--undo REF`."""
+    name = engine.settings.collection
+    if undo:
+        show(await engine.undo_correction(undo, collection=name), json=json, undone=True)
+        return
+    from ...replies.changes.corrections import format_corrections  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        name = engine.settings.collection
-        if undo:
-            show(await engine.undo_correction(undo, collection=name), json=json, undone=True)
-            return
-        from ...replies.changes.corrections import format_corrections  # noqa: PLC0415 - heavy
-
-        held = await engine.corrections(collection=name)
-        lines = format_corrections(held, await engine.correction_effects(collection=name))
-        if json:
-            typer.echo(dumps({"corrections": lines}, ensure_ascii=False))
-        else:
-            typer.echo("\n".join(lines) or "There are no corrections.")
-
-    run(read_settings(data_dir, collection), work)
+    held = await engine.corrections(collection=name)
+    lines = format_corrections(held, await engine.correction_effects(collection=name))
+    if json:
+        typer.echo(dumps({"corrections": lines}, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(lines) or "There are no corrections.")
 
 
 def show(correction: Correction, *, json: bool, undone: bool = False) -> None:

@@ -14,7 +14,16 @@ import typer
 from leanrag_engine.core.errors import InvalidInput, NotFound
 
 from ..options import CollectionOption, DataDir, Json, Verbose, report_errors
-from ..running import agree_on_time, confirm, follow_job, leave_unless_done, read_settings, run, run_long
+from ..running import (
+    agree_on_time,
+    confirm,
+    follow_job,
+    leave_unless_done,
+    on_engine,
+    read_settings,
+    run,
+    run_long,
+)
 from .endings import list_lines, say_early_end, say_next, say_time
 
 if TYPE_CHECKING:
@@ -286,7 +295,9 @@ def leave_by(reply: IngestReply) -> None:
         raise typer.Exit(EXIT_PARTIAL)
 
 
-def forget(
+@on_engine(KEPT_DELETION)
+async def forget(
+    engine: LeanRAG,
     names: Annotated[
         list[str],
         typer.Argument(
@@ -300,8 +311,6 @@ def forget(
     ] = False,
     build: Build = True,
     verbose: Verbose = False,
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Delete documents permanently, with everything that only they support; then build.
@@ -311,39 +320,35 @@ def forget(
 
     Example: `leanrag forget notes/old.md d12 "Minutes of May"`
     """
+    from leanrag_engine.pipeline.delete import look_up_documents  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        from leanrag_engine.pipeline.delete import look_up_documents  # noqa: PLC0415 - heavy
+    from ...replies.work.jobs import DeleteReply, JobReply  # noqa: PLC0415 - heavy
 
-        from ...replies.work.jobs import DeleteReply, JobReply  # noqa: PLC0415 - heavy
-
-        collection = engine.settings.collection
-        held = await engine.documents(collection=collection)
-        ids = [find_id(each, held) for each in names]
-        job = None
-        if dry_run:
-            found = look_up_documents(held, ids)
-        else:
-            job, found = await engine.submit_delete(ids, collection=collection)
-            job = await follow_job(engine, job, verbose=verbose) if job else None
-        reply = DeleteReply.from_engine(job, found, dry_run=dry_run)
-        print_deletion(reply, job, json=json)
-        leave_unless_done(reply.status if found.documents else "failed")
-        keep_away([document for _, document in found.documents], ignore=ignore, dry_run=dry_run)
-        lines: list[str] = []
-        if job and len(found.documents) < len(held):
-            lines = [say_next(["build"], engine.settings)]
-        if lines and build:
-            job = await follow_job(engine, await engine.submit_build(collection=collection), verbose=verbose)
-            lines = list_lines(JobReply.from_engine(job), job, engine.settings, ())
-        if lines and not json:
-            typer.echo("\n".join(lines))
-        if job:
-            leave_unless_done(job.status.value)
-        if found.unknown:
-            raise typer.Exit(EXIT_PARTIAL)
-
-    run_long(read_settings(data_dir, collection), work, KEPT_DELETION)
+    collection = engine.settings.collection
+    held = await engine.documents(collection=collection)
+    ids = [find_id(each, held) for each in names]
+    job = None
+    if dry_run:
+        found = look_up_documents(held, ids)
+    else:
+        job, found = await engine.submit_delete(ids, collection=collection)
+        job = await follow_job(engine, job, verbose=verbose) if job else None
+    reply = DeleteReply.from_engine(job, found, dry_run=dry_run)
+    print_deletion(reply, job, json=json)
+    leave_unless_done(reply.status if found.documents else "failed")
+    keep_away([document for _, document in found.documents], ignore=ignore, dry_run=dry_run)
+    lines: list[str] = []
+    if job and len(found.documents) < len(held):
+        lines = [say_next(["build"], engine.settings)]
+    if lines and build:
+        job = await follow_job(engine, await engine.submit_build(collection=collection), verbose=verbose)
+        lines = list_lines(JobReply.from_engine(job), job, engine.settings, ())
+    if lines and not json:
+        typer.echo("\n".join(lines))
+    if job:
+        leave_unless_done(job.status.value)
+    if found.unknown:
+        raise typer.Exit(EXIT_PARTIAL)
 
 
 def print_deletion(reply: DeleteReply, job: Job | None, *, json: bool) -> None:

@@ -8,8 +8,8 @@ import typer
 
 from leanrag_engine.exchange.formats import ImportFormat
 
-from ..options import CollectionOption, DataDir, Json, Verbose
-from ..running import follow_job, read_settings, run_long
+from ..options import Json, Verbose
+from ..running import follow_job, on_engine
 from .endings import end
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ KEPT = "Either the graph is in with everything, or nothing is; the same command 
 """What Ctrl-C leaves of an import: it is one transaction, and the build after it resumes."""
 
 
-def import_graph(
+@on_engine(KEPT)
+async def import_graph(
+    engine: LeanRAG,
     from_: Annotated[
         ImportFormat,
         typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ImportFormat)}.", show_default=False),
@@ -31,8 +33,6 @@ def import_graph(
         typer.Option("--communities", help="Keep GraphRAG's communities and reports as the first hierarchy."),
     ] = False,
     verbose: Verbose = False,
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Take over a graph that another program has made, with its passages; no model is called for it.
@@ -45,14 +45,10 @@ def import_graph(
 
     Example: `leanrag import graphrag ./ragtest/output`
     """
-
-    async def work(engine: LeanRAG) -> None:
-        collection = engine.settings.collection
-        job = await engine.submit_import(
-            from_.value, path, collection=collection, build=build, hierarchy=communities, allowed=None
-        )
-        job = await follow_job(engine, job, verbose=verbose)
-        following = ("query", "QUESTION") if build else ("build",)
-        end(job, engine.settings, json=json, following=following)
-
-    run_long(read_settings(data_dir, collection), work, KEPT)
+    collection = engine.settings.collection
+    job = await engine.submit_import(
+        from_.value, path, collection=collection, build=build, hierarchy=communities, allowed=None
+    )
+    job = await follow_job(engine, job, verbose=verbose)
+    following = ("query", "QUESTION") if build else ("build",)
+    end(job, engine.settings, json=json, following=following)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import CollectionOption, DataDir, Json, report_errors
-from ..running import print_report, read_settings, run
+from ..running import on_engine, print_report, read_settings, run
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
-
-    from ...replies.changes.schema import SchemaReply
+    from leanrag_engine.pipeline.building.schemas import SchemaView
 
 app = typer.Typer(
     help="Constrain what is extracted by types of entities, relations and attributes.\n\n"
@@ -25,7 +24,9 @@ Type = Annotated[str, typer.Argument(help="A type as `leanrag schema show` lists
 
 
 @app.command("set")
-def set_schema(
+@on_engine()
+async def set_schema(
+    engine: LeanRAG,
     source: Annotated[
         str,
         typer.Argument(
@@ -33,22 +34,13 @@ def set_schema(
             metavar="FILE|NAME|auto",
         ),
     ],
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Give the collection a schema; auto proposes one from a sample of its documents, by the configured model.
 
     Example: `leanrag schema set software --collection manuals`, then `leanrag build --dry-run`
     """
-
-    async def work(engine: LeanRAG) -> None:
-        from ...replies.changes.schema import SchemaReply  # noqa: PLC0415 - heavy
-
-        view = await engine.set_schema(source, collection=engine.settings.collection)
-        _print(SchemaReply.from_engine(view, engine.settings), json=json)
-
-    run(read_settings(data_dir, collection), work)
+    _print(await engine.set_schema(source, collection=engine.settings.collection), engine, json=json)
 
 
 @app.command("show")
@@ -63,10 +55,7 @@ def show_schema(
     """Show the schema of the collection, what was adopted and what is kept apart; or one of ours, as YAML."""
 
     async def work(engine: LeanRAG) -> None:
-        from ...replies.changes.schema import SchemaReply  # noqa: PLC0415 - heavy
-
-        view = await engine.schema(collection=engine.settings.collection)
-        _print(SchemaReply.from_engine(view, engine.settings), json=json)
+        _print(await engine.schema(collection=engine.settings.collection), engine, json=json)
 
     if not name:
         run(read_settings(data_dir, collection, read_only=True), work)
@@ -92,45 +81,37 @@ def list_schemas(json: Json = False) -> None:
 
 
 @app.command("remove")
-def remove_schema(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+@on_engine()
+async def remove_schema(engine: LeanRAG, json: Json = False) -> None:
     """Leave extraction open again, from the next build on."""
-
-    async def work(engine: LeanRAG) -> None:
-        from ...replies.changes.schema import SchemaReply  # noqa: PLC0415 - heavy
-
-        view = await engine.remove_schema(collection=engine.settings.collection)
-        _print(SchemaReply.from_engine(view, engine.settings), json=json)
-
-    run(read_settings(data_dir, collection), work)
+    _print(await engine.remove_schema(collection=engine.settings.collection), engine, json=json)
 
 
 @app.command("adopt")
-def adopt_type(
-    type_: Type, data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False
-) -> None:
+@on_engine()
+async def adopt_type(engine: LeanRAG, type_: Type, json: Json = False) -> None:
     """Take a type into the schema that models or agents gave outside it; no passage is read again."""
-    _decide(type_, data_dir, collection, json=json, adopt=True)
+    await _decide(engine, type_, json=json, adopt=True)
 
 
 @app.command("refuse")
-def refuse_type(
-    type_: Type, data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False
-) -> None:
+@on_engine()
+async def refuse_type(engine: LeanRAG, type_: Type, json: Json = False) -> None:
     """Keep a type apart that was adopted, or would be."""
-    _decide(type_, data_dir, collection, json=json, adopt=False)
+    await _decide(engine, type_, json=json, adopt=False)
 
 
-def _decide(type_: str, data_dir: DataDir, collection: CollectionOption, *, json: bool, adopt: bool) -> None:
-    async def work(engine: LeanRAG) -> None:
-        found = await engine.decide_type(type_, adopt=adopt, collection=engine.settings.collection)
-        if json:
-            typer.echo(dumps({"type": found.ref, "adopted": adopt}))
-        else:
-            done = "is taken into the schema" if adopt else "is kept apart"
-            typer.echo(f"{found.ref} {done} from the next build on: leanrag build.")
-
-    run(read_settings(data_dir, collection), work)
+async def _decide(engine: LeanRAG, type_: str, *, json: bool, adopt: bool) -> None:
+    found = await engine.decide_type(type_, adopt=adopt, collection=engine.settings.collection)
+    if json:
+        typer.echo(dumps({"type": found.ref, "adopted": adopt}))
+    else:
+        done = "is taken into the schema" if adopt else "is kept apart"
+        typer.echo(f"{found.ref} {done} from the next build on: leanrag build.")
 
 
-def _print(reply: SchemaReply, *, json: bool) -> None:
+def _print(view: SchemaView, engine: LeanRAG, *, json: bool) -> None:
+    from ...replies.changes.schema import SchemaReply  # noqa: PLC0415 - heavy
+
+    reply = SchemaReply.from_engine(view, engine.settings)
     print_report(reply.model_dump_json() if json else reply.to_markdown(), json=json)

@@ -1,7 +1,5 @@
 """``leanrag demo``: the command; ``run`` does the work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """A small question set on the demo's corpus, for ``leanrag eval``: made from the topics on this machine."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

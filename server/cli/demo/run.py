@@ -1,7 +1,5 @@
 """One screen on real input, with the real server and a real MCP client."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -104,9 +102,6 @@ async def run_demo(data_dir: Path | None, collection: str, full: bool, as_json: 
         sys.stdout.write(json.dumps(asdict(figures)) + "\n")
 
 
-# --- index ---------------------------------------------------------------------------------
-
-
 def choose_topics() -> dict[str, str]:
     """Return the topics of the language reference by name, without those that only repeat passages of longer ones."""
 
@@ -146,9 +141,6 @@ async def index_reference(console: Console, settings: Settings, figures: DemoFig
     new = any(each.status != "unchanged" for each in job.documents)
     how = f"indexed in {figures.index_seconds:.0f} s, no model" if new else "indexed before"
     console.print(f"{figures.passages} passages, entities by layer {layers}, {how}")
-
-
-# --- the answer ----------------------------------------------------------------------------
 
 
 async def show_answer(console: Console, client: Client, settings: Settings, figures: DemoFigures) -> None:

@@ -1,7 +1,5 @@
 """``leanrag eval anonymise``: a question set without its names."""
 
-from __future__ import annotations
-
 import json as json_
 from pathlib import Path
 

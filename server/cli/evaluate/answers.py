@@ -1,8 +1,6 @@
-"""``leanrag eval answers``: answers written by a model from each way's context, graded and compared by a judge.
-
-The report goes to standard output (``--json``: one JSON object on its last line), progress, forecast and
-remarks to standard error.
-"""
+"""``leanrag eval answers``: answers written by a model from each way's context, graded and compared by a judge. The
+report goes to standard output (``--json``: one JSON object on its last line), progress, forecast and remarks to
+standard error."""
 
 from __future__ import annotations
 
@@ -163,9 +161,6 @@ def note_writer(file: TextIO) -> Callable[[JudgedQuestion], None]:
         file.flush()
 
     return note
-
-
-# --- messages ------------------------------------------------------------------------------
 
 
 def print_judgement(found: Judgement, settings: Settings, *, as_json: bool) -> None:

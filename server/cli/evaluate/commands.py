@@ -1,8 +1,6 @@
-"""``leanrag eval``: how well the engine does on question sets, the user's own too, and on a built collection.
-
-The report goes to standard output (``--json``: one JSON object on its last line), progress and remarks
-to standard error.
-"""
+"""``leanrag eval``: how well the engine does on question sets, the user's own too, and on a built collection. The
+report goes to standard output (``--json``: one JSON object on its last line), progress and remarks to standard
+error."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
 """The options of ``leanrag eval retrieval``, ``anonymise``, ``coverage``, ``questions`` and ``answers``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-# --- shared --------------------------------------------------------------------------------
 
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on one line.")]
 EmbedderName = Annotated[
@@ -15,7 +11,6 @@ EmbedderName = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="Ask so many questions only, the first ones.")]
 
-# --- retrieval -----------------------------------------------------------------------------
 
 RetrievalSet = Annotated[
     Path, typer.Argument(metavar="SET.json", help="Passages, and questions with their gold passages.")
@@ -50,7 +45,6 @@ ScratchDir = Annotated[
     ),
 ]
 
-# --- anonymise -----------------------------------------------------------------------------
 
 AnonymousFile = Annotated[Path, typer.Option(metavar="FILE.json", help="Where the new set is written.")]
 NamesFile = Annotated[
@@ -64,7 +58,6 @@ RecoverFile = Annotated[
     ),
 ]
 
-# --- coverage ------------------------------------------------------------------------------
 
 ReplySets = Annotated[
     list[Path], typer.Argument(metavar="SET...", help="Folders with docs/ and questions.json.")
@@ -80,7 +73,6 @@ ListMisses = Annotated[
     bool, typer.Option("--misses", help="List the questions that lack facts on standard error.")
 ]
 
-# --- questions -----------------------------------------------------------------------------
 
 NewSet = Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with docs/.")]
 Number = Annotated[int, typer.Option(min=1, help="Questions that the set has in the end.")]
@@ -97,7 +89,6 @@ FilledWorksheet = Annotated[
     typer.Option(metavar="FILE.json", help="Take the questions of a worksheet that was filled in."),
 ]
 
-# --- answers -------------------------------------------------------------------------------
 
 QuestionsFile = Annotated[
     Path,

@@ -1,7 +1,5 @@
 """``leanrag config``: the settings, where each comes from, and the file that keeps them."""
 
-from __future__ import annotations
-
 import json as json_format
 import os
 import re

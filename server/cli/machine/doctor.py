@@ -71,9 +71,6 @@ def report(subject: str, state: str, message: str, mend: str = "") -> Check:
     return Check.model_validate({"subject": subject, "state": state, "message": message, "mend": mend})
 
 
-# --- this machine --------------------------------------------------------------------------
-
-
 def find_folder(folder: Path) -> Iterator[Check]:
     """Report whether the data folder can be used, and how much room there is."""
     place = folder.expanduser().absolute()
@@ -129,9 +126,6 @@ def find_extras(settings: Settings) -> Iterator[Check]:
             yield report(f"extra {extra}", "ok", f"not installed{use}")
 
 
-# --- models and services -------------------------------------------------------------------
-
-
 async def find_models(settings: Settings) -> list[Check]:
     """Report whether the configured models have a key and their services accept a connection."""
     if settings.llm_model:
@@ -173,9 +167,6 @@ async def find_service(subject: str, address: str) -> Check:
             subject, "broken", f"{address} cannot be reached ({reason})", "Start it, or set its address."
         )
     return report(subject, "ok", f"{address} accepts connections")
-
-
-# --- collections ---------------------------------------------------------------------------
 
 
 async def find_collections(settings: Settings) -> list[Check]:

@@ -59,11 +59,9 @@ def server_command() -> list[str]:
 def command_of(
     prefix: Path, environ: Mapping[str, str], scope: Scope = "user", *, uvx: bool = False
 ) -> list[str]:
-    """Return the command for a client: this installation, or ``uvx`` if this one is temporary.
-
-    Desktop programs do not see the shell's PATH, so a program is given with its full path, except in a file
-    that a project shares: there only its name holds for everyone.
-    """
+    """Return the command for a client: this installation, or ``uvx`` if this one is temporary. Desktop programs do
+    not see the shell's PATH, so a program is given with its full path, except in a file that a project shares: there
+    only its name holds for everyone."""
     if uvx:
         return ["uvx", PACKAGE]
     if scope == "project":
@@ -100,10 +98,8 @@ def index_options(settings: Settings) -> list[str]:
 def list_shared_arguments(
     client: Client, allow_dirs: Sequence[Path], data_dir: Path | None, settings: Settings, project: Path
 ) -> list[str]:
-    """Return the server's arguments for everyone who opens the project: its folders are given relative to it.
-
-    Raises :class:`InvalidInput` for a folder outside the project, which others do not have.
-    """
+    """Return the server's arguments for everyone who opens the project: its folders are given relative to it. Raises
+    :class:`InvalidInput` for a folder outside the project, which others do not have."""
 
     def in_project(folder: Path, option: str) -> str:
         path = Path(os.path.abspath(folder.expanduser()))  # noqa: PTH100 - `..` goes, a link stays as it is named

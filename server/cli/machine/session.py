@@ -1,7 +1,5 @@
 """A session of a real MCP client with the server, started as a client starts it."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import AsyncIterator, Sequence
@@ -26,10 +24,8 @@ async def open_session(command: Sequence[str]) -> AsyncIterator[Client]:
 
 
 async def list_tools(command: Sequence[str]) -> list[str]:
-    """Start the server, and return the names of the tools that it offers.
-
-    Raises :class:`LeanRAGError` if it does not start or does not answer in time.
-    """
+    """Start the server, and return the names of the tools that it offers. Raises :class:`LeanRAGError` if it does not
+    start or does not answer in time."""
     try:
         # A first start reads the packages from the disk.
         with anyio.fail_after(60):

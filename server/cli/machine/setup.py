@@ -81,9 +81,6 @@ def setup(
         raise typer.Exit(1)
 
 
-# --- the index -----------------------------------------------------------------------------
-
-
 def tick(text: str, *, ok: bool = True) -> None:
     """Print a line of the list of what was done, at a terminal broken between words; not ``ok``: it may need attention."""
     mark = typer.style("✓", fg="green") if ok else typer.style("!", fg="yellow")
@@ -151,9 +148,6 @@ def tick_missing(job: Job) -> None:
         typer.echo(f"Error: indexing {reply.status}. {reply.message}".rstrip(), err=True)
 
 
-# --- the clients ---------------------------------------------------------------------------
-
-
 def add_to_clients(chosen: Sequence[ClientName], name: str, command: Sequence[str], *, yes: bool) -> bool:
     """Add the server to the chosen clients, or ask for each one found. Returns whether any of them failed."""
     machine = Machine.here()
@@ -195,9 +189,6 @@ def check_server(command: Sequence[str]) -> None:
     with report_errors():
         tools = anyio.run(list_tools, command)
     tick(f"Server: started once, as a client starts it; it offers {len(tools)} tools.")
-
-
-# --- the questions -------------------------------------------------------------------------
 
 
 def print_questions(questions: Sequence[str], settings: Settings) -> None:

@@ -11,14 +11,15 @@ from anyio import to_thread
 from leanrag_engine.exchange.formats import ExportFormat
 
 from ...replies.base import count_things
-from ..options import CollectionOption, DataDir
-from ..running import read_settings, run
+from ..running import on_engine
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
 
 
-def export(
+@on_engine(read_only=True)
+async def export(
+    engine: LeanRAG,
     to: Annotated[
         ExportFormat,
         typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ExportFormat)}.", show_default=False),
@@ -27,8 +28,6 @@ def export(
         Path,
         typer.Argument(help="The file to write; for obsidian and parquet, the folder.", show_default=False),
     ],
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
 ) -> None:
     """Write the graph with its layers, relations and passages for another program. Nothing is changed or replaced.
 
@@ -37,16 +36,12 @@ def export(
 
     Example: `leanrag export graphml graph.graphml`
     """
+    from leanrag_engine.exchange.exporting.write import write_graph  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        from leanrag_engine.exchange.exporting.write import write_graph  # noqa: PLC0415 - heavy
-
-        graph = await engine.read_graph(collection=engine.settings.collection)
-        await to_thread.run_sync(write_graph, graph, to, path)
-        typer.echo(
-            f"Wrote {count_things(len(graph.names), 'entity', 'entities')} in {len(graph.layers)} layers, "
-            f"{sum(1 for _ in graph.relations()):,} relations and {count_things(len(graph.chunks), 'passage')} of "
-            f"{count_things(len(graph.documents), 'document')} to {path}."
-        )
-
-    run(read_settings(data_dir, collection, read_only=True), work)
+    graph = await engine.read_graph(collection=engine.settings.collection)
+    await to_thread.run_sync(write_graph, graph, to, path)
+    typer.echo(
+        f"Wrote {count_things(len(graph.names), 'entity', 'entities')} in {len(graph.layers)} layers, "
+        f"{sum(1 for _ in graph.relations()):,} relations and {count_things(len(graph.chunks), 'passage')} of "
+        f"{count_things(len(graph.documents), 'document')} to {path}."
+    )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import CollectionOption, DataDir, Json
-from ..running import find_width, read_settings, run
+from ..options import Json
+from ..running import find_width, on_engine
 
 if TYPE_CHECKING:
     import re
@@ -22,7 +22,9 @@ NOT_FOUND = 1
 """Exit code where nothing matches, as grep has it."""
 
 
-def grep(
+@on_engine(read_only=True)
+async def grep(
+    engine: LeanRAG,
     pattern: Annotated[
         str, typer.Argument(help="The text, or with -E a regular expression.", metavar="PATTERN")
     ],
@@ -41,8 +43,6 @@ def grep(
     since: Annotated[str, typer.Option(help="Only in documents dated from this day on.")] = "",
     until: Annotated[str, typer.Option(help="Only in documents dated up to this day.")] = "",
     limit: Annotated[int, typer.Option("--limit", "-m", min=1, max=1000, help="Most passages.")] = 100,
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     r"""Print the passages where a text stands word for word, or all on a topic; the same text once.
@@ -51,33 +51,29 @@ def grep(
 
     Examples: `leanrag grep -- --ws-max-size`, `leanrag grep -E "v0\.3\d" --document changelog.md`, `leanrag grep -td "build isolation"`
     """
+    from leanrag_engine.retrieval.request import Filters  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        from leanrag_engine.retrieval.request import Filters  # noqa: PLC0415 - heavy
+    filters = Filters(tuple(document or ()), since=since or None, until=until or None)
+    found = await engine.search_text(
+        pattern,
+        match="pattern" if regex else "topic" if topic else "exact",
+        by_document=by_document,
+        by_date=by_date,
+        filters=filters,
+        limit=limit,
+        collection=engine.settings.collection,
+    )
+    from ...replies.sources import TextSearchReply  # noqa: PLC0415 - heavy
 
-        filters = Filters(tuple(document or ()), since=since or None, until=until or None)
-        found = await engine.search_text(
-            pattern,
-            match="pattern" if regex else "topic" if topic else "exact",
-            by_document=by_document,
-            by_date=by_date,
-            filters=filters,
-            limit=limit,
-            collection=engine.settings.collection,
-        )
-        from ...replies.sources import TextSearchReply  # noqa: PLC0415 - heavy
-
-        reply = TextSearchReply.from_engine(found)
-        if json:
-            typer.echo(reply.model_dump_json())
-        else:
-            for line in format_matches(reply, pattern, regex=regex):
-                typer.echo(line)
-            typer.echo(summarise(reply, found), err=True)
-        if not found.total:
-            raise typer.Exit(NOT_FOUND)
-
-    run(read_settings(data_dir, collection, read_only=True), work)
+    reply = TextSearchReply.from_engine(found)
+    if json:
+        typer.echo(reply.model_dump_json())
+    else:
+        for line in format_matches(reply, pattern, regex=regex):
+            typer.echo(line)
+        typer.echo(summarise(reply, found), err=True)
+    if not found.total:
+        raise typer.Exit(NOT_FOUND)
 
 
 def format_matches(reply: TextSearchReply, pattern: str, *, regex: bool) -> Iterator[str]:

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import CollectionOption, DataDir, Json
-from ..running import find_width, print_rows, read_settings, run
+from ..options import Json
+from ..running import find_width, on_engine, print_rows
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
 
 
-def list_documents(
+@on_engine(read_only=True)
+async def list_documents(
+    engine: LeanRAG,
     contains: Annotated[
         str, typer.Argument(help="Only documents whose path or title contains this.", show_default=False)
     ] = "",
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """List the documents: number, state, date, chunks, path, title.
@@ -27,27 +27,21 @@ def list_documents(
 
     Example: `leanrag ls report`
     """
+    from ...replies.state.collections import DocumentsReply  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        from ...replies.state.collections import DocumentsReply  # noqa: PLC0415 - heavy
-
-        name = engine.settings.collection
-        wanted = contains.casefold()
-        documents = [
-            each
-            for each in await engine.documents(collection=name)
-            if wanted in f"{each.source or each.id}\n{each.title}".casefold()
-        ]
-        generation = (await engine.status(name)).collection.generation
-        built = generation.revision if generation else -1
-        reply = DocumentsReply.from_engine(name, documents, built)
-        if json:
-            typer.echo(reply.model_dump_json())
-        elif contains and not documents:
-            typer.echo(
-                f"No path or title of a document contains {contains!r}. `leanrag ls` lists all documents."
-            )
-        else:
-            print_rows(reply.to_markdown(find_width()))
-
-    run(read_settings(data_dir, collection, read_only=True), work)
+    name = engine.settings.collection
+    wanted = contains.casefold()
+    documents = [
+        each
+        for each in await engine.documents(collection=name)
+        if wanted in f"{each.source or each.id}\n{each.title}".casefold()
+    ]
+    generation = (await engine.status(name)).collection.generation
+    built = generation.revision if generation else -1
+    reply = DocumentsReply.from_engine(name, documents, built)
+    if json:
+        typer.echo(reply.model_dump_json())
+    elif contains and not documents:
+        typer.echo(f"No path or title of a document contains {contains!r}. `leanrag ls` lists all documents.")
+    else:
+        print_rows(reply.to_markdown(find_width()))

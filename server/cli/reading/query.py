@@ -10,14 +10,16 @@ import typer
 from leanrag_engine.core.errors import InvalidInput
 
 from ..options import CollectionOption, DataDir, Json
-from ..running import print_report, read_settings, run
+from ..running import on_engine, print_report, read_settings, run
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
     from leanrag_engine.retrieval.query import QueryResult
 
 
-def query(
+@on_engine(read_only=True)
+async def query(
+    engine: LeanRAG,
     text: Annotated[str, typer.Argument(help="The question.")],
     mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
     ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
@@ -36,8 +38,6 @@ def query(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each line is in the context, by parts of its value.")
     ] = False,
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Print the cited context for a question.
@@ -45,31 +45,25 @@ def query(
     Examples: `leanrag query "What is a context manager?" --token-budget 1000`,
     `leanrag query "What is a context manager?" --html answer.html`
     """
+    from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
+    asked = Query(text=text, mode=mode, ranking=ranking, token_budget=token_budget, seen=tuple(seen or ()))
+    result = await engine.query(asked, collection=engine.settings.collection)
+    if html or svg:
+        write_drawings(result, engine, html, svg)
+    if json:
+        from ...replies.query import ExplainedReply  # noqa: PLC0415 - heavy
 
-        asked = Query(
-            text=text, mode=mode, ranking=ranking, token_budget=token_budget, seen=tuple(seen or ())
-        )
-        result = await engine.query(asked, collection=engine.settings.collection)
-        if html or svg:
-            write_drawings(result, engine, html, svg)
-        if json:
-            from ...replies.query import ExplainedReply  # noqa: PLC0415 - heavy
+        typer.echo(ExplainedReply.explain(result, engine.count_tokens).model_dump_json())
+        return
+    typer.echo(result.context.text)
+    if explain:
+        from ...replies.drawing.accounting import explain_lines  # noqa: PLC0415 - heavy
 
-            typer.echo(ExplainedReply.explain(result, engine.count_tokens).model_dump_json())
-            return
-        typer.echo(result.context.text)
-        if explain:
-            from ...replies.drawing.accounting import explain_lines  # noqa: PLC0415 - heavy
-
-            typer.echo("\n" + "\n".join(explain_lines(result.context, engine.count_tokens)))
-        for warning in result.warnings:
-            typer.echo(f"Warning: {warning}", err=True)
-        typer.echo(f"{result.context.tokens} tokens", err=True)
-
-    run(read_settings(data_dir, collection, read_only=True), work)
+        typer.echo("\n" + "\n".join(explain_lines(result.context, engine.count_tokens)))
+    for warning in result.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    typer.echo(f"{result.context.tokens} tokens", err=True)
 
 
 def write_drawings(result: QueryResult, engine: LeanRAG, html: Path | None, svg: Path | None) -> None:

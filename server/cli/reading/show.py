@@ -15,8 +15,8 @@ import typer
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound, NotReady, UnknownCollection
 from leanrag_engine.core.text.citation import parse_range
 
-from ..options import CollectionOption, DataDir, Json
-from ..running import read_settings, run
+from ..options import Json
+from ..running import on_engine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,7 +32,9 @@ COLON = frozenset({"subl", "zed", "zeditor", "hx", "helix", "micro"})
 """Editors that take the line after a colon; others, such as vi, nano, emacs and less, take +LINE."""
 
 
-def show(
+@on_engine(read_only=True)
+async def show(
+    engine: LeanRAG,
     what: Annotated[
         str,
         typer.Argument(
@@ -53,26 +55,20 @@ def show(
             min=0, max=3, help="Of an entity: also what lies within so many relations, with passages."
         ),
     ] = 0,
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Show a passage in full, an entity with what it belongs to, a cluster with its members, or a document's headings.
 
     Example: `leanrag show d3:c12`, then `leanrag show d3:c12 --open` and `leanrag show "Skerryvore"`
     """
+    name = what.strip().strip("[]")
+    if in_editor:
+        open_place(*await find_place(engine, name))
+        return
+    from ...replies.errors import without_steps  # noqa: PLC0415 - only with a reply
 
-    async def work(engine: LeanRAG) -> None:
-        name = what.strip().strip("[]")
-        if in_editor:
-            open_place(*await find_place(engine, name))
-            return
-        from ...replies.errors import without_steps  # noqa: PLC0415 - only with a reply
-
-        reply = await find(engine, name, hops)
-        typer.echo(reply.model_dump_json() if json else without_steps(reply.to_markdown()))
-
-    run(read_settings(data_dir, collection, read_only=True), work)
+    reply = await find(engine, name, hops)
+    typer.echo(reply.model_dump_json() if json else without_steps(reply.to_markdown()))
 
 
 async def find(engine: LeanRAG, what: str, hops: int = 0) -> ReplyModel:
@@ -140,10 +136,8 @@ async def show_entity(engine: LeanRAG, entity: str, hops: int = 0) -> ReplyModel
 
 
 async def find_place(engine: LeanRAG, citation: str) -> tuple[Path, int]:
-    """Return the file of a passage and the line at which it begins; 0 if the file has no lines.
-
-    Raises ``InvalidInput`` if it is no citation, or its text came from no file.
-    """
+    """Return the file of a passage and the line at which it begins; 0 if the file has no lines. Raises
+    ``InvalidInput`` if it is no citation, or its text came from no file."""
     if not parse_range(citation):
         raise InvalidInput(
             f"{citation!r} is no citation, and only passages have a place in a file.",

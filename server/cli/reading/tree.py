@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import CollectionOption, DataDir, Json
-from ..running import print_rows, read_settings, run
+from ..options import Json
+from ..running import on_engine, print_rows
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Entity
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ...replies.graph import TreeNode
 
 
-def tree(
+@on_engine(read_only=True)
+async def tree(
+    engine: LeanRAG,
     top: Annotated[
         str,
         typer.Argument(
@@ -25,27 +27,21 @@ def tree(
     ] = "",
     depth: Annotated[int, typer.Option(min=1, max=20, help="Layers below it.")] = 2,
     width: Annotated[int, typer.Option(min=1, max=400, help="Most members shown of each cluster.")] = 4,
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Draw the hierarchy from the root down, most mentioned members first. The default fits one screen.
 
     Example: `leanrag tree --depth 3 --width 8`, then `leanrag show` with a name from it
     """
+    from ...replies.graph import TreeReply  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        from ...replies.graph import TreeReply  # noqa: PLC0415 - heavy
-
-        name = engine.settings.collection
-        chain = await engine.ancestors(top, collection=name) if top else [await engine.root(collection=name)]
-        reply = TreeReply(root=await read_branch(engine, chain[0], depth, width))
-        if json:
-            typer.echo(reply.model_dump_json())
-        else:
-            print_rows(reply.to_markdown())
-
-    run(read_settings(data_dir, collection, read_only=True), work)
+    name = engine.settings.collection
+    chain = await engine.ancestors(top, collection=name) if top else [await engine.root(collection=name)]
+    reply = TreeReply(root=await read_branch(engine, chain[0], depth, width))
+    if json:
+        typer.echo(reply.model_dump_json())
+    else:
+        print_rows(reply.to_markdown())
 
 
 async def read_branch(engine: LeanRAG, entity: Entity, depth: int, width: int) -> TreeNode:

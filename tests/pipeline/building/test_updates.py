@@ -132,7 +132,7 @@ async def test_the_adjacency_and_the_record_after_each_change_are_those_of_all_r
             found = (await stores.adjacencies.of(generation)).arrays()
             expected = make_adjacency(hierarchy.layers, chunks).arrays()
             assert [name for name in expected if not np.array_equal(found[name], expected[name])] == []
-            columns = await stores.adjacencies.find_columns(generation)
+            columns = await stores.adjacencies.find_arrays("columns", generation)
             if columns is not None:
                 places = (columns["entities-places"], columns["relations-places"])
                 packed = pack_layers(hierarchy.layers, places)

@@ -1,7 +1,5 @@
 """Quote the sentences, turns and lines of a text that hold given places."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from leanrag_engine.core.text.shortening import cut_middle, one_line
@@ -15,10 +13,9 @@ _GAP = " … "
 
 
 def quote_around(text: str, places: Sequence[tuple[int, int]], limit: int) -> str:
-    """Return on one line the statements of ``text`` that hold ``places``, given in order, with ellipses for what is left out.
-
-    A statement of more than ``limit`` characters is cut at words around the place; a turn of a chat keeps its speaker.
-    """
+    """Return on one line the statements of ``text`` that hold ``places``, given in order, with ellipses for what is
+    left out. A statement of more than ``limit`` characters is cut at words around the place; a turn of a chat keeps
+    its speaker."""
     quoted, reached = "", 0
     for start, end in places:
         if quoted and start < reached:
@@ -31,10 +28,8 @@ def quote_around(text: str, places: Sequence[tuple[int, int]], limit: int) -> st
 
 
 def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, int, str]:
-    """Return the bounds of the statement around ``text[start:end]``, and the speaker where they leave that out.
-
-    It is a turn of a chat of at most ``limit`` characters, else the sentences, else the lines.
-    """
+    """Return the bounds of the statement around ``text[start:end]``, and the speaker where they leave that out. It is
+    a turn of a chat of at most ``limit`` characters, else the sentences, else the lines."""
     first = text.rfind("\n\n", 0, start) + 2 if "\n\n" in text[:start] else 0
     last = text.find("\n\n", end)
     paragraph = text[first : last if last >= 0 else len(text)]

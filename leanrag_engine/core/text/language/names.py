@@ -66,12 +66,10 @@ def fold_case(text: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def name_key(name: str) -> str:
-    """Return the normalised form of a name: two names are the same iff their keys are equal.
-
-    Case, accents on Latin letters, punctuation, leading articles, possessive endings, call brackets and a simple English
-    plural of the last word are ignored. Signs with a meaning are kept: ``__init__``, ``os.path``, ``C++``, ``C#``,
-    ``.NET``, ``+=``. A key is for comparison, not for display. It is empty only if the name is blank.
-    """
+    """Return the normalised form of a name: two names are the same iff their keys are equal. Case, accents on Latin
+    letters, punctuation, leading articles, possessive endings, call brackets and a simple English plural of the last
+    word are ignored. Signs with a meaning are kept: ``__init__``, ``os.path``, ``C++``, ``C#``, ``.NET``, ``+=``. A
+    key is for comparison, not for display. It is empty only if the name is blank."""
     folded = plain_apostrophes(_normalize(name))
     bare = _CALL.sub("", folded.strip(_QUOTES)).strip(_QUOTES) or folded
     if _CODE_NAME.fullmatch(bare) and _STRICT_CODE.search(bare):

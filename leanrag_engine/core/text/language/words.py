@@ -80,12 +80,10 @@ def word_count(text: str) -> int:
 
 
 def search_text(text: str) -> str:
-    """Return the form of ``text`` for a full-text index whose tokenizer splits at punctuation.
-
-    CJK is segmented, camel-case names are followed by their parts and names of several parts by themselves as one word
-    (``max_size`` → ``maxsize``), and names such as C++ become words that such a tokenizer keeps. Plain text is returned
-    unchanged. After a change of what this returns, a migration has to index the windows anew.
-    """
+    """Return the form of ``text`` for a full-text index whose tokenizer splits at punctuation. CJK is segmented,
+    camel-case names are followed by their parts and names of several parts by themselves as one word (``max_size`` →
+    ``maxsize``), and names such as C++ become words that such a tokenizer keeps. Plain text is returned unchanged.
+    After a change of what this returns, a migration has to index the windows anew."""
     if not text.isascii():
         text = _segment_text(fold_letters(text))
     # Searching for these names takes ten times as long as checking that a text can contain none.
@@ -106,10 +104,9 @@ def search_terms(text: str, limit: int = 32) -> list[str]:
 
 
 def index_terms(text: str, limit: int = 32) -> list[str]:
-    """Return what a search in texts made by :func:`search_text` looks for: :func:`search_terms`, after the
-    names of several parts as a whole. A name whose parts are joined by hyphens or underscores is one word,
-    whichever of the ways of writing it a text has; any other (``pkg.func``, a path, an address) is a phrase
-    of its parts."""
+    """Return what a search in texts made by :func:`search_text` looks for: :func:`search_terms`, after the names of
+    several parts as a whole. A name whose parts are joined by hyphens or underscores is one word, whichever of the
+    ways of writing it a text has; any other (``pkg.func``, a path, an address) is a phrase of its parts."""
     text = fold_letters(text)
     names = (name.lower() for name in _COMPOUND.findall(text) if not has_cjk(name))
     phrases = [name for name in names if not _JOINED.fullmatch(name)]

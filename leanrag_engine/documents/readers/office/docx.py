@@ -1,6 +1,5 @@
-"""Read Word documents in reading order, with inserted text, text boxes, content controls and footnotes.
-python-docx opens the package and knows the styles; its paragraphs omit all of these, so this module walks the
-body."""
+"""Read Word documents in reading order, with inserted text, text boxes, content controls and footnotes. python-docx
+opens the package and knows the styles; its paragraphs omit all of these, so this module walks the body."""
 
 import re
 from collections.abc import Iterator, Sequence

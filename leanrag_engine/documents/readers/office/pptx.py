@@ -1,7 +1,5 @@
 """Read slides: each is a page and a section under its title, with its text, tables and notes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from io import BytesIO
@@ -29,10 +27,8 @@ _Shape = Any
 
 
 def read_pptx(data: bytes, name: str) -> Reading:
-    """Read a presentation; a slide is a page.
-
-    Raises ``DocumentUnreadable`` if the file is damaged, locked, or of another kind.
-    """
+    """Read a presentation; a slide is a page. Raises ``DocumentUnreadable`` if the file is damaged, locked, or of
+    another kind."""
     refuse_encrypted(data, name, "PPTX")
     try:
         refuse_bomb(data, name)

@@ -1,7 +1,5 @@
 """The printed report of ``leanrag eval answers``: tables of scores, of pairs, and of the answers themselves."""
 
-from __future__ import annotations
-
 from rich.console import Console
 from rich.table import Table
 

@@ -1,7 +1,5 @@
 """The printed report of ``leanrag eval coverage``: remarks and a table for each set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console

@@ -1,7 +1,5 @@
 """The printed report of ``leanrag eval health``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from rich.console import Console

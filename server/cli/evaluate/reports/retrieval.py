@@ -1,7 +1,5 @@
 """The printed report of ``leanrag eval retrieval``: remarks, tables, a plot."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path

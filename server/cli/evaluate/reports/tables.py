@@ -1,7 +1,5 @@
 """The tables of all evaluation reports."""
 
-from __future__ import annotations
-
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
