@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound
 from leanrag_engine.core.model import Document, Entity, Relation
+from leanrag_engine.core.ports import DocumentStore
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.nearest import sort_by_similarity
 
@@ -54,6 +55,16 @@ class ChunkScope:
 
 
 EVERYTHING = ChunkScope()
+
+
+async def open_scope(documents: DocumentStore, collection: str, filters: Filters) -> tuple[ChunkScope, int]:
+    """Return the chunks that ``filters`` allow, and how many documents they exclude for having no date."""
+    if not filters.active:
+        return EVERYTHING, 0
+    known = await documents.find_all(collection)
+    selected = [document.id for document in select_documents(known, filters)]
+    ids = await documents.chunk_ids(collection, selected)
+    return ChunkScope(frozenset(ids)), count_undated(known, filters)
 
 
 def select_documents(documents: Sequence[Document], filters: Filters) -> list[Document]:

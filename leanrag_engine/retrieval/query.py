@@ -29,10 +29,10 @@ from .evidence.run import QueryRun
 from .evidence.seeds import find_allowed_beneath, select_seeds
 from .evidence.summaries import select_summaries
 from .evidence.written import has_sentences, wants_overview, widen_by_sentences
-from .filters import EVERYTHING, ChunkScope, count_undated, select_documents
+from .filters import open_scope
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
-from .request import Filters, Mode, Query, Ranking
+from .request import Mode, Query, Ranking
 from .search.hits import SearchHits, embed_tokens, embed_with_parts, search_windows
 from .search.relevance import RankedWindow, asks_for_order, asks_for_overview
 from .search.seeds import sure_score
@@ -69,7 +69,7 @@ async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] 
 
 
 async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> QueryResult:
-    scope, undated = await _open_scope(index, query.filters)
+    scope, undated = await open_scope(index.documents, index.collection.name, query.filters)
     run = QueryRun(index, query, scope, warnings=list(notes))
     run.warn_of_build()
     run.warn_of_undated(undated)
@@ -83,16 +83,6 @@ async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> Q
     if run.query.mode == Mode.GLOBAL:
         return await _answer_global(run)
     return await _answer_local(run) if query.mode == Mode.LOCAL else await _answer_lca(run)
-
-
-async def _open_scope(index: IndexSnapshot, filters: Filters) -> tuple[ChunkScope, int]:
-    """Return the chunks that ``filters`` allow, and how many documents they exclude for having no date."""
-    if not filters.active:
-        return EVERYTHING, 0
-    documents = await index.documents.find_all(index.collection.name)
-    selected = [document.id for document in select_documents(documents, filters)]
-    ids = await index.documents.chunk_ids(index.collection.name, selected)
-    return ChunkScope(frozenset(ids)), count_undated(documents, filters)
 
 
 async def _answer_naive(run: QueryRun) -> QueryResult:

@@ -21,7 +21,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from leanrag_engine.core.jobs import ImportRequest, IngestRequest, JobRequest, describe_done
+from leanrag_engine.core.jobs import ImportRequest, IngestRequest, JobRequest, Step, describe_done
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
@@ -182,15 +182,9 @@ def whole_bar(whole: WholeProgress) -> Iterator[Callable[[StageProgress], None]]
         yield show_bar
 
 
-class StageProgress(Protocol):
-    """Progress of some work: ``done`` of ``total`` units of ``stage``."""
+class StageProgress(Step, Protocol):
+    """Progress of some work: ``done`` of ``total`` units of ``stage``, and what is said of it."""
 
-    @property
-    def stage(self) -> str: ...
-    @property
-    def done(self) -> int: ...
-    @property
-    def total(self) -> int: ...
     @property
     def message(self) -> str: ...
 

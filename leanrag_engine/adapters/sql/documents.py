@@ -64,15 +64,19 @@ from .dialect import fulltext
 from .dialect.fulltext import IndexedWindow, WindowPlace
 from .dialect.fulltext_index import RowCounts
 from .dialect.statements import among, among_pairs, contains_letters, fetch, list_value
-from .schema.tables import chunks, collections, documents, extracts, parse_rows, select_unparsed
+from .schema.tables import (
+    chunks,
+    collections,
+    documents,
+    extracts,
+    is_of_chunk,
+    parse_rows,
+    select_unparsed,
+)
 
 _COLLECTION: BindParameter[int] = bindparam("collection")
 _IN_DOCUMENT = (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document)
-_OF_CHUNK = (
-    (chunks.c.collection == extracts.c.collection)
-    & (chunks.c.document == extracts.c.document)
-    & (chunks.c.label == extracts.c.chunk)
-)
+_OF_CHUNK = is_of_chunk(extracts)
 _READING = (chunks.c.document, chunks.c.number)
 _CITED = (chunks.c.document, chunks.c.label)
 _CHUNK_COLUMNS = (

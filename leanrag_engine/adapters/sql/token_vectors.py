@@ -12,13 +12,9 @@ from leanrag_engine.core.model import PackedTokens
 
 from . import collections as collection_rows
 from .dialect.statements import among, among_pairs
-from .schema.tables import chunks, token_vectors
+from .schema.tables import chunks, is_of_chunk, token_vectors
 
-_OF_CHUNK = (
-    (chunks.c.collection == token_vectors.c.collection)
-    & (chunks.c.document == token_vectors.c.document)
-    & (chunks.c.label == token_vectors.c.chunk)
-)
+_OF_CHUNK = is_of_chunk(token_vectors)
 
 
 def put(

@@ -153,7 +153,7 @@ async def search_text(
     """
     check_page(offset, limit)
     wanted = _check_text(text, pattern, options)
-    chosen, undated = await choose_documents(index, filters, by_date=by_date)
+    chosen, undated = await _choose_documents(index, filters, by_date=by_date)
     numbers = None if chosen is None else [each.number for each in chosen]
     # Compiling a pattern may take a while too.
     expression = await to_thread.run_sync(partial(_compile, wanted, pattern, options))
@@ -174,7 +174,7 @@ async def search_text(
     return replace(found, nearest=await _find_nearest(index, bare or wanted, chosen, options))
 
 
-async def choose_documents(
+async def _choose_documents(
     index: IndexSnapshot, filters: Filters, *, by_date: bool
 ) -> tuple[list[Document] | None, int]:
     """Return the documents to search, None for all in reading order, and how many are left out for lack of a date.

@@ -19,7 +19,7 @@ from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 from leanrag_engine.core.text.language.words import STOPWORDS, find_whole_words, plain_letters
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.word_lists import read_words
-from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope
+from leanrag_engine.retrieval.filters import open_scope
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import Filters, clean_text
 from leanrag_engine.retrieval.search.hits import embed_texts
@@ -32,7 +32,6 @@ from .text_search import (
     TextMatch,
     TextMatches,
     TopicBounds,
-    choose_documents,
 )
 
 
@@ -124,37 +123,30 @@ async def search_topic(
     sides = [side for side in clean_text("topic", text, 1000).split("|") if find_whole_words(side)]
     if not sides:
         raise InvalidInput("The topic is empty.", "Give its names and words.")
-    documents, undated = await choose_documents(index, filters, by_date=False)
-    scope = EVERYTHING
-    if documents is not None:
-        ids = [each.id for each in documents]
-        scope = ChunkScope(frozenset(await index.documents.chunk_ids(index.collection.name, ids)))
+    scope, undated = await open_scope(index.documents, index.collection.name, filters.check())
+    held: list[tuple[TopicWord, frozenset[str]]] = []
     best: dict[str, ScoredWindow] = {}
-    words: list[TopicWord] = []
-    absent: list[str] = []
     for side in sides:
-        topic = await _find_words(index, side)
-        held = {each: await _find_windows(index, each) for each in topic}
-        for window in await _score_windows(index, held, options):
+        words = {each: await _find_windows(index, each) for each in await _find_words(index, side)}
+        for window in await _score_windows(index, words, options):
             if scope.allows(window.chunk_id) and window.score >= options.lower:
                 known = best.setdefault(window.chunk_id, window)
                 best[window.chunk_id] = max(known, window, key=lambda each: each.score)
-        words += topic
-        absent += [each.word for each, windows in held.items() if not windows]
+        held += words.items()
     chunks = await index.documents.chunks(index.collection.name, list(best))
     groups: dict[object, list[Chunk]] = {}
     for chunk in sorted(chunks, key=lambda each: (by_date and (each.own_date or "~"), each.place)):
         groups.setdefault(chunk.document_id if by_document else chunk.text, []).append(chunk)
     entries = [[each for each in group if best[each.id].score >= options.least] for group in groups.values()]
     listed = [group for group in entries if group]
-    patterns = [each.pattern for each in words]
+    patterns = [each.pattern for each, _ in held]
     bounds = TopicBounds(
         options.least,
         options.lower,
         sum(any(best[each.id].whole for each in group) for group in listed),
         len(entries) - len(listed),
-        tuple(dict.fromkeys(form for each in words for form in each.names)),
-        tuple(dict.fromkeys(absent)),
+        tuple(dict.fromkeys(form for each, _ in held for form in each.names)),
+        tuple(dict.fromkeys(each.word for each, windows in held if not windows)),
     )
     return TextMatches(
         tuple(

@@ -159,7 +159,6 @@ class _Pool:
     def __init__(
         self, rankings: Sequence[Sequence[Evidence]], counter: _TokenCounter, options: ContextOptions
     ) -> None:
-        self._given = rankings
         self._rankings = [_worth_showing(ranking, options) for ranking in rankings]
         self._best = max((each.near for ranking in self._rankings for each in ranking), default=0.0)
         self._windows = {
@@ -176,7 +175,9 @@ class _Pool:
         self._said = _SaidSentences(options)
         self.left: list[Evidence] = []
         """Strong evidence that did not fit; copies of what is shown are not in it."""
-        self.weaker = 0
+        shown = {each.key[0] for ranking in self._rankings for each in ranking}
+        near = (each for ranking in rankings for each in _above_cutoff(ranking, options.weaker))
+        self.weaker = len({each.key[0] for each in near if isinstance(each, RankedWindow)} - shown)
         """Passages of which all is below the cutoff, but some not far."""
 
     def choose(self, room: int) -> list[Evidence]:
@@ -204,13 +205,7 @@ class _Pool:
             strong = _above_cutoff(ranking, self._options.strong)
             self.left += (each for each in strong if each.key not in self._taken and each.key not in seen)
             seen.update(each.key for each in strong)
-        self.weaker = self._count_weaker()
         return list(self._taken.values())
-
-    def _count_weaker(self) -> int:
-        shown = {each.key[0] for ranking in self._rankings for each in ranking}
-        near = (each for ranking in self._given for each in _above_cutoff(ranking, self._options.weaker))
-        return len({each.key[0] for each in near if isinstance(each, RankedWindow)} - shown)
 
     def _find_answer(self, item: Evidence) -> RankedWindow | None:
         """Return the window after one that ends with a question or an announcement: what it leads to."""

@@ -134,20 +134,9 @@ async def value_statements(
     In mode ``global`` summaries count whether or not a model wrote them, and come first. Without sources everything counts.
     """
     query, options = run.query, run.query.relevance_options
+    summaries, anyway = query.mode == Mode.GLOBAL, not query.include_sources
+    nodes, relations = _select_described(run, graph)
     names = {node.id: node.name for node in graph.path}
-    summaries = query.mode == Mode.GLOBAL
-    anyway = not query.include_sources
-    nodes = [
-        node
-        for node in graph.path
-        if (node.layer == 0 or query.include_summaries)
-        and (node.method.written or anyway or (summaries and node.layer > 0))
-    ]
-    relations = [
-        each
-        for each in (*graph.base_relations, *graph.inter_cluster_relations)
-        if query.include_relations and (anyway or each.method.written)
-    ]
     said: list[tuple[str, Statement]] = [
         (node.id, each) for node in nodes for each in entity_statements(node, citations)
     ]
@@ -194,6 +183,23 @@ async def value_statements(
     near = [place for place, each in enumerate(valued) if each.value >= least]
     rows = [known[1] if (known := held[place]) else None for place in near]
     return _lower_repetitions([valued[place] for place in near], rows, options)
+
+
+def _select_described(run: QueryRun, graph: Subgraph) -> tuple[list[Entity], list[Relation]]:
+    """Return the entities, clusters and relations of which a context may tell what is written about them."""
+    query, anyway = run.query, not run.query.include_sources
+    nodes = [
+        node
+        for node in graph.path
+        if (node.layer == 0 or query.include_summaries)
+        and (node.method.written or anyway or (query.mode == Mode.GLOBAL and node.layer > 0))
+    ]
+    relations = [
+        each
+        for each in (*graph.base_relations, *graph.inter_cluster_relations)
+        if query.include_relations and (anyway or each.method.written)
+    ]
+    return nodes, relations
 
 
 async def _dense_shares(

@@ -220,21 +220,31 @@ chunks = Table(
     ),
 )
 
+
+def _belong_to_chunk() -> list[Column[Any] | ForeignKeyConstraint]:
+    """Return the columns that name the chunk of a row, which goes with it."""
+    place = [Column(name, Integer, primary_key=True) for name in ("collection", "document", "chunk")]
+    names, keys = [each.name for each in place], ["chunks.collection", "chunks.document", "chunks.label"]
+    return [*place, ForeignKeyConstraint(names, keys, ondelete="CASCADE")]
+
+
+def is_of_chunk(table: Table) -> ColumnElement[bool]:
+    """Return the condition that joins the rows of a table to their chunk."""
+    return (
+        (chunks.c.collection == table.c.collection)
+        & (chunks.c.document == table.c.document)
+        & (chunks.c.label == table.c.chunk)
+    )
+
+
 extracts = Table(
     "extracts",
     metadata,
-    Column("collection", Integer, primary_key=True),
-    Column("document", Integer, primary_key=True),
-    Column("chunk", Integer, primary_key=True),
+    *_belong_to_chunk(),
     Column("position", Integer, primary_key=True),
     Column("method", _TEXT, nullable=False),
     *_columns(Json, "entities", "relations"),
     Column("schema", _TEXT, nullable=False),
-    ForeignKeyConstraint(
-        ["collection", "document", "chunk"],
-        ["chunks.collection", "chunks.document", "chunks.label"],
-        ondelete="CASCADE",
-    ),
     Index("extracts_method", "collection", "method", "schema"),
 )
 
@@ -242,17 +252,10 @@ extracts = Table(
 token_vectors = Table(
     "token_vectors",
     metadata,
-    Column("collection", Integer, primary_key=True),
-    Column("document", Integer, primary_key=True),
-    Column("chunk", Integer, primary_key=True),
+    *_belong_to_chunk(),
     Column("embedder", _TEXT, nullable=False),
     Column("counts", Json, nullable=False),
     Column("tokens", LargeBinary, nullable=False),
-    ForeignKeyConstraint(
-        ["collection", "document", "chunk"],
-        ["chunks.collection", "chunks.document", "chunks.label"],
-        ondelete="CASCADE",
-    ),
 )
 
 # A fit may be tens of megabytes: generations that share it keep it once.
