@@ -33,6 +33,14 @@ class QueryTokens:
     vectors: Vectors
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddedQueries:
+    """A row for each query, ``(n, d)``, and its tokens, from an embedder that has vectors of tokens."""
+
+    rows: Vectors
+    tokens: Sequence[QueryTokens] = ()
+
+
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """A value that JSON can hold. What was read from outside is checked with ``isinstance`` before it is used."""
 

@@ -27,6 +27,7 @@ from .model import (
     Collection,
     Correction,
     Document,
+    EmbeddedQueries,
     Entity,
     EntityHead,
     Extract,
@@ -37,7 +38,6 @@ from .model import (
     LoadedDocument,
     PackedTokens,
     PassageText,
-    QueryTokens,
     RareWord,
     ReadDocument,
     Relation,
@@ -115,7 +115,7 @@ class Embedder(Protocol):
         """Return one row for each text, ``(len(texts), dimension)``. A text longer than the embedder's window
         gets the mean of all its windows."""
 
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Embed queries; some models put another prompt before these. Otherwise as ``embed``."""
 
 
@@ -128,9 +128,6 @@ class TokenEmbedder(Embedder, Protocol):
     ) -> tuple[Vectors, list[PackedTokens]]:
         """Return the rows of ``embed``, and the packed tokens of each text."""
 
-    async def embed_query_tokens(self, texts: Sequence[str]) -> list[QueryTokens]:
-        """Return the tokens of each question."""
-
 
 class EmbedderWrapper:
     """What an embedder that works through another one, ``inner``, has of it."""
@@ -140,7 +137,7 @@ class EmbedderWrapper:
         self.identity, self.dimension = inner.identity, inner.dimension
         self.unrelated, self.related = inner.unrelated, inner.related
 
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         return await self.inner.embed_queries(texts)
 
 

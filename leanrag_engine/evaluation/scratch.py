@@ -12,7 +12,7 @@ from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 from leanrag_engine.core.jobs import IngestOutcome, Job
-from leanrag_engine.core.model import DocumentSource, Vectors, content_id
+from leanrag_engine.core.model import DocumentSource, EmbeddedQueries, Vectors, content_id
 from leanrag_engine.core.ports import (
     Embedder,
     EmbedderSource,
@@ -202,7 +202,7 @@ class TimedEmbedder(EmbedderWrapper):
         with self.watch.running():
             return await self.inner.embed(texts, report)
 
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         with self.watch.running():
             return await self.inner.embed_queries(texts)
 

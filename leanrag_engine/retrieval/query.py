@@ -33,7 +33,7 @@ from .filters import open_scope
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import Mode, Query, Ranking
-from .search.hits import SearchHits, embed_tokens, embed_with_parts, search_windows
+from .search.hits import SearchHits, embed_with_parts, search_windows
 from .search.relevance import RankedWindow, asks_for_order, asks_for_overview
 from .search.seeds import sure_score
 
@@ -63,9 +63,7 @@ async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] 
     query = query.check()
     index.check_documents()
     # A service embeds on the event loop; what follows reads the stores alone.
-    embedded = await embed_with_parts(index, query.texts)
-    tokens = await embed_tokens(index, query.texts) if query.mode != Mode.NAIVE else {}
-    return await run_chain(_answer(replace(index, embedded=embedded, tokens=tokens), query, notes))
+    return await run_chain(_answer(await embed_with_parts(index, query.texts), query, notes))
 
 
 async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> QueryResult:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.model import EmbeddedQueries, Vectors
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 
 
@@ -45,8 +45,8 @@ class WordEmbedder:
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.divide(rows, norms, out=rows, where=norms > 0)
 
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        return await self.embed(texts)
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
+        return EmbeddedQueries(await self.embed(texts))
 
     @staticmethod
     def _words(text: str) -> list[str]:

@@ -453,7 +453,7 @@ async def test_a_text_is_searched_by_meaning_as_a_whole_and_by_its_parts(corpus:
     rows = await index.vectors.fetch(index.spaces.windows, await index.vectors.ids(index.spaces.windows))
     whole, *others = [
         {id_: float(row @ vector) for id_, row in rows.items()}
-        for vector in await index.embedder.embed_queries([question, *parts])
+        for vector in (await index.embedder.embed_queries([question, *parts])).rows
     ]
     share = DEFAULT_SEARCH.asked_part * max(whole.values())
     expected = {

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.model import EmbeddedQueries, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.vectors import one_thread
@@ -89,8 +89,8 @@ class FittedEmbedder:
             rows[part] = await anyio.to_thread.run_sync(self._embed, list(texts[part]))
         return rows
 
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        return await self.embed(texts)
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
+        return EmbeddedQueries(await self.embed(texts))
 
     def share_unknown(self, texts: Sequence[str]) -> float:
         """Return the share of the occurrences of words that are not in the table."""

@@ -19,7 +19,7 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable
-from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.model import EmbeddedQueries, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.shortening import one_line
 
@@ -144,10 +144,10 @@ class SentenceTransformersEmbedder:
 
         return await embed_shared(texts, embed)
 
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of queries, with the model's prompt for queries if it has one."""
         windows = await anyio.to_thread.run_sync(partial(self._embed, list(texts), "query", None))
-        return pool_windows(windows, len(texts))
+        return EmbeddedQueries(pool_windows(windows, len(texts)))
 
     def _embed(self, texts: list[str], role: Role, report: ProgressReport | None) -> Windows:
         pieces = EmbeddingWindows.of(texts, self._tokens(texts), self._loaded.room[role])

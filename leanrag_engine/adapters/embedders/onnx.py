@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import first_error
-from leanrag_engine.core.model import PackedTokens, Vectors
+from leanrag_engine.core.model import EmbeddedQueries, PackedTokens, QueryTokens, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 
 from .pretrained import (
@@ -41,12 +41,15 @@ class BatchOptions:
     one batch took 18 to 24 % more processor time, as they wait for each other at every operator."""
 
 
+T = TypeVar("T", PackedTokens, QueryTokens)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """The rows of one batch, and the packed tokens of each text where they are kept."""
+class Batch(Generic[T]):
+    """The rows of one batch, and the tokens of each text where they are wanted."""
 
     rows: Vectors
-    tokens: Sequence[PackedTokens] = ()
+    tokens: Sequence[T] = ()
 
 
 _LOADING = threading.Lock()
@@ -97,18 +100,18 @@ class OnnxEmbedder:
 
         return await embed_shared(texts, embed)
 
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of ``embed``."""
-        return await self.embed(texts)
+        return EmbeddedQueries(await self.embed(texts))
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
         """Return one row for each window; progress counts the windows of different texts."""
         return (await self.embed_batches(texts, self._rows, report))[0]
 
     async def embed_batches(
-        self, texts: Sequence[str], run: Callable[[list[str]], Batch], report: ProgressReport | None = None
-    ) -> tuple[Windows, list[PackedTokens]]:
-        """Return one row for each window, and what ``run``, which embeds a batch, gives as its tokens.
+        self, texts: Sequence[str], run: Callable[[list[str]], Batch[T]], report: ProgressReport | None = None
+    ) -> tuple[Windows, dict[int, T]]:
+        """Return one row for each window, and by row what ``run``, which embeds a batch, gives as its tokens.
 
         Batches run beside each other, each on one processor. The work can be cancelled between two of them.
         """
@@ -118,7 +121,7 @@ class OnnxEmbedder:
         pieces = EmbeddingWindows.of(distinct, await self._spans(distinct), self.room)
         rows = np.zeros((len(pieces.texts), self.dimension), dtype=np.float32)
         batches = iter(pieces.batches(self._options.texts, self._options.tokens))
-        tokens: dict[int, PackedTokens] = {}
+        tokens: dict[int, T] = {}
         done = 0
 
         async def embed_batches() -> None:
@@ -139,7 +142,7 @@ class OnnxEmbedder:
         except BaseExceptionGroup as problems:
             raise first_error(problems) from None
         windows, order = repeat_windows(Windows(rows, pieces.owners), distinct, texts)
-        return windows, [tokens[row] for row in order] if tokens else []
+        return windows, {place: tokens[row] for place, row in enumerate(order) if row in tokens}
 
     async def _spans(self, texts: list[str]) -> list[list[Span]]:
         spans: list[list[Span]] = []
@@ -153,7 +156,7 @@ class OnnxEmbedder:
         """Return the places of the tokens of each text."""
         raise NotImplementedError
 
-    def _rows(self, texts: list[str]) -> Batch:
+    def _rows(self, texts: list[str]) -> Batch[PackedTokens]:
         """Return the rows of one batch; zero rows for texts without a known word."""
         raise NotImplementedError
 

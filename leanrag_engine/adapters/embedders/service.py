@@ -35,7 +35,7 @@ from leanrag_engine.core.errors import (
     StoreUnusable,
     first_error,
 )
-from leanrag_engine.core.model import Vectors, content_id
+from leanrag_engine.core.model import EmbeddedQueries, Vectors, content_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.runtime.telemetry import watch
 
@@ -147,10 +147,10 @@ class LitellmEmbedder:
 
         return await embed_shared(texts, embed)
 
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of queries, marked as such for services that distinguish them; gives up after seconds."""
         run = _EmbeddingRun(self._model.for_queries(), self.dimension, "query", None)
-        return pool_windows(await run.embed(await self._pieces(texts)), len(texts))
+        return EmbeddedQueries(pool_windows(await run.embed(await self._pieces(texts)), len(texts)))
 
     async def _pieces(self, texts: Sequence[str]) -> EmbeddingWindows:
         def cut() -> EmbeddingWindows:

@@ -48,7 +48,7 @@ class FlatIndex:
 
     async def answer(self, queries: Sequence[str], budget: int) -> str:
         """Return the windows that rank first for the queries together, best first, in at most ``budget`` tokens."""
-        similarities = await self.embedder.embed_queries(queries) @ self.vectors.T
+        similarities = (await self.embedder.embed_queries(queries)).rows @ self.vectors.T
         fused = np.zeros(len(self.texts))
         for query, similar in zip(queries, similarities, strict=True):
             for scores in (self.score_by_words(query), similar):

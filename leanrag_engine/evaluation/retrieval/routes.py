@@ -160,7 +160,7 @@ async def ask_routes(
     adapters = await compose(settings)
     async with LeanRAG(settings, adapters):
         tree, embedder, document_of = await _open_tree(adapters, collection, report)
-        vectors = await embedder.embed_queries([each.text for each in questions.questions])
+        vectors = (await embedder.embed_queries([each.text for each in questions.questions])).rows
     results: dict[str, list[QuestionResult]] = defaultdict(list)
     for question, vector in zip(questions.questions, vectors, strict=True):
         started = time.perf_counter()

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leanrag_engine.core.model import Hit, QueryTokens, Vectors, VectorSpaces, parse_window_id, window_id
-from leanrag_engine.core.ports import find_token_embedder
+from leanrag_engine.core.model import Hit, Vectors, VectorSpaces, parse_window_id, window_id
 from leanrag_engine.core.runtime.threads import begin_beside
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
@@ -63,10 +62,15 @@ class SearchHits:
         return rank_entities(dense, keyword, self.names, limit, self.options)
 
 
-async def embed_with_parts(index: IndexSnapshot, texts: Sequence[str]) -> dict[str, Vectors | None]:
-    """Return a vector for each text, and for each part of it (see ``find_parts``)."""
+async def embed_with_parts(index: IndexSnapshot, texts: Sequence[str]) -> IndexSnapshot:
+    """Return the index with a vector for each text and for each part of it (see ``find_parts``), and with their tokens."""
+    if index.embedder is None:
+        return index
     wanted = list(dict.fromkeys([*texts, *(part for text in texts for part in find_parts(text))]))
-    return dict(zip(wanted, await embed_texts(index, wanted), strict=True))
+    found = await index.embedder.embed_queries(wanted)
+    embedded = dict(zip(wanted, map(_none_if_zero, found.rows), strict=True))
+    tokens = {text: each for text, each in zip(wanted, found.tokens, strict=False) if len(each.numbers)}
+    return replace(index, embedded=embedded, tokens=tokens)
 
 
 async def embed_texts(index: IndexSnapshot, texts: Sequence[str]) -> list[Vectors | None]:
@@ -75,17 +79,12 @@ async def embed_texts(index: IndexSnapshot, texts: Sequence[str]) -> list[Vector
         return [index.embedded[text] for text in texts]
     if index.embedder is None:
         return [None] * len(texts)
-    rows = await index.embedder.embed_queries(texts)
-    return [row if np.any(row) else None for row in rows]
+    return [_none_if_zero(row) for row in (await index.embedder.embed_queries(texts)).rows]
 
 
-async def embed_tokens(index: IndexSnapshot, texts: Sequence[str]) -> dict[str, QueryTokens]:
-    """Return the tokens of each text that has any, if the embedder has vectors of tokens."""
-    by_token = find_token_embedder(index.embedder)
-    if by_token is None:
-        return {}
-    found = await by_token.embed_query_tokens(texts)
-    return {text: each for text, each in zip(texts, found, strict=True) if len(each.numbers)}
+def _none_if_zero(row: Vectors) -> Vectors | None:
+    """Return the row of a text; None if the embedder knows no word of it."""
+    return row if np.any(row) else None
 
 
 async def search_windows(

