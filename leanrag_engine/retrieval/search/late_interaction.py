@@ -2,7 +2,6 @@
 ColBERT's sum of maximal similarities (arXiv:2004.12832), over the token vectors of the embedder at hand, of which
 windows keep the signs alone. Pure: vectors in, similarities out."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,19 +13,17 @@ from leanrag_engine.core.model import PackedTokens, QueryTokens
 def compare_tokens(question: QueryTokens, windows: Sequence[PackedTokens]) -> NDArray[np.float32]:
     """Return how near each window is to the question, (n,): for each of its words the most similar word of the window counts,
     weighted by how few of the windows have the word itself."""
-    sizes = [len(each) for each in windows]
-    starts = np.cumsum([0, *sizes[:-1]])
+    starts = np.cumsum([0, *map(len, windows[:-1])])
     rows = np.concatenate(windows)
-    signs = np.unpackbits(rows[:, 2:], axis=1).astype(np.float32)
-    signs *= 2.0
-    signs -= 1.0
-    similar = (signs @ question.vectors.T) / np.float32(np.sqrt(signs.shape[1]))
+    bits = np.unpackbits(rows[:, 2:], axis=1).astype(np.float32)
+    # The product with signs, 2 × bit − 1, without a pass over all of them for each step.
+    similar = (2.0 * (bits @ question.vectors.T) - question.vectors.sum(axis=1)) / np.float32(
+        np.sqrt(bits.shape[1])
+    )
     best = np.maximum.reduceat(similar, starts, axis=0)
-    numbers = rows[:, :2].copy().view("<u2")[:, 0]
-    held = Counter[int]()
-    for start, size in zip(starts, sizes, strict=True):
-        held.update({*numbers[start : start + size].tolist()})
-    weights = np.array([np.log1p(len(windows) / (1 + held[each])) for each in question.numbers.tolist()])
+    numbers = rows[:, :2].copy().view("<u2")
+    having = np.logical_or.reduceat(numbers == question.numbers, starts, axis=0).sum(axis=0)
+    weights = np.log1p(len(windows) / (1.0 + having)).astype(np.float32)
     return np.asarray(best @ weights / weights.sum(), dtype=np.float32)
 
 
