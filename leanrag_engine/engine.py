@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from .retrieval.browse.text_search import TextMatches
     from .retrieval.query import QueryResult
     from .retrieval.request import Filters, Query
+    from .retrieval.search.crediting import FoundPassages
     from .retrieval.suggestions import SuggestedQuestion
 
 # What only some operations need is imported where it is used: all of it takes 0.3 s, and a command should answer at once.
@@ -631,6 +632,22 @@ class LeanRAG:
         with watch("search", "entities"):
             return await self._read(collection, read, built=True)
 
+    async def find_passages(self, question: str, *, collection: str = "default") -> FoundPassages:
+        """Return the passages that search finds for a question, credited to what they mention and upwards: what is browsed can
+        be ranked by them."""
+        from .retrieval.evidence.found import find_passages
+
+        async def read(index: IndexSnapshot) -> FoundPassages:
+            index = replace(index, adjacency=await self._adjacencies.of(index.generation))
+            try:
+                return await find_passages(await self._with_embedder(index), question)
+            except (StoreUnusable, ModelUnavailable) as problem:
+                found = await find_passages(index, question)
+                return replace(found, warnings=(*found.warnings, self._explain_failure(problem)))
+
+        with watch("search", "passages"):
+            return await self._read(collection, read, built=True)
+
     async def ancestors(
         self, entity: str, *, max_layers: int = 0, collection: str = "default"
     ) -> list[Entity]:
@@ -644,15 +661,21 @@ class LeanRAG:
         return chain[: max_layers + 1] if max_layers else chain
 
     async def neighbourhood(
-        self, entity: str, *, hops: int, limit: int = 20, collection: str = "default"
+        self,
+        entity: str,
+        *,
+        hops: int,
+        limit: int = 20,
+        found: FoundPassages | None = None,
+        collection: str = "default",
     ) -> list[Neighbour]:
         """Return what lies within ``hops`` relations of an entity (name or ref), nearest first, with the passages that
-        state the relations."""
+        state the relations; of one hop those first that mention most of the passages of ``find_passages``."""
         from .retrieval.browse import entities as browsing
         from .retrieval.browse.neighbourhood import walk
 
         async def read(index: IndexSnapshot) -> list[Neighbour]:
-            return await walk(index, await browsing.resolve(index, entity), hops, limit)
+            return await walk(index, await browsing.resolve(index, entity), hops, limit, found)
 
         return await self._read(collection, read, built=True)
 
@@ -663,13 +686,21 @@ class LeanRAG:
         return await self._read(collection, browsing.root, built=True)
 
     async def cluster(
-        self, cluster: str, *, offset: int = 0, limit: int = 20, collection: str = "default"
+        self,
+        cluster: str,
+        *,
+        offset: int = 0,
+        limit: int = 20,
+        found: FoundPassages | None = None,
+        collection: str = "default",
     ) -> ClusterView:
-        """Return an aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
+        """Return an aggregated entity (name or ref), one page of its members, its parent and strongest relations; ranked by the
+        passages of ``find_passages``, if given."""
         from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> ClusterView:
-            return await browsing.view_cluster(index, await browsing.resolve(index, cluster), offset, limit)
+            entity = await browsing.resolve(index, cluster)
+            return await browsing.view_cluster(index, entity, offset, limit, found)
 
         return await self._read(collection, read, built=True)
 
@@ -716,15 +747,16 @@ class LeanRAG:
         min_strength: int = 0,
         offset: int = 0,
         limit: int = 20,
+        found: FoundPassages | None = None,
         collection: str = "default",
     ) -> RelationPage:
-        """Return relations between aggregated entities, strongest first."""
+        """Return relations between aggregated entities, strongest first, or ranked by the passages of ``find_passages``."""
         from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> RelationPage:
-            found = await browsing.resolve(index, cluster) if cluster else None
+            entity = await browsing.resolve(index, cluster) if cluster else None
             relations, total = await browsing.inter_cluster_relations(
-                index, found, layer, min_strength, offset, limit
+                index, entity, layer, min_strength, offset, limit, found
             )
             ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
             nodes = await self._stores.generations.entities(index.generation.number, ends)
