@@ -35,7 +35,7 @@ def format_found(found: FoundPassages | None, item: Entity | Relation | Finding)
     if found is None:
         return ""
     beneath = found.beneath(item)
-    best = sorted(beneath, key=lambda id_: -beneath[id_])[:2]
+    best = sorted(beneath, key=lambda id_: -beneath[id_])[:3]
     cited = "".join(f" [{found.citations[id_]}]" for id_ in best)
     return f"{len(beneath)} of {len(found.values)} passages found{cited and ':'}{cited}"
 
