@@ -621,12 +621,10 @@ class LeanRAG:
         from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> EntityPage:
-            try:
-                with_embedder = await self._with_embedder(index)
-                seeds, total = await browsing.search_entities(with_embedder, text, layer, offset, limit)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
-                return EntityPage(tuple(seeds), total, (self._explain_failure(problem),))
+            return await self._search(index, find, lambda page, note: replace(page, warnings=(note,)))
+
+        async def find(index: IndexSnapshot) -> EntityPage:
+            seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
             return EntityPage(tuple(seeds), total)
 
         with watch("search", "entities"):
@@ -639,11 +637,11 @@ class LeanRAG:
 
         async def read(index: IndexSnapshot) -> FoundPassages:
             index = replace(index, adjacency=await self._adjacencies.of(index.generation))
-            try:
-                return await find_passages(await self._with_embedder(index), question)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                found = await find_passages(index, question)
-                return replace(found, warnings=(*found.warnings, self._explain_failure(problem)))
+            return await self._search(
+                index,
+                partial(find_passages, question=question),
+                lambda found, note: replace(found, warnings=(*found.warnings, note)),
+            )
 
         with watch("search", "passages"):
             return await self._read(collection, read, built=True)
@@ -801,11 +799,11 @@ class LeanRAG:
             )
 
         async def read(index: IndexSnapshot) -> SourcePage:
-            try:
-                return await find(await self._with_embedder(index) if question else index)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                found = await find(index)
-                return replace(found, problems=(*found.problems, self._explain_failure(problem)))
+            if not question:
+                return await find(index)
+            return await self._search(
+                index, find, lambda page, note: replace(page, problems=(*page.problems, note))
+            )
 
         async def find(index: IndexSnapshot) -> SourcePage:
             if document:
@@ -859,11 +857,8 @@ class LeanRAG:
             find = partial(find, by_document=by_document, by_date=by_date, filters=chosen)
             if match != "topic":
                 return await find(index, text, offset, limit)
-            try:
-                return await find(await self._with_embedder(index), text, offset, limit)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                found = await find(index, text, offset, limit)
-                return replace(found, problem=self._explain_failure(problem))
+            find = partial(find, text=text, offset=offset, limit=limit)
+            return await self._search(index, find, lambda found, note: replace(found, problem=note))
 
         with watch("search", "text"):
             return await self._read(collection, read)
@@ -1306,6 +1301,15 @@ class LeanRAG:
         would find less, without a warning."""
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
+
+    async def _search(
+        self, index: IndexSnapshot, find: Callable[[IndexSnapshot], Awaitable[T]], warn: Callable[[T, str], T]
+    ) -> T:
+        """Return what ``find`` finds with the embedder; if search by meaning fails, without it, with a warning of why."""
+        try:
+            return await find(await self._with_embedder(index))
+        except (StoreUnusable, ModelUnavailable) as problem:
+            return warn(await find(index), self._explain_failure(problem))
 
     @staticmethod
     def _check_built(index: IndexSnapshot) -> None:

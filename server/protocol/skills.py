@@ -4,8 +4,7 @@ host loads when it needs them. A plugin holds the same files."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.resources import files
 
 from mcp.server.context import HandlerResult, ServerRequestContext
@@ -22,36 +21,17 @@ NEEDED_TOOLS = {"leanrag-search": "query_lca_context", "leanrag-write": "submit_
 COMPLETE = {"resultType": "complete", "ttlMs": 300_000, "cacheScope": "public"}
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
-    """A folder that holds one file, ``SKILL.md``."""
-
-    name: str
-    content: bytes
-
-    @property
-    def uri(self) -> str:
-        return f"skill://{self.name}/SKILL.md"
-
-    @property
-    def front_matter(self) -> dict[str, str]:
-        """The fields between the lines of dashes: in ours each is a text on one line."""
-        _, head, _ = self.content.decode().split("---\n", 2)
-        return dict(line.split(": ", 1) for line in head.splitlines())
-
-    @property
-    def entry(self) -> dict[str, object]:
-        """The entry of ``skills/list`` and ``skills/get``."""
-        digest = f"sha256:{hashlib.sha256(self.content).hexdigest()}"
-        file = {"uri": self.uri, "digest": digest, "size": len(self.content)}
-        return {"uri": self.uri, "frontmatter": self.front_matter, "resources": [file]}
+def load_skills(offered: Offered) -> dict[str, bytes]:
+    """Return the ``SKILL.md`` of each skill, its only file, that the tools of a server suffice for."""
+    folder = files("leanrag_prompts").joinpath("skills")
+    wanted = [name for name, tool in NEEDED_TOOLS.items() if tool in offered.tools]
+    return {name: folder.joinpath(name, "SKILL.md").read_bytes() for name in wanted}
 
 
-def load_skills(offered: Offered | None = None) -> Iterator[Skill]:
-    """Yield the skills that the tools of a server suffice for; without one, all."""
-    for name, tool in NEEDED_TOOLS.items():
-        if offered is None or tool in offered.tools:
-            yield Skill(name, files("leanrag_prompts").joinpath("skills", name, "SKILL.md").read_bytes())
+def read_front_matter(content: bytes) -> dict[str, str]:
+    """Return the fields between the lines of dashes: in ours each is a text on one line."""
+    _, head, _ = content.decode().split("---\n", 2)
+    return dict(line.split(": ", 1) for line in head.splitlines())
 
 
 class SkillParams(RequestParams):
@@ -64,21 +44,16 @@ class Skills(Extension):
     identifier = "io.modelcontextprotocol/skills"
 
     def __init__(self, offered: Offered) -> None:
-        self._skills = {skill.uri: skill for skill in load_skills(offered)}
+        self._files = {f"skill://{name}/SKILL.md": file for name, file in load_skills(offered).items()}
 
     def resources(self) -> Sequence[ResourceBinding]:
-        return [
-            ResourceBinding(
-                TextResource(
-                    uri=uri,
-                    name=skill.name,
-                    description=skill.front_matter["description"],
-                    mime_type="text/markdown",
-                    text=skill.content.decode(),
-                )
-            )
-            for uri, skill in self._skills.items()
-        ]
+        made = []
+        for uri, file in self._files.items():
+            about = read_front_matter(file)
+            name, description = about["name"], about["description"]
+            text, kind = file.decode(), "text/markdown"
+            made.append(TextResource(uri=uri, name=name, description=description, mime_type=kind, text=text))
+        return [ResourceBinding(each) for each in made]
 
     def methods(self) -> Sequence[MethodBinding]:
         return [
@@ -86,14 +61,17 @@ class Skills(Extension):
             MethodBinding("skills/get", SkillParams, self._get),
         ]
 
-    async def _list(
-        self, ctx: ServerRequestContext[object, object], params: PaginatedRequestParams
-    ) -> HandlerResult:
-        del ctx, params  # there is one page
-        return {"skills": [skill.entry for skill in self._skills.values()], **COMPLETE}
+    def _describe(self, uri: str) -> dict[str, object]:
+        file = self._files[uri]
+        digest = f"sha256:{hashlib.sha256(file).hexdigest()}"
+        resources = [{"uri": uri, "digest": digest, "size": len(file)}]
+        return {"uri": uri, "frontmatter": read_front_matter(file), "resources": resources}
 
-    async def _get(self, ctx: ServerRequestContext[object, object], params: SkillParams) -> HandlerResult:
-        del ctx
-        if params.uri not in self._skills:
+    async def _list(self, _: ServerRequestContext, params: PaginatedRequestParams) -> HandlerResult:
+        del params  # there is one page
+        return {"skills": [self._describe(uri) for uri in self._files], **COMPLETE}
+
+    async def _get(self, _: ServerRequestContext, params: SkillParams) -> HandlerResult:
+        if params.uri not in self._files:
             raise MCPError(INVALID_PARAMS, f"There is no skill {params.uri!r}; skills/list names all.")
-        return {"skill": self._skills[params.uri].entry, **COMPLETE}
+        return {"skill": self._describe(params.uri), **COMPLETE}

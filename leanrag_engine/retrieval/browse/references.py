@@ -1,11 +1,9 @@
 """Find what the author of a passage refers to: links, wiki links, imports in code, numbered sections and footnotes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from posixpath import basename, dirname, join, normpath, splitext
+from posixpath import join, normpath, splitext
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -19,13 +17,13 @@ from .document_text import read_passages
 from .outline import list_sections
 
 _LINK = re.compile(
-    r"""(?<!!)\[[^\[\]\n]*\]\(<?([^()\s<>]+)|^ {0,3}\[[^\]^\n]+\]:\s*<?([^\s>]+)|\bhref="([^"\s]+)""",
-    re.MULTILINE,
+    r"""(?m)(?<!!)\[[^\[\]\n]*\]\(<?([^()\s<>]+)|^ {0,3}\[[^\]^\n]+\]:\s*<?([^\s>]+)|\bhref="([^"\s]+)"""
 )
+_ELSEWHERE = re.compile(r"(?i)[a-z][a-z0-9+.-]+:|//|#")
 _WIKI = re.compile(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
-_PYTHON = re.compile(r"^[ \t]*(?:from[ \t]+(\.*)([\w.]+)[ \t]+import\b|import[ \t]+()([\w.]+))", re.MULTILINE)
+_PYTHON = re.compile(r"(?m)^[ \t]*(?:from[ \t]+(\.*)([\w.]+)[ \t]+import\b|import[ \t]+([\w.]+))")
 _QUOTED = re.compile(r"""\b(?:from|import|require\()\s*['"](\.[^'"\n]+)|#include\s+"([^"\n]+)""")
-_SECTION = re.compile(r"(?:§+\s*|\b(?:section|chapter)\s+)(\d+(?:\.\d+)*)", re.IGNORECASE)
+_SECTION = re.compile(r"(?i)(?:§+\s*|\b(?:section|chapter)\s+)(\d+(?:\.\d+)*)")
 _FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\](?!:)")
 
 
@@ -39,93 +37,80 @@ class Reference(NamedTuple):
 async def find_references(
     index: IndexSnapshot, chunks: Sequence[Chunk]
 ) -> Mapping[str, tuple[Reference, ...]]:
-    """Return by chunk what its text refers to within the collection, in the order of the text; nothing for a chunk that refers
-    to nothing else."""
-    found: dict[str, dict[Reference, None]] = {each.id: {} for each in chunks}
-    targets = {chunk.id: list(_list_targets(chunk)) for chunk in chunks}
-    if any(targets.values()):
-        files = _Files(await index.documents.find_all(index.collection.name))
-        for chunk in chunks:
-            for target in targets[chunk.id]:
-                document = files.find(target, chunk.source)
-                if document and document.id != chunk.document_id:
-                    _, _, part = target.partition("#")
-                    words = f"{document.title} > {part}" if part else document.title
-                    found[chunk.id][Reference(format_document(document.number), words)] = None
-    within = [each for each in chunks if _SECTION.search(each.text) or _FOOTNOTE.search(each.text)]
+    """Return by chunk what its text refers to within the collection, each once."""
+    found: dict[str, list[Reference]] = {each.id: [] for each in chunks}
+    targets = [(chunk, target) for chunk in chunks for target in _list_targets(chunk)]
+    files = _Files(await index.documents.find_all(index.collection.name) if targets else ())
+    for chunk, target in targets:
+        document = files.find(target, chunk.source)
+        if document and document.id != chunk.document_id:
+            _, _, part = target.partition("#")
+            label = f"{document.title} > {part}" if part else document.title
+            found[chunk.id].append(Reference(format_document(document.number), label))
     parts: dict[int, list[PassageText]] = {}
-    for chunk in within:
-        number, label, _ = parse_range(chunk.citation) or (0, 0, 0)
-        if number not in parts:
-            parts[number] = [
-                each async for each in read_passages(index.documents, index.collection.name, [number])
+    for chunk in chunks:
+        if _SECTION.search(chunk.text) or _FOOTNOTE.search(chunk.text):
+            number, own, _ = parse_range(chunk.citation) or (0, 0, 0)
+            if number not in parts:
+                passages = read_passages(index.documents, index.collection.name, [number])
+                parts[number] = [each async for each in passages]
+            within = await to_thread.run_sync(_find_within, chunk, parts[number])
+            found[chunk.id] += [
+                Reference(format_citation(number, at), words) for at, words in within if at != own
             ]
-        for place, words in await to_thread.run_sync(_find_within, chunk, parts[number]):
-            if place != label:
-                found[chunk.id][Reference(format_citation(number, place), words)] = None
-    return {id_: tuple(references) for id_, references in found.items() if references}
+    return {id_: tuple(dict.fromkeys(references)) for id_, references in found.items()}
 
 
 def _list_targets(chunk: Chunk) -> Iterator[str]:
-    """Yield the relative paths that a passage names; ``//`` before one that may be of any folder above, as of a module, and
-    ``[[`` before the name of a note."""
+    """Yield the relative paths that a passage names, without their suffix perhaps. One that begins with ``/`` may start from any
+    folder above; ``[[`` is before the name of a note."""
     if is_code(chunk.media_type):
-        for match in _PYTHON.finditer(chunk.text):
-            dots, module = match[1] or "", (match[2] or match[4]).replace(".", "/")
-            yield "../" * (len(dots) - 1) + module if dots else f"//{module}"
-        yield from (match[1] or match[2] for match in _QUOTED.finditer(chunk.text))
+        for dots, module, absolute in _PYTHON.findall(chunk.text):
+            path = (module or absolute).replace(".", "/")
+            yield "../" * (len(dots) - 1) + path if dots else f"/{path}"
+        yield from (first or second for first, second in _QUOTED.findall(chunk.text))
     else:
-        yield from (f"[[{match[1].strip()}" for match in _WIKI.finditer(chunk.text))
-        for match in _LINK.finditer(chunk.text):
-            target = unquote(match[1] or match[2] or match[3])
-            if not target.startswith("#") and not re.match(r"[a-z][a-z0-9+.-]+:|//", target, re.IGNORECASE):
-                yield f"/{target}" if target.startswith("/") else target
+        yield from (f"[[{name.strip()}" for name in _WIKI.findall(chunk.text))
+        links = (unquote("".join(found)) for found in _LINK.findall(chunk.text))
+        yield from (link for link in links if not _ELSEWHERE.match(link))
 
 
 class _Files:
     """The documents by the paths and names that may stand for them: with and without their suffix, a folder for its index."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        self._paths: dict[str, Document] = {}
-        self._names: dict[str, Document] = {}
+        self._found: dict[str, Document] = {}
         for each in documents:
-            path = _to_posix(each.source or each.id)
+            path = (each.source or each.id).replace("\\", "/")
             stem = splitext(path)[0]
-            name = basename(stem)
-            index = dirname(path) if name.casefold() in ("index", "readme", "__init__") else path
-            for key in (path, stem, index):
-                self._paths.setdefault(key, each)
-            for key in (each.title, name):
-                self._names.setdefault(key.casefold(), each)
+            folder, _, name = stem.rpartition("/")
+            index = folder if name.casefold() in ("index", "readme", "__init__") else path
+            for key in (path, stem, index, f"[[{each.title.casefold()}", f"[[{name.casefold()}"):
+                self._found.setdefault(key, each)
 
     def find(self, target: str, source: str) -> Document | None:
         path = target.partition("#")[0]
         if path.startswith("[["):
-            return self._names.get(path[2:].rpartition("/")[2].casefold())
-        folders = [dirname(_to_posix(source))]
-        while path.startswith("//") and folders[-1] != dirname(folders[-1]):
-            folders.append(dirname(folders[-1]))
-        for folder in folders:
-            whole = normpath(join(folder, path.lstrip("/")))
-            if found := self._paths.get(whole) or self._paths.get(splitext(whole)[0]):
+            return self._found.get(f"[[{path.rpartition('/')[2].removeprefix('[[').casefold()}")
+        folder = PurePath(source).parent
+        for above in (folder, *folder.parents) if path.startswith("/") else (folder,):
+            whole = normpath(join(above.as_posix(), path.lstrip("/")))
+            if found := self._found.get(whole) or self._found.get(splitext(whole)[0]):
                 return found
         return None
-
-
-def _to_posix(path: str) -> str:
-    return PurePath(path).as_posix()
 
 
 def _find_within(chunk: Chunk, parts: Sequence[PassageText]) -> list[tuple[int, str]]:
     """Return the labels of the chunks where the sections and notes begin that a passage of the same document names."""
     labels = {each.number: each.label for each in parts}
-    found = []
-    if numbers := dict.fromkeys(_SECTION.findall(chunk.text)):
-        for section in list_sections(parts, chunk.media_type):
-            first = section.title.split(None, 1)[0].strip("§.:")
-            if first in numbers:
-                found.append((labels[section.first], section.title))
+    numbers = set(_SECTION.findall(chunk.text))
+    sections = list_sections(parts, chunk.media_type) if numbers else []
+    found = [
+        (labels[each.first], each.title)
+        for each in sections
+        if each.title.partition(" ")[0].strip("§.:") in numbers
+    ]
     for note in dict.fromkeys(_FOOTNOTE.findall(chunk.text)):
-        defined = re.compile(rf"^\[\^{re.escape(note)}\]:", re.MULTILINE)
+        defined = re.compile(rf"(?m)^\[\^{re.escape(note)}\]:")
         found += [(each.label, f"footnote {note}") for each in parts if defined.search(each.text)][:1]
     return found

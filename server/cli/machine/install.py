@@ -259,9 +259,8 @@ def install(
             command[1:] = merge_arguments(allowed, command[1:])
         entry = server_entry(kind, command)
         if plugin:
-            install_plugin(
-                kind, check_name(name), plugin.expanduser().absolute(), entry, settings, dry_run=dry_run
-            )
+            folder = plugin.expanduser().absolute()
+            install_plugin(kind, check_name(name), folder, entry, settings, dry_run=dry_run)
             return
         if show:
             print_entry(client, file, check_name(name), scope, entry, command)
@@ -280,21 +279,20 @@ def install_plugin(
     kind: Client, name: str, folder: Path, entry: JsonObject, settings: Settings, *, dry_run: bool
 ) -> None:
     """Write the plugin and print how to add it to the client. Raises :class:`InvalidInput` if the client has no plugins."""
-    from ...clients.plugin import make_plugin, write_plugin  # noqa: PLC0415 - imports the SDK
+    from ...clients.plugin import write_plugin  # noqa: PLC0415 - imports the SDK
     from ...replies.errors import Offered  # noqa: PLC0415
     from ...tools.toolsets import ALL_TOOLS, offers  # noqa: PLC0415
 
     if not kind.plugins:
         having = ", ".join(each for each, client in CLIENTS.items() if client.plugins)
         raise InvalidInput(f"{kind.title} has no plugins of this form.", f"Clients that have: {having}.")
-    plugin = make_plugin(name, entry, Offered(frozenset(each.name for each in offers(settings)), ALL_TOOLS))
     if not dry_run:
-        write_plugin(folder, plugin)
-    listed = "\n".join(f"  {path}" for path in plugin)
-    typer.echo(f"{'Would write' if dry_run else 'Wrote'} into {folder}:\n{listed}")
-    commands = (["marketplace", "add", str(folder)], ["install", f"{name}@{name}"])
+        write_plugin(
+            folder, name, entry, Offered(frozenset(each.name for each in offers(settings)), ALL_TOOLS)
+        )
+    add = command_line(["claude", "plugin", "marketplace", "add", str(folder)])
     typer.echo(
-        "\n".join(["Add it with:", *(f"  {command_line(['claude', 'plugin', *each])}" for each in commands)])
+        f"{'Would write' if dry_run else 'Wrote'} {folder}. Add it with:\n  {add}\n  claude plugin install {name}@{name}"
     )
 
 

@@ -102,6 +102,8 @@ async def test_a_plugin_holds_the_server_and_the_skills_that_are_served(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     folder = tmp_path / "plugin"
     arguments = ["install", "claude-code", "--plugin", str(folder), "--data-dir", str(tmp_path / "data")]
+    assert "Would write" in CliRunner().invoke(app, [*arguments, "--dry-run"]).output
+    assert not folder.exists()
     for _ in range(2):
         ran = CliRunner().invoke(app, arguments)
         assert ran.exit_code == 0, ran.output
