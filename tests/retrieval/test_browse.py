@@ -228,7 +228,9 @@ async def test_a_question_ranks_what_is_beneath_by_the_passages_that_search_find
     for cluster in clusters.entities:
         own = {id_ for each in base.entities if each.parent_id == cluster.id for id_ in each.chunk_ids}
         assert found.beneath(cluster).keys() == own & found.values.keys()
-    assert found.measure(path[0]) == pytest.approx(sum(found.values.values())), "the root has all of it"
+    assert sum(found.beneath(path[0]).values()) == pytest.approx(sum(found.values.values())), (
+        "the root has all of it"
+    )
 
 
 async def test_a_summary_that_reads_like_the_question_draws_nothing_without_passages(

@@ -36,13 +36,9 @@ class FoundPassages:
             return {id_: min(value, second[id_]) for id_, value in first.items() if id_ in second}
         return {id_: self.values[id_] for id_ in item.chunk_ids if id_ in self.values}
 
-    def measure(self, item: Entity | Relation | Finding) -> float:
-        """Return the value of the found passages beneath an item."""
-        return sum(self.beneath(item).values())
-
     def sort(self, items: Sequence[Item]) -> list[Item]:
         """Return the items with most beneath first; equal ones in their order."""
-        return sorted(items, key=self.measure, reverse=True)
+        return sorted(items, key=lambda each: -sum(self.beneath(each).values()))
 
 
 def credit_passages(
