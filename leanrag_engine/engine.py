@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from .retrieval.browse.text_search import TextMatches
     from .retrieval.query import QueryResult
     from .retrieval.request import Filters, Query
+    from .retrieval.search.crediting import FoundPassages
     from .retrieval.suggestions import SuggestedQuestion
 
 # What only some operations need is imported where it is used: all of it takes 0.3 s, and a command should answer at once.
@@ -620,15 +621,29 @@ class LeanRAG:
         from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> EntityPage:
-            try:
-                with_embedder = await self._with_embedder(index)
-                seeds, total = await browsing.search_entities(with_embedder, text, layer, offset, limit)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
-                return EntityPage(tuple(seeds), total, (self._explain_failure(problem),))
+            return await self._search(index, find, lambda page, note: replace(page, warnings=(note,)))
+
+        async def find(index: IndexSnapshot) -> EntityPage:
+            seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
             return EntityPage(tuple(seeds), total)
 
         with watch("search", "entities"):
+            return await self._read(collection, read, built=True)
+
+    async def find_passages(self, question: str, *, collection: str = "default") -> FoundPassages:
+        """Return the passages that search finds for a question, credited to what they mention and upwards: what is browsed can
+        be ranked by them."""
+        from .retrieval.evidence.found import find_passages
+
+        async def read(index: IndexSnapshot) -> FoundPassages:
+            index = replace(index, adjacency=await self._adjacencies.of(index.generation))
+            return await self._search(
+                index,
+                partial(find_passages, question=question),
+                lambda found, note: replace(found, warnings=(*found.warnings, note)),
+            )
+
+        with watch("search", "passages"):
             return await self._read(collection, read, built=True)
 
     async def ancestors(
@@ -644,15 +659,21 @@ class LeanRAG:
         return chain[: max_layers + 1] if max_layers else chain
 
     async def neighbourhood(
-        self, entity: str, *, hops: int, limit: int = 20, collection: str = "default"
+        self,
+        entity: str,
+        *,
+        hops: int,
+        limit: int = 20,
+        found: FoundPassages | None = None,
+        collection: str = "default",
     ) -> list[Neighbour]:
         """Return what lies within ``hops`` relations of an entity (name or ref), nearest first, with the passages that
-        state the relations."""
+        state the relations; of one hop those first that mention most of the passages of ``find_passages``."""
         from .retrieval.browse import entities as browsing
         from .retrieval.browse.neighbourhood import walk
 
         async def read(index: IndexSnapshot) -> list[Neighbour]:
-            return await walk(index, await browsing.resolve(index, entity), hops, limit)
+            return await walk(index, await browsing.resolve(index, entity), hops, limit, found)
 
         return await self._read(collection, read, built=True)
 
@@ -663,13 +684,21 @@ class LeanRAG:
         return await self._read(collection, browsing.root, built=True)
 
     async def cluster(
-        self, cluster: str, *, offset: int = 0, limit: int = 20, collection: str = "default"
+        self,
+        cluster: str,
+        *,
+        offset: int = 0,
+        limit: int = 20,
+        found: FoundPassages | None = None,
+        collection: str = "default",
     ) -> ClusterView:
-        """Return an aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
+        """Return an aggregated entity (name or ref), one page of its members, its parent and strongest relations; ranked by the
+        passages of ``find_passages``, if given."""
         from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> ClusterView:
-            return await browsing.view_cluster(index, await browsing.resolve(index, cluster), offset, limit)
+            entity = await browsing.resolve(index, cluster)
+            return await browsing.view_cluster(index, entity, offset, limit, found)
 
         return await self._read(collection, read, built=True)
 
@@ -716,15 +745,16 @@ class LeanRAG:
         min_strength: int = 0,
         offset: int = 0,
         limit: int = 20,
+        found: FoundPassages | None = None,
         collection: str = "default",
     ) -> RelationPage:
-        """Return relations between aggregated entities, strongest first."""
+        """Return relations between aggregated entities, strongest first, or ranked by the passages of ``find_passages``."""
         from .retrieval.browse import entities as browsing
 
         async def read(index: IndexSnapshot) -> RelationPage:
-            found = await browsing.resolve(index, cluster) if cluster else None
+            entity = await browsing.resolve(index, cluster) if cluster else None
             relations, total = await browsing.inter_cluster_relations(
-                index, found, layer, min_strength, offset, limit
+                index, entity, layer, min_strength, offset, limit, found
             )
             ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
             nodes = await self._stores.generations.entities(index.generation.number, ends)
@@ -769,11 +799,11 @@ class LeanRAG:
             )
 
         async def read(index: IndexSnapshot) -> SourcePage:
-            try:
-                return await find(await self._with_embedder(index) if question else index)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                found = await find(index)
-                return replace(found, problems=(*found.problems, self._explain_failure(problem)))
+            if not question:
+                return await find(index)
+            return await self._search(
+                index, find, lambda page, note: replace(page, problems=(*page.problems, note))
+            )
 
         async def find(index: IndexSnapshot) -> SourcePage:
             if document:
@@ -827,11 +857,8 @@ class LeanRAG:
             find = partial(find, by_document=by_document, by_date=by_date, filters=chosen)
             if match != "topic":
                 return await find(index, text, offset, limit)
-            try:
-                return await find(await self._with_embedder(index), text, offset, limit)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                found = await find(index, text, offset, limit)
-                return replace(found, problem=self._explain_failure(problem))
+            find = partial(find, text=text, offset=offset, limit=limit)
+            return await self._search(index, find, lambda found, note: replace(found, problem=note))
 
         with watch("search", "text"):
             return await self._read(collection, read)
@@ -1274,6 +1301,15 @@ class LeanRAG:
         would find less, without a warning."""
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
+
+    async def _search(
+        self, index: IndexSnapshot, find: Callable[[IndexSnapshot], Awaitable[T]], warn: Callable[[T, str], T]
+    ) -> T:
+        """Return what ``find`` finds with the embedder; if search by meaning fails, without it, with a warning of why."""
+        try:
+            return await find(await self._with_embedder(index))
+        except (StoreUnusable, ModelUnavailable) as problem:
+            return warn(await find(index), self._explain_failure(problem))
 
     @staticmethod
     def _check_built(index: IndexSnapshot) -> None:

@@ -23,6 +23,7 @@ from leanrag_engine.llm.prompts import Prompts
 from .engine_handle import EngineHandle, Rights
 from .protocol.prompts import Completions, add_prompts
 from .protocol.resources import add_resources, create_apps
+from .protocol.skills import Skills
 from .protocol.stdio import open_stdio
 from .protocol.tasks import Tasks
 from .replies.errors import (
@@ -141,7 +142,7 @@ def create_server(
         finally:
             await handle.close()
 
-    extensions: list[Extension] = [Tasks(handle, offered.result)]
+    extensions: list[Extension] = [Tasks(handle, offered.result), Skills(offered)]
     if "query_lca_context" in offered.tools:
         extensions.append(create_apps())
     server = LeanRAGServer(

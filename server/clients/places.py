@@ -36,7 +36,7 @@ Scope = Literal["user", "project"]
 class Client:
     """How one MCP client's configuration differs from the others. ``servers`` is the key that holds the servers,
     ``marks`` is in every entry, ``one_list``: program and arguments are one list, ``project_file``: shared by a
-    project, ``project_folder``: what is replaced with its folder."""
+    project, ``project_folder``: what is replaced with its folder; ``plugins``: it takes plugins in Claude Code's layout."""
 
     title: str
     then: str
@@ -47,6 +47,7 @@ class Client:
     toml: bool = False
     project_file: str = ""
     project_folder: str = ""
+    plugins: bool = False
 
 
 CLIENTS: dict[ClientName, Client] = {
@@ -59,6 +60,7 @@ CLIENTS: dict[ClientName, Client] = {
         then="Start a new session; /mcp shows the server.",
         marks={"type": "stdio"},
         project_file=".mcp.json",
+        plugins=True,
     ),
     "vscode": Client(
         title="VS Code",

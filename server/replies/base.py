@@ -170,6 +170,10 @@ def cursor_lines(cursor: str) -> list[str]:
     return [f"More: call again with cursor={cursor!r}."] if cursor else []
 
 
+def warning_lines(warnings: Sequence[str]) -> list[str]:
+    return [f"Warning: {warning}" for warning in warnings]
+
+
 def fit_page(cards: Sequence[PageCard], count: Count, tokens: int = LIMITS.page_tokens) -> list[PageCard]:
     """Return the first of ``cards`` that take at most ``tokens`` together, and at least one."""
     sizes = accumulate(count([card.model_dump_json() for card in cards]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -19,13 +19,25 @@ from .base import (
     fit_page,
     quote_lines,
     shorten_line,
+    warning_lines,
 )
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import Entity, Relation, Seed
+    from leanrag_engine.core.model import Entity, Finding, Relation, Seed
     from leanrag_engine.engine import EntityPage, RelationPage
     from leanrag_engine.retrieval.browse.entities import ClusterView
     from leanrag_engine.retrieval.browse.neighbourhood import Neighbour
+    from leanrag_engine.retrieval.search.crediting import FoundPassages
+
+
+def format_found(found: FoundPassages | None, item: Entity | Relation | Finding) -> str:
+    """Say how many of the passages found for the query lie beneath an item, and which are most about it; "" without a query."""
+    if found is None:
+        return ""
+    beneath = found.beneath(item)
+    best = sorted(beneath, key=lambda id_: -beneath[id_])[:3]
+    cited = "".join(f" [{found.citations[id_]}]" for id_ in best)
+    return f"{len(beneath)} of {len(found.values)} passages found{cited and ':'}{cited}"
 
 
 # --- search --------------------------------------------------------------------------------
@@ -81,8 +93,7 @@ class SearchReply(ReplyModel):
                 f"{count_things(self.total, 'entity', 'entities')}, best first; quoted from documents:",
                 quote_lines(cards),
             ]
-        lines += [f"Warning: {warning}" for warning in self.warnings]
-        return "\n".join([*lines, *cursor_lines(self.next_cursor)])
+        return "\n".join([*lines, *warning_lines(self.warnings), *cursor_lines(self.next_cursor)])
 
 
 # --- ancestors -----------------------------------------------------------------------------
@@ -92,32 +103,44 @@ class Ancestor(NamedRef):
     layer: int
     description: str
     members: int
+    found: str
 
 
 class AncestorsReply(ReplyModel):
     entity: NamedRef
     path: list[Ancestor] = Field(description="from the entity itself up to the root")
-    did_you_mean: list[str] = Field(description="empty: an unknown name is an error that lists the nearest")
     neighbours: list[str] = Field(description="what lies within the hops, nearest first, with citations")
+    warnings: list[str]
 
     @classmethod
-    def from_engine(cls, chain: Sequence[Entity], neighbours: Sequence[Neighbour] = ()) -> AncestorsReply:
+    def from_engine(
+        cls,
+        chain: Sequence[Entity],
+        neighbours: Sequence[Neighbour] = (),
+        found: FoundPassages | None = None,
+    ) -> AncestorsReply:
         path = [
-            Ancestor.of(node, ref=node.id, description=shorten_line(describe_entity(node), LIMITS.summary))
+            Ancestor.of(
+                node,
+                ref=node.id,
+                description=shorten_line(describe_entity(node), LIMITS.summary),
+                found=format_found(found, node),
+            )
             for node in chain
         ]
         return cls(
             entity=NamedRef(ref=chain[0].id, name=chain[0].name),
             path=path,
-            did_you_mean=[],
-            neighbours=[*map(format_neighbour, neighbours)],
+            neighbours=[format_neighbour(each, found) for each in neighbours],
+            warnings=list(found.warnings) if found else [],
         )
 
     def to_markdown(self) -> str:
         cards = []
         for node in self.path:
             members = f", {node.members} members" if node.members else ""
-            cards.append(f"- layer {node.layer}: {node.name} ({node.ref}{members}): {node.description}")
+            about = f"{node.ref}{members}{node.found and f'; {node.found}'}"
+            cards.append(f"- layer {node.layer}: {node.name} ({about}): {node.description}")
         title = f"{self.entity.name} ({self.entity.ref}), from itself up to the root; quoted from documents:"
         lines = [title, quote_lines(cards)]
         if self.neighbours:
@@ -125,35 +148,41 @@ class AncestorsReply(ReplyModel):
                 "Within these hops of it, nearest first; quoted from documents:",
                 quote_lines(self.neighbours),
             ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *warning_lines(self.warnings)])
 
 
-def format_neighbour(each: Neighbour) -> str:
+def format_neighbour(each: Neighbour, found: FoundPassages | None = None) -> str:
     """Format an entity with the relation that leads to it and the passages that state it."""
     said = shorten_line(describe_relation(each.relation), LIMITS.glimpse)
     cited = "".join(f" [{citation}]" for citation in each.citations)
-    return f"- {each.hops}: {each.entity.name} ({each.entity.id}), from {each.via.name}{said and f': {said}'}{cited}"
+    beneath = f"; {format_found(found, each.entity)}" if found else ""
+    return f"- {each.hops}: {each.entity.name} ({each.entity.id}{beneath}), from {each.via.name}{said and f': {said}'}{cited}"
 
 
 # --- relations -----------------------------------------------------------------------------
 
 
 class RelationCard(Card):
-    # list_inter_cluster_relations says what strength and support are.
     source: str
     target: str
     source_ref: str
     target_ref: str
     layer: int
-    kind: Literal["base", "inter_cluster"]
+    kind: str = Field(description="base or inter_cluster")
     strength: int = Field(description="λ: relations of the layer below that join the two")
     support: int = Field(description="distinct base relations beneath")
     method: str
     description: str
+    found: str
 
     @classmethod
     def from_engine(
-        cls, relation: Relation, names: Mapping[str, str], *, detailed: bool = False
+        cls,
+        relation: Relation,
+        names: Mapping[str, str],
+        found: FoundPassages | None = None,
+        *,
+        detailed: bool = False,
     ) -> RelationCard:
         """Build the card; ``names`` holds the names of entities by id."""
         description = describe_relation(relation)
@@ -166,13 +195,14 @@ class RelationCard(Card):
             kind="inter_cluster" if relation.layer else "base",
             method=relation.method.value,
             description=description if detailed else shorten_line(description, LIMITS.glimpse),
+            found=format_found(found, relation),
         )
 
     def to_line(self) -> str:
         ends = f"{self.source} ({self.source_ref}) — {self.target} ({self.target_ref})"
         facts = f"{self.kind}, layer {self.layer}, strength {self.strength}, support {self.support}"
         said = f": {self.description}" if self.description else ""
-        return f"{ends} [{facts}, {self.method}]{said}"
+        return f"{ends} [{facts}, {self.method}{self.found and f'; {self.found}'}]{said}"
 
 
 def describe_relation(relation: Relation) -> str:
@@ -185,26 +215,31 @@ class RelationsReply(ReplyModel):
     relations: list[RelationCard]
     total: int
     next_cursor: str
+    warnings: list[str]
 
     @classmethod
-    def from_engine(cls, page: RelationPage, offset: int, count: Count) -> RelationsReply:
-        cards = [RelationCard.from_engine(each, page.names, detailed=True) for each in page.relations]
+    def from_engine(
+        cls, page: RelationPage, offset: int, count: Count, found: FoundPassages | None = None
+    ) -> RelationsReply:
+        cards = [RelationCard.from_engine(each, page.names, found, detailed=True) for each in page.relations]
         relations = fit_page(cards, count)
         return cls(
             relations=relations,
             total=page.total,
             next_cursor=cursor_after(offset, len(relations), page.total),
+            warnings=list(found.warnings) if found else [],
         )
 
     def to_markdown(self) -> str:
         lines = ["No relation matches."]
         if self.relations:
             cards = [f"- {relation.to_line()}" for relation in self.relations]
+            order = "those with most found" if self.relations[0].found else "strongest"
             lines = [
-                f"{count_things(self.total, 'relation')}, strongest first; quoted from documents:",
+                f"{count_things(self.total, 'relation')}, {order} first; quoted from documents:",
                 quote_lines(cards),
             ]
-        return "\n".join([*lines, *cursor_lines(self.next_cursor)])
+        return "\n".join([*lines, *warning_lines(self.warnings), *cursor_lines(self.next_cursor)])
 
 
 # --- one entity ----------------------------------------------------------------------------
@@ -277,16 +312,18 @@ class TreeReply(ReplyModel):
 class FindingCard(Card):
     summary: str
     explanation: str
+    found: str
 
 
 class Member(NamedRef):
     type: str
     description: str
+    found: str
 
     @classmethod
-    def from_engine(cls, entity: Entity, length: int) -> Member:
+    def from_engine(cls, entity: Entity, length: int, found: FoundPassages | None = None) -> Member:
         description = shorten_line(entity.description, length)
-        return cls.of(entity, ref=entity.id, description=description)
+        return cls.of(entity, ref=entity.id, description=description, found=format_found(found, entity))
 
 
 class ClusterReply(NamedRef, ReplyModel):
@@ -302,6 +339,7 @@ class ClusterReply(NamedRef, ReplyModel):
     total_members: int
     relations: list[RelationCard]
     next_cursor: str
+    warnings: list[str]
 
     @classmethod
     def from_engine(cls, view: ClusterView, offset: int, count: Count, *, detailed: bool) -> ClusterReply:
@@ -309,11 +347,14 @@ class ClusterReply(NamedRef, ReplyModel):
         names = {id_: end.name for id_, end in view.ends.items()}
         most = LIMITS.detailed_relations if detailed else LIMITS.concise_relations
         relations = [
-            RelationCard.from_engine(each, names, detailed=detailed) for each in view.relations[:most]
+            RelationCard.from_engine(each, names, view.found, detailed=detailed)
+            for each in view.relations[:most]
         ]
         length = LIMITS.brief if detailed else LIMITS.glimpse
         members = fit_page(
-            [Member.from_engine(each, length) for each in view.members], count, LIMITS.page_tokens // 2
+            [Member.from_engine(each, length, view.found) for each in view.members],
+            count,
+            LIMITS.page_tokens // 2,
         )
         explained = LIMITS.summary if detailed else LIMITS.brief
         return cls.of(
@@ -323,7 +364,11 @@ class ClusterReply(NamedRef, ReplyModel):
             method=entity.method.value,
             stale=str(entity.stale or ""),
             findings=[
-                FindingCard(summary=each.summary, explanation=shorten_line(each.explanation, explained))
+                FindingCard(
+                    summary=each.summary,
+                    explanation=shorten_line(each.explanation, explained),
+                    found=format_found(view.found, each),
+                )
                 for each in entity.findings
             ],
             parent=NamedRef(ref=view.parent.id, name=view.parent.name) if view.parent else None,
@@ -331,6 +376,7 @@ class ClusterReply(NamedRef, ReplyModel):
             total_members=entity.members,
             relations=fit_page(relations, count, LIMITS.page_tokens // 3),
             next_cursor=cursor_after(offset, len(members), entity.members),
+            warnings=list(view.found.warnings) if view.found else [],
         )
 
     def to_markdown(self) -> str:
@@ -338,8 +384,16 @@ class ClusterReply(NamedRef, ReplyModel):
         title = f"{self.name} ({self.ref}; layer {self.layer}, {parent}); quoted from documents:"
         stale = f"; stale, members since: {self.stale}" if self.stale else ""
         cards = [f"Description ({self.method}{stale}): {self.description}"]
-        cards += [f"Finding: {each.summary}: {each.explanation}" for each in self.findings]
-        cards.append(f"Members, {len(self.members)} of {self.total_members}, most mentioned first:")
-        cards += [f"- {each.name} ({each.ref}; {each.type}): {each.description}" for each in self.members]
+        cards += [
+            f"Finding: {each.summary}{each.found and f' ({each.found})'}: {each.explanation}"
+            for each in self.findings
+        ]
+        order = "those with most found" if any(each.found for each in self.members) else "most mentioned"
+        cards.append(f"Members, {len(self.members)} of {self.total_members}, {order} first:")
+        cards += [
+            f"- {each.name} ({each.ref}; {each.type}{each.found and f'; {each.found}'}): {each.description}"
+            for each in self.members
+        ]
         cards += [f"Relation: {relation.to_line()}" for relation in self.relations]
-        return "\n".join([title, quote_lines(cards), *cursor_lines(self.next_cursor)])
+        more = [*warning_lines(self.warnings), *cursor_lines(self.next_cursor)]
+        return "\n".join([title, quote_lines(cards), *more])

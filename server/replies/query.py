@@ -10,7 +10,7 @@ from pydantic import Field
 
 from leanrag_engine.retrieval.context.explanation import round_parts
 
-from .base import LIMITS, Card, Count, NamedRef, ReplyModel, fit_page
+from .base import LIMITS, Card, Count, NamedRef, ReplyModel, fit_page, warning_lines
 from .graph import RelationCard
 from .sources import SourceCard
 
@@ -214,7 +214,7 @@ class AnswerReply(ReplyModel):
             lines.append(f"Warning: the citations {marks} are not in the evidence; don't rely on them.")
         if not self.sufficient:
             lines.append("The evidence does not settle the question.")
-        lines += [f"Warning: {warning}" for warning in self.warnings]
+        lines += warning_lines(self.warnings)
         lines += [f"Round {number}: {_format_round(each)}" for number, each in enumerate(self.rounds, 1)]
         lines += [f"It ended because {self.ending}."] if self.ending else []
         calls = f"{self.usage.calls} call{'s' * (self.usage.calls != 1)}"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from leanrag_engine.core.model import Chunk
     from leanrag_engine.retrieval.browse.outline import FolderView, Outline
     from leanrag_engine.retrieval.browse.passages import SourcePage
+    from leanrag_engine.retrieval.browse.references import Reference
     from leanrag_engine.retrieval.browse.support import QuotedSupport, SupportedSentence
     from leanrag_engine.retrieval.browse.text_search import TextMatch, TextMatches, TopicBounds
 
@@ -65,10 +66,15 @@ class SourceText(Card):
     start: int
     end: int
     text: str
+    refers_to: list[str]
 
     @classmethod
-    def from_engine(cls, chunk: Chunk) -> SourceText:
-        return cls.of(chunk, document=chunk.title, path=chunk.source, page=chunk.page_at(chunk.start))
+    def from_engine(cls, chunk: Chunk, references: Sequence[Reference] = ()) -> SourceText:
+        refers_to = [
+            f"{each.target} {disarm(shorten_line(each.label, LIMITS.glimpse))}" for each in references
+        ]
+        page = chunk.page_at(chunk.start)
+        return cls.of(chunk, document=chunk.title, path=chunk.source, page=page, refers_to=refers_to)
 
 
 class QuotedPassage(Card):
@@ -144,7 +150,7 @@ class SourcesReply(ReplyModel):
         chunks = list(page.chunks)
         if chunks:
             chunks[0] = chunks[0].cut(begin.skip, len(chunks[0].text))
-        cards = [SourceText.from_engine(each) for each in chunks]
+        cards = [SourceText.from_engine(each, page.references.get(each.id, ())) for each in chunks]
         sizes = list(accumulate(count(["\n".join(lines) for lines in _passage_lines(cards)])))
         fits = sum(size <= room for size in sizes)
         sources = cards[:fits]
@@ -216,7 +222,8 @@ def _passage_lines(sources: Sequence[SourceText]) -> Iterator[list[str]]:
             place = f"line {each.line}, {place}" if each.line else place
         document = (each.document, each.path)
         place = f"{place}, page {each.page}" if each.page else place
-        yield [f"[{each.citation}]{title} ({place})", quote_lines([each.text])]
+        lines = [f"[{each.citation}]{title} ({place})", quote_lines([each.text])]
+        yield [*lines, f"refers to: {'; '.join(each.refers_to)}"] if each.refers_to else lines
 
 
 class PassageReply(SourceText, ReplyModel):

@@ -76,9 +76,9 @@ class ReadTools(ToolGroup):
         *,
         context: Context,
     ) -> Annotated[CallToolResult, QueryReply]:
-        """Answer a question from the documents; try this first. Returns a context within token_budget: the best passages \
-and what links them, each cited like [d3:c12]; cite these marks. If something is missing: other words, names found \
-in `entities`, search_text, get_sources."""
+        """Answer a question from the documents; try this first. Returns within token_budget the best passages and \
+what links them, each cited like [d3:c12]; cite these marks. If something is missing: other words, names found in \
+`entities`, search_text, get_sources."""
         from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
 
         asked = request.Query(
@@ -120,8 +120,7 @@ in `entities`, search_text, get_sources."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, SearchReply]:
-        """Find names and terms (layer 0) and topics (higher layers) by meaning and keyword, best first, with refs that every \
-tool takes for names."""
+        """Find names and terms (layer 0) and topics (higher layers) by meaning and keyword; every tool takes their refs."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         page = await engine.search_entities(
@@ -136,55 +135,62 @@ tool takes for names."""
     async def get_entity_ancestors(
         self,
         entity: EntityName,
+        query: str = "",
         max_layers: Annotated[int, Field(ge=0, description="0: all")] = 0,
         hops: Annotated[int, Field(ge=0, le=3)] = 0,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, AncestorsReply]:
-        """Show the topics above an entity, and what lies within `hops` relations, with citations."""
+        """Show the topics above an entity, and what is within `hops` relations, cited."""
         engine, named = await self._engine.get(), await self._engine.choose(collection)
         chain = await engine.ancestors(entity, max_layers=max_layers, collection=named)
-        near = await engine.neighbourhood(chain[0].id, hops=hops, collection=named) if hops else []
-        return AncestorsReply.from_engine(chain, near).to_result()
+        found = await engine.find_passages(query, collection=named) if query else None
+        near = (
+            await engine.neighbourhood(chain[0].id, hops=hops, found=found, collection=named) if hops else []
+        )
+        return AncestorsReply.from_engine(chain, near, found).to_result()
 
     async def get_cluster(
         self,
-        cluster: EntityName,
+        cluster: EntityName = "",
+        query: Annotated[str, Field(description="Ranks all by passages found beneath")] = "",
         limit: Limit = 20,
         cursor: Cursor = "",
         response_format: ResponseFormat = "concise",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, ClusterReply]:
-        """Show a topic: its description, findings, members, parent and strongest relations."""
-        engine = await self._engine.get()
+        """Show a topic (default: the root): description, findings, members, parent, relations."""
+        engine, named = await self._engine.get(), await self._engine.choose(collection)
         offset = parse_cursor(cursor)
-        view = await engine.cluster(
-            cluster, offset=offset, limit=limit, collection=await self._engine.choose(collection)
-        )
+        cluster = cluster or (await engine.root(collection=named)).id
+        found = await engine.find_passages(query, collection=named) if query else None
+        view = await engine.cluster(cluster, offset=offset, limit=limit, found=found, collection=named)
         detailed = response_format == "detailed"
         return ClusterReply.from_engine(view, offset, engine.count_tokens, detailed=detailed).to_result()
 
     async def list_inter_cluster_relations(
         self,
         cluster: EntityName = "",
+        query: str = "",
         layer: Annotated[int, Field(ge=-1, description="-1: all above 0")] = -1,
         min_strength: Annotated[int, Field(ge=0, le=10**9)] = 0,
         limit: Limit = 20,
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, RelationsReply]:
-        """List how topics are related, strongest first, or only those of `cluster`. `strength`: λ, the relations one layer \
-below; `support`: base relations beneath."""
-        engine = await self._engine.get()
+        """List relations of topics, or of `cluster`, strongest first (relations one layer below)."""
+        engine, named = await self._engine.get(), await self._engine.choose(collection)
         offset = parse_cursor(cursor)
+        found = await engine.find_passages(query, collection=named) if query else None
         page = await engine.inter_cluster_relations(
             cluster=cluster or None,
             layer=None if layer < 0 else layer,
             min_strength=min_strength,
             offset=offset,
             limit=limit,
-            collection=await self._engine.choose(collection),
+            found=found,
+            collection=named,
         )
-        return RelationsReply.from_engine(page, offset, engine.count_tokens).to_result()
+        return RelationsReply.from_engine(page, offset, engine.count_tokens, found).to_result()
 
     async def get_sources(
         self,

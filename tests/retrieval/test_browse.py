@@ -13,6 +13,7 @@ from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.retrieval.browse import entities as browse
 from leanrag_engine.retrieval.browse import passages
+from leanrag_engine.retrieval.evidence.found import find_passages
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.query import answer_query
 from leanrag_engine.retrieval.request import Query
@@ -206,6 +207,62 @@ async def test_relations_of_one_cluster_touch_it(index: IndexSnapshot) -> None:
     found, _ = await browse.inter_cluster_relations(index, towns, None, 0, 0, 100)
     assert found
     assert all(towns.id in (each.source_id, each.target_id) for each in found)
+
+
+async def test_a_question_ranks_what_is_beneath_by_the_passages_that_search_finds_for_it(
+    index: IndexSnapshot, corpus: Corpus
+) -> None:
+    found = await find_passages(index, "What do brewers pitch into wort?")
+    assert corpus.chunks[5].id == next(iter(found.values))
+    path = [await browse.root(index)]
+    while path[-1].layer > 0:
+        view = await browse.view_cluster(index, path[-1], 0, 10, found)
+        path.append(view.members[0])
+    assert [each.name for each in path[:3]] == ["Knowledge", "Food", "Fermentation"]
+    assert path[-1].name in ("wort", "beer"), (
+        "only this passage names them: all of their evidence is about the question"
+    )
+    # An oracle that walks no arrays: a cluster has what any entity beneath it is mentioned in.
+    assert corpus.hierarchy is not None
+    base, clusters = corpus.hierarchy.layers[:2]
+    for cluster in clusters.entities:
+        own = {id_ for each in base.entities if each.parent_id == cluster.id for id_ in each.chunk_ids}
+        assert found.beneath(cluster).keys() == own & found.values.keys()
+    assert sum(found.beneath(path[0]).values()) == pytest.approx(sum(found.values.values())), (
+        "the root has all of it"
+    )
+
+
+async def test_a_summary_that_reads_like_the_question_draws_nothing_without_passages(
+    corpus: Corpus, make_corpus: partial[Corpus]
+) -> None:
+    assert corpus.hierarchy is not None
+    question = "What do brewers pitch into wort?"
+    layers = [
+        replace(
+            layer,
+            entities=tuple(
+                replace(each, description=question) if each.name == "Astronomy" else each
+                for each in layer.entities
+            ),
+        )
+        for layer in corpus.hierarchy.layers
+    ]
+    index = await make_corpus(corpus.texts, Hierarchy(tuple(layers))).index()
+    found = await find_passages(index, question)
+    view = await browse.view_cluster(index, await browse.root(index), 0, 10, found)
+    assert [each.name for each in view.members] == ["Food", "Astronomy"]
+
+
+async def test_a_question_ranks_relations_by_the_passages_beneath_both_ends(index: IndexSnapshot) -> None:
+    found = await find_passages(index, "What do brewers pitch into wort?")
+    relations, total = await browse.inter_cluster_relations(index, None, 1, 0, 0, 10, found)
+    assert total == len(relations) > 1
+    assert {relations[0].source_id, relations[0].target_id} == {"e-towns", "e-fermentation"}, "Slough brews"
+    assert all(found.beneath(each).keys() for each in relations)
+    first, _ = await browse.inter_cluster_relations(index, None, 1, 0, 0, 1, found)
+    second, _ = await browse.inter_cluster_relations(index, None, 1, 0, 1, 1, found)
+    assert [*first, *second] == relations[:2]
 
 
 async def test_a_base_entity_is_no_cluster_and_layer_0_has_no_inter_cluster_relations(

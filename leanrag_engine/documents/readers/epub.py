@@ -10,7 +10,7 @@ from lxml import etree
 
 from leanrag_engine.core.text.cleaning import clean_line
 
-from .html import read_html
+from .html import read_page
 from .reading import MALFORMED_ARCHIVE, Reading, damage_error, refuse_bomb, sensible_title
 
 _NAMES = {
@@ -31,7 +31,7 @@ def read_epub(data: bytes, name: str) -> Reading:
             place = container.find(".//c:rootfile", _NAMES).get("full-path")
             package = _parse(archive.read(place))
             chapters = [
-                read_html(archive.read(path), f"{name}: {path}").text
+                read_page(archive.read(path), f"{name}: {path}", links=False).text
                 for path in _find_chapters(package, posixpath.dirname(place))
             ]
     except (etree.LxmlError, *MALFORMED_ARCHIVE) as problem:

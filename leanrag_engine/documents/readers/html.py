@@ -36,6 +36,8 @@ _WIDEST = 100
 """Rows or columns that a cell of a table may span."""
 
 _WHITE = re.compile(r"\s+")
+_PAGE = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)[^\s()<>]+")
+"""An address within the site."""
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _DECLARED = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _DATE_TAG = re.compile(
@@ -48,6 +50,11 @@ _NO_CHARSETS = frozenset({"undefined", "idna", "punycode", "unicode_escape", "ra
 
 
 def read_html(data: bytes, name: str) -> Reading:
+    """Read the visible text of a page, with its links to other pages of the site. Raises as :func:`read_page`."""
+    return read_page(data, name, links=True)
+
+
+def read_page(data: bytes, name: str, *, links: bool) -> Reading:
     """Read the visible text of a page. Raises :class:`DocumentUnreadable` if it has no HTML element or encoding."""
     characters, note = _characters(data, name)
     markup = _XML_DECLARATION.sub("", clean(characters)).encode("utf-8")
@@ -57,10 +64,27 @@ def read_html(data: bytes, name: str) -> Reading:
         raise DocumentUnreadable(
             f"{name!r} holds no HTML element.", "Give the page as it was served, or its text."
         )
+    if links:
+        _write_links(root)
     text = clean(_main_text(root))
     title = clean_line(root.xpath("string((//head/title | /html/title)[1])"))
     metadata = {**note, **_date(root)}
     return Reading(text, title or first_heading(text, "text/html"), metadata=metadata)
+
+
+def _write_links(root: _Element) -> None:
+    """Write the links of a page to others of its site into its text, as Markdown does; those in headings and code not."""
+    for link in root.iter("a"):
+        address = link.get("href", "").strip()
+        if (
+            _PAGE.fullmatch(address)
+            and "".join(link.itertext()).strip()
+            and not any(True for _ in link.iter(*_BLOCKS, *_LINES, *_LAYOUT))
+            and not any(True for _ in link.iterancestors("pre", *_HEADINGS))
+        ):
+            link.text = f"[{link.text or ''}"
+            last = etree.SubElement(link, "span")
+            last.text = f"]({address})"
 
 
 def _date(root: _Element) -> dict[str, str]:

@@ -8,6 +8,7 @@ from leanrag_engine.core.model import Entity, Hit, Relation, Seed
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import QUERY_LIMITS, clean_text
+from leanrag_engine.retrieval.search.crediting import FoundPassages
 from leanrag_engine.retrieval.search.hits import embed_texts
 from leanrag_engine.retrieval.search.seeds import best_first, match_names, name_spans, rank_entities
 
@@ -196,26 +197,36 @@ def _unknown_parents(entities: Iterable[Entity], nodes: Mapping[str, Entity]) ->
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """An aggregated entity with what surrounds it. ``ends`` holds the entities at both ends of ``relations``."""
+    """An aggregated entity with what surrounds it. ``ends`` holds the entities at both ends of ``relations``; by the ``found``
+    passages, if any, are members, findings and relations sorted."""
 
     entity: Entity
     parent: Entity | None
     members: tuple[Entity, ...]
     relations: tuple[Relation, ...]
     ends: Mapping[str, Entity]
+    found: FoundPassages | None = None
 
 
-async def view_cluster(index: IndexSnapshot, entity: Entity, offset: int, limit: int) -> ClusterView:
-    """Return an aggregated entity, one page of its members (``entity.members`` is their number) and its strongest relations."""
+async def view_cluster(
+    index: IndexSnapshot, entity: Entity, offset: int, limit: int, found: FoundPassages | None = None
+) -> ClusterView:
+    """Return an aggregated entity, one page of its members (``entity.members`` is their number) and its strongest relations;
+    or of both those that have most of the ``found`` passages beneath."""
     _check_aggregated(entity)
     check_page(offset, limit)
     number = index.generation.number
-    members = await index.generations.members(number, entity.id, offset, limit)
-    relations, _ = await inter_cluster_relations(index, entity, None, 0, 0, limit)
+    if found:
+        every = await index.generations.members(number, entity.id, 0, entity.members)
+        members = found.sort(every)[offset : offset + limit]
+        entity = replace(entity, findings=tuple(found.sort(entity.findings)))
+    else:
+        members = await index.generations.members(number, entity.id, offset, limit)
+    relations, _ = await inter_cluster_relations(index, entity, None, 0, 0, limit, found)
     above = await index.generations.entities(number, [entity.parent_id]) if entity.parent_id else []
     ids = dict.fromkeys(end for each in relations for end in (each.source_id, each.target_id))
     ends = {each.id: each for each in await index.generations.entities(number, list(ids))}
-    return ClusterView(entity, above[0] if above else None, tuple(members), tuple(relations), ends)
+    return ClusterView(entity, above[0] if above else None, tuple(members), tuple(relations), ends, found)
 
 
 async def relations_within(index: IndexSnapshot, cluster: Entity, limit: int) -> list[Relation]:
@@ -233,8 +244,10 @@ async def inter_cluster_relations(
     min_strength: int,
     offset: int,
     limit: int,
+    found: FoundPassages | None = None,
 ) -> tuple[list[Relation], int]:
-    """Return one page of the relations of ``view_cluster`` (None: of all) in ``layer`` (None: all above 0), strongest first, and the total."""
+    """Return one page of the relations of ``view_cluster`` (None: of all) in ``layer`` (None: all above 0), strongest first, and the
+    total; or those alone both of whose ends have some of the same ``found`` passages beneath, those with most first."""
     check_page(offset, limit)
     if cluster is not None:
         _check_aggregated(cluster)
@@ -244,6 +257,18 @@ async def inter_cluster_relations(
             f"They are in the layers 1 to {index.generation.top}; leave the layer out for all.",
         )
     _check_layer(index, layer)
+    if found:
+        among = await index.generations.relations_among(index.generation.number, [*found.credit])
+        about = [
+            each
+            for each in among
+            if each.layer > 0
+            and layer in (None, each.layer)
+            and (cluster is None or cluster.id in (each.source_id, each.target_id))
+            and each.strength >= min_strength
+            and found.beneath(each)
+        ]
+        return found.sort(about)[offset : offset + limit], len(about)
     return await index.generations.relations_page(
         index.generation.number,
         layer=layer,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.search.crediting import FoundPassages
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +22,16 @@ class Neighbour:
 
 
 async def walk(
-    index: IndexSnapshot, entity: Entity, hops: int, limit: int, *, fanout: int = 500
+    index: IndexSnapshot,
+    entity: Entity,
+    hops: int,
+    limit: int,
+    found: FoundPassages | None = None,
+    *,
+    fanout: int = 500,
 ) -> list[Neighbour]:
-    """Return at most ``limit`` entities of the same layer by breadth-first search: the fewest hops first, then the strongest
-    relation. Each hop reads at most ``fanout`` relations, the strongest. Raises ``InvalidInput`` for too many hops."""
+    """Return at most ``limit`` entities of the same layer by breadth-first search: the fewest hops first, then those that have
+    most of the ``found`` passages, then the strongest relation. Each hop reads at most ``fanout`` relations, the strongest. Raises ``InvalidInput`` for too many hops."""
     most_hops = 3
     if not 0 <= hops <= most_hops:
         raise InvalidInput(f"{hops} hops are out of range.", f"Give 0 to {most_hops}.")
@@ -42,7 +49,10 @@ async def walk(
             ):
                 if via in known and end not in known and end not in reached:
                     reached[end] = (hop, via, end, relation)
-        chosen = list(reached.values())[: limit - len(steps)]
+        order = list(reached.values())
+        if found:
+            order.sort(key=lambda step: -sum(found.credit.get(step[2], {}).values()))
+        chosen = order[: limit - len(steps)]
         steps += chosen
         frontier = [end for _, _, end, _ in chosen]
         known |= {each.id: each for each in await index.generations.entities(number, frontier)}

@@ -1,7 +1,7 @@
 """Read passages: behind citations and around them, of an entity, of a document or a section of it."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, LeanRAGError, NotFound
 from leanrag_engine.core.model import Chunk, Entity, Relation
@@ -19,6 +19,7 @@ from leanrag_engine.retrieval.search.seeds import fuse
 
 from .entities import check_page, sample_beneath
 from .outline import find_document, find_section, view_outline
+from .references import Reference, find_references
 from .support import SupportedSentence, find_support
 
 
@@ -27,13 +28,15 @@ class SourcePage:
     """One page of chunks, the number of all, and requests that found nothing, each with its reason. ``sentences`` of
     an entity or relation come before the chunks: those on this page; ``stated`` is the number of all. Where chunks
     follow one another in a document, what they share is left out of the later one, and a chunk that reaches beyond a
-    section is cut to it: ``text`` is then ``document.text[start:end]`` still."""
+    section is cut to it: ``text`` is then ``document.text[start:end]`` still. ``references`` holds by chunk what its author
+    refers to."""
 
     chunks: tuple[Chunk, ...]
     total: int
     problems: tuple[str, ...] = ()
     sentences: tuple[SupportedSentence, ...] = ()
     stated: int = 0
+    references: Mapping[str, tuple[Reference, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +210,7 @@ async def _read_ranked(
         best = await rank_chunks(index, question, ChunkScope(frozenset(ids)))
         order = list(dict.fromkeys([*best, *ids]))
     chunks = await index.documents.chunks(index.collection.name, order[offset : offset + limit])
-    return SourcePage(tuple(chunks), len(order))
+    return SourcePage(tuple(chunks), len(order), references=await find_references(index, chunks))
 
 
 async def rank_chunks(index: IndexSnapshot, question: str, scope: ChunkScope) -> list[str]:
@@ -229,7 +232,8 @@ async def _read(
     if joined:
         chunks = list(_drop_shared(chunks))
     shown = {format_citation(*place) for place in places[offset : offset + limit]}
-    return SourcePage(tuple(each for each in chunks if each.citation in shown), len(places))
+    page = tuple(each for each in chunks if each.citation in shown)
+    return SourcePage(page, len(places), references=await find_references(index, page))
 
 
 def _drop_shared(chunks: Sequence[Chunk]) -> Iterator[Chunk]:

@@ -215,6 +215,14 @@ def install(
         bool,
         typer.Option("--uvx", help="Write `uvx leanrag-mcp`, once the package can be had from an index."),
     ] = False,
+    plugin: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write a plugin into this folder instead: the server with skills on how to use it.",
+            show_default=False,
+        ),
+    ] = None,
     show: Annotated[
         bool, typer.Option("--print", help="Only print what to add to the configuration; write nothing.")
     ] = False,
@@ -245,20 +253,47 @@ def install(
             command += list_shared_arguments(kind, allow_dir or [], data_dir, settings, machine.folder)
         else:
             command += server_arguments(settings)
-        if not (clear or show):
+        if not (clear or show or plugin):
             present = group_options(find_installed_command(kind, file, check_name(name)))
             allowed = [word for each in present if each[0].startswith("--allow-dir") for word in each]
             command[1:] = merge_arguments(allowed, command[1:])
         entry = server_entry(kind, command)
+        if plugin:
+            folder = plugin.expanduser().absolute()
+            install_plugin(kind, check_name(name), folder, entry, settings, dry_run=dry_run)
+            return
         if show:
             print_entry(client, file, check_name(name), scope, entry, command)
             return
         warn_if_absent(kind, file, scope)
         finish(plan_install(kind, file, check_name(name), entry), kind.then, dry_run=dry_run)
         typer.echo(f"The client will start: {command_line(command)}")
+        if kind.plugins:
+            typer.echo(f"With skills on how to use it, as a plugin: leanrag install {client} --plugin DIR")
         if scope == "project":
             typer.echo(f"Everyone who opens this project needs {command[0]} on their PATH.")
         warn_of_gaps(kind, command, machine.environ)
+
+
+def install_plugin(
+    kind: Client, name: str, folder: Path, entry: JsonObject, settings: Settings, *, dry_run: bool
+) -> None:
+    """Write the plugin and print how to add it to the client. Raises :class:`InvalidInput` if the client has no plugins."""
+    from ...clients.plugin import write_plugin  # noqa: PLC0415 - imports the SDK
+    from ...replies.errors import Offered  # noqa: PLC0415
+    from ...tools.toolsets import ALL_TOOLS, offers  # noqa: PLC0415
+
+    if not kind.plugins:
+        having = ", ".join(each for each, client in CLIENTS.items() if client.plugins)
+        raise InvalidInput(f"{kind.title} has no plugins of this form.", f"Clients that have: {having}.")
+    if not dry_run:
+        write_plugin(
+            folder, name, entry, Offered(frozenset(each.name for each in offers(settings)), ALL_TOOLS)
+        )
+    add = command_line(["claude", "plugin", "marketplace", "add", str(folder)])
+    typer.echo(
+        f"{'Would write' if dry_run else 'Wrote'} {folder}. Add it with:\n  {add}\n  claude plugin install {name}@{name}"
+    )
 
 
 def uninstall(

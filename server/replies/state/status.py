@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from ..base import LIMITS, Card, JobStatusName, ReplyModel, count_things, quote_lines
+from ..base import LIMITS, Card, JobStatusName, ReplyModel, count_things, quote_lines, warning_lines
 from ..changes.corrections import format_correction
 from ..errors import READ_ONLY
 
@@ -236,7 +236,7 @@ class StatusReply(ReplyModel):
         lines.append(
             f"Writer: {self.writer or 'none'}. Collections: {', '.join(self.collections) or 'none'}."
         )
-        return lines + [f"Warning: {warning}" for warning in self.warnings]
+        return lines + warning_lines(self.warnings)
 
 
 def embedder_name(generation: Generation | None) -> str:

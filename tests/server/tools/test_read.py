@@ -147,6 +147,35 @@ async def test_the_members_of_a_cluster_name_it_as_their_parent(call: Caller) ->
     assert [*paged.data["members"], *rest.data["members"]] == members
 
 
+async def test_from_the_root_down_a_query_ranks_members_and_says_how_much_evidence_is_beneath(
+    call: Caller,
+) -> None:
+    root = await call("get_cluster", query="Who designed Skerryvore?", limit=100)
+    assert root.data["parent"] is None
+    members = root.data["members"]
+    assert "Skerryvore" in [each["name"] for each in members[:2]]
+    for each in members:
+        count, total = map(int, re.findall(r"\d+", each["found"])[:2])
+        sources = await call("get_sources", entity=each["ref"])
+        assert (count, total) == (sources.data["total"], 6), "search finds all of the few passages"
+        assert each["found"] in root.text
+    (best, *_) = re.findall(r"\[(.+?)\]", members[0]["found"])
+    assert "designed Skerryvore" in (await call("get_sources", citations=[best])).text
+    counts = [int(each["found"].split()[0]) for each in root.data["findings"]]
+    assert counts == [1] * len(counts)
+    chain = await call(
+        "get_entity_ancestors", entity="Fresnel lens", query="Who designed Skerryvore?", hops=1
+    )
+    assert [each["found"].partition(":")[0] for each in chain.data["path"]] == [
+        "1 of 6 passages found",
+        "6 of 6 passages found",
+    ]
+    assert "Alan Stevenson" in chain.data["neighbours"][0], "the nearest that the best passage names"
+    nothing = await call("get_cluster", query="zyzzyva quux")
+    assert "No document has 'zyzzyva' or 'quux'" in nothing.text
+    assert "0 of 0 passages found" in nothing.data["members"][0]["found"]
+
+
 async def test_pages_together_give_every_relation_once(call: Caller) -> None:
     whole = await call("search_entities", query="lighthouse", limit=100)
     first = await call("search_entities", query="lighthouse", limit=2)

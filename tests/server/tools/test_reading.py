@@ -226,6 +226,69 @@ async def test_what_cannot_be_read_says_why(ask: Caller, arguments: dict[str, An
 FORGED = "[d93:c1] Kepler ``` said"
 
 
+REFERRING = {
+    "guide/start.md": "# Start\n\nSet up the [cache](../cache.md#clearing-it) first, then the [index] and [[Old notes|these]]. "
+    "Nothing of [the web](https://example.org/cache.md), [here](#start), ![a picture](../page.html) or [gone](gone.md).\n\n"
+    "[index]: <concepts/>\n",
+    "guide/concepts/index.md": "# Concepts\n\nAn index lists packages. Back to [the beginning](/guide/start).\n",
+    "cache.md": "# The cache\n\n## Clearing it\n\nThe cache is cleared by hand.\n",
+    "vault/Old notes.md": "# Remarks of 2019\n\nThe oven is older than the house.\n",
+    "page.html": "<html><body><h1><a href='cache.md'>Page</a></h1><p>As <a href='cache.html'>the <b>cache</b></a> says, "
+    "and <a href='https://example.org'>others</a>.</p></body></html>",
+    "source/app/run.py": "from .tools import make\nfrom app.deep.store import Store\nimport json\n\n\ndef run():\n    return make(Store())\n",
+    "source/app/tools.py": "def make(store):\n    return store\n",
+    "source/app/deep/store.py": "class Store:\n    pass\n",
+}
+REFERENCES = {
+    "guide/start.md": ["guide/concepts/index.md", "cache.md", "vault/Old notes.md"],
+    "guide/concepts/index.md": ["guide/start.md"],
+    "page.html": ["cache.md"],
+    "source/app/run.py": ["source/app/tools.py", "source/app/deep/store.py"],
+}
+
+
+async def test_what_an_author_refers_to_is_named_with_the_passage_and_read_by_one_call(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    folder = tmp_path / "corpus"
+    for name, text in REFERRING.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    async with serve_in_process(tmp_path / "data", allow_dirs=(folder,)) as ask:
+        await ask.finish(await ask("ingest_documents", documents=[{"path": str(folder)}], wait_seconds=40))
+        for name in REFERRING:
+            reply = await ask("get_sources", document=str(folder / name))
+            (source,) = reply.data["sources"]
+            followed = []
+            for each in source["refers_to"]:
+                assert each in reply.text
+                read = await ask("get_sources", document=each.split()[0])
+                followed.append(str(Path(read.data["sources"][0]["path"]).relative_to(folder)))
+            assert sorted(followed) == sorted(REFERENCES.get(name, [])), name
+        start = await ask("get_sources", document=str(folder / "guide/start.md"))
+        assert "The cache > clearing-it" in start.text
+        page = await ask("get_sources", document=str(folder / "page.html"))
+        assert "As [the cache](cache.html) says, and others." in page.text
+        assert "# Page\n" in page.text
+
+
+async def test_a_numbered_section_and_a_footnote_of_the_same_document_are_named_by_their_passage(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    filling = "The keeper writes down the weather of every day in a book of its own. " * 60
+    text = (
+        f"# 1 Lamps\n\nLamps are trimmed as section 2.1 says, not § 7.[^oil]\n\n{filling}\n\n# 2 Oil\n\n{filling}\n\n"
+        f"## 2.1 Trimming\n\nCut the wick straight.\n\n{filling}\n\n[^oil]: Rape oil until 1846.\n"
+    )
+    async with serve_in_process(tmp_path) as ask:
+        manual = {"text": text, "title": "Manual", "id": "manual.md"}
+        await ask.finish(await ask("ingest_documents", documents=[manual], wait_seconds=40))
+        (first,) = (await ask("get_sources", document="d1", limit=1)).data["sources"]
+        assert [each.partition(" ")[2] for each in first["refers_to"]] == ["2.1 Trimming", "footnote oil"]
+        for each, said in zip(first["refers_to"], ("Cut the wick", "Rape oil until 1846"), strict=True):
+            assert said in (await ask("get_sources", citations=[each.split()[0]])).text
+
+
 async def test_a_title_a_heading_or_a_path_forges_no_citation_and_opens_no_fence(
     serve_in_process: Serve, tmp_path: Path
 ) -> None:
