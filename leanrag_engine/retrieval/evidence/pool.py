@@ -157,6 +157,7 @@ async def value_statements(
     shared = words.score([name_subject(each.subject.split(" — "), each.text) for _, each in said])
     most = max(shared, default=0.0) or 1.0
     beside = options.statement_tokens if found.text in run.index.tokens and options.tokens else 1.0
+    beside *= _weigh_together([share for share, _ in dense.values()], options)
     overview = asks_for_overview(found.text)
     first = {node.id for node in nodes if summaries and node.layer > 0}
 
@@ -183,6 +184,13 @@ async def value_statements(
     near = [place for place, each in enumerate(valued) if each.value >= least]
     rows = [known[1] if (known := held[place]) else None for place in near]
     return _lower_repetitions([valued[place] for place in near], rows, options)
+
+
+def _weigh_together(shares: Sequence[float], options: RelevanceOptions) -> float:
+    """Return how much sentences count beside windows by how near the ten nearest are together; 1 where no nearness is known."""
+    nearest = sorted(shares)[-10:]
+    gain = options.statement_together * (sum(nearest) / len(nearest) - 1.0) if nearest else 0.3
+    return min(max(0.7 + gain, 0.65), 1.1)
 
 
 def _select_described(run: QueryRun, graph: Subgraph) -> tuple[list[Entity], list[Relation]]:
