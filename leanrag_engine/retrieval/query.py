@@ -34,7 +34,7 @@ from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import Mode, Query, Ranking
 from .search.hits import SearchHits, embed_with_parts, search_windows
-from .search.relevance import RankedWindow, asks_for_order, asks_for_overview
+from .search.relevance import RankedWindow, asks_for_list, asks_for_order, asks_for_overview
 from .search.seeds import sure_score
 
 
@@ -208,7 +208,8 @@ def _make_result(
     options = query.context_options
     seen = query.seen_passages
     in_order = any(map(asks_for_order, query.texts))
-    if seen or in_order or query.mode == Mode.GLOBAL or any(map(asks_for_overview, query.texts)):
+    broad = any(asks_for_overview(text) or asks_for_list(text) for text in query.texts)
+    if seen or in_order or broad or query.mode == Mode.GLOBAL:
         options = replace(options, cutoff=options.weaker)  # what is asked for is breadth
     if seen:
         rankings, left_out = leave_out_seen(rankings, seen, options.cutoff)

@@ -61,6 +61,13 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 
+_LIST = re.compile(
+    r"\b(?:(?:full|complete|whole) list|list (?:of|all|every|the|them)|(?:name|give|tell|show)(?: me)? (?:all|every|each)\b|enumerate|"
+    r"(?:all|every|each) (?:of )?(?:the |kind |kinds )?\w+|how many|everything|what else"
+    r"|(?:which|what) (?:are )?(?:the )?(?:\w+ )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b)",
+    re.IGNORECASE,
+)
+
 NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 
 
@@ -246,6 +253,11 @@ def asks_for_order(text: str) -> bool:
 def asks_for_overview(text: str) -> bool:
     """Return whether an English text asks what all is about."""
     return _OVERVIEW.search(text) is not None
+
+
+def asks_for_list(text: str) -> bool:
+    """Return whether an English text asks for all of something."""
+    return _LIST.search(text) is not None
 
 
 def asks_about_all(text: str) -> bool:
