@@ -37,6 +37,8 @@ _SIGN = re.compile(r"#|\+\+|\.[nN][eE][tT]")
 _SIGNED = re.compile(r"(?<!\w)(?:[A-Za-z]\w{0,9}?(?:\+\+|#)(?![\w+#])|\.[nN][eE][tT]\b)")
 _QUOTED = re.compile(r'["“”„«]([^"“”„«»]{2,200})["“”»]|`([^`]{2,200})`')
 _EDGES = re.compile(r"^(?!\.[nN][eE][tT]$)[\W_]+|(?:(?![+#])[\W_])+$")
+_OUTER = re.compile(r"^(?!\.[nN][eE][tT]$)\W+|(?:(?![+#])\W)+$")
+"""As ``_EDGES``, except underscores, which tell ``id_`` and ``_id`` from ``id``."""
 _ACCENT = re.compile("[\u0300-\u036f]")
 _PART = re.compile(r"[^\W_]+")
 _COMPOUND = re.compile(r"[^\W_]++(?:[-_./@:\\>]++[^\W_]++)+")
@@ -143,9 +145,9 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     most ``limit``. Stopwords are left out, and a verb that begins a request ("Compare A and B"). Chinese and
     Japanese is cut into words."""
     phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
-    tokens = (_EDGES.sub("", _POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
+    tokens = (_OUTER.sub("", _POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
     words_ = (word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token]))
-    found = [word for word in words_ if word and word.casefold() not in STOPWORDS]
+    found = [word for word in words_ if word.strip("_") and word.casefold() not in STOPWORDS]
     if len(found) > 1 and found[0].casefold() in _REQUESTS and text.lstrip().startswith(found[0]):
         del found[0]
     return list(dict.fromkeys([*phrases, *found]))[:limit]
@@ -176,7 +178,7 @@ def find_spellings(word: str, text: str) -> list[str]:
 
 def match_whole_word(word: str) -> Callable[[str], bool]:
     """Return whether ``word`` stands as it is written in a text that went through :func:`plain_letters`."""
-    parts = plain_letters(_EDGES.sub("", word)).split() or [""]
+    parts = plain_letters(_OUTER.sub("", word)).split() or [""]
     spaced = r"\s+".join(map(re.escape, parts))
     pattern = re.compile(spaced if has_cjk(word) else rf"(?<![^\W_]){spaced}(?![^\W_])")
     # Most texts do not have it, which this finds ten times as fast.
