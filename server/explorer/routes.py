@@ -134,6 +134,12 @@ class Explorer:
         entries = await engine.history(collection=self._collection)
         return JSONResponse([data.describe_history(each) for each in entries])
 
+    async def suggestions(self, _: Request) -> Response:
+        """Return questions. Each was tried, so that the embedder is loaded when they arrive."""
+        engine = await self._handle.get()
+        found = await engine.suggest_questions(3, collection=self._collection)
+        return JSONResponse([each.text for each in found])
+
     async def answer(self, request: Request) -> Response:
         from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
 
@@ -162,6 +168,7 @@ def explorer_app(handle: EngineHandle, collection: str, token: str) -> Starlette
         "passages": explorer.passages,
         "documents": explorer.documents,
         "history": explorer.history,
+        "suggestions": explorer.suggestions,
         "answer": explorer.answer,
     }
     routes = [
