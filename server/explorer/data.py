@@ -153,10 +153,8 @@ def describe_answer(result: QueryResult, count: Count) -> JsonObject:
         ],
         "path": [node.id for node in graph.path],
         "lines": [
-            {**evidence, "tokens": tokens, "kept": line.kept}
-            for evidence, tokens, line in zip(
-                list_evidence(result), account.lines, result.context.lines, strict=True
-            )
+            {**line, "tokens": tokens}
+            for line, tokens in zip(list_evidence(result), account.lines, strict=True)
         ],
         "meanings": explain_parts(result.context),
         "picture": draw_answer(result, count, narrow=True, evidence=False),

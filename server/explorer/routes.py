@@ -160,19 +160,9 @@ def explorer_app(handle: EngineHandle, collection: str, token: str) -> Starlette
             await handle.close()
 
     explorer = Explorer(handle, collection)
-    questions = {
-        "tree": explorer.tree,
-        "links": explorer.links,
-        "entity": explorer.entity,
-        "search": explorer.search,
-        "passages": explorer.passages,
-        "documents": explorer.documents,
-        "history": explorer.history,
-        "suggestions": explorer.suggestions,
-        "answer": explorer.answer,
-    }
+    asked = ("tree", "links", "entity", "search", "passages", "documents", "history", "suggestions", "answer")
     routes = [
-        *(Route(f"/data/{name}", endpoint, methods=["GET"]) for name, endpoint in questions.items()),
+        *(Route(f"/data/{name}", getattr(explorer, name), methods=["GET"]) for name in asked),
         Route("/{name:path}", explorer.file, methods=["GET"]),
     ]
     return Starlette(

@@ -186,7 +186,7 @@ export function showAnswer(hierarchy, answer, { pick, reader }) {
 }
 
 // A line of the context: its citation opens the document there, its link the file where a browser may.
-function showEvidence({ kind, citations, subject, place, date, link, text, tokens, why, kept }, reader) {
+function showEvidence({ kind, citations, subject, place, date, link, text, tokens, why }, reader) {
   const cited = citations.split(" ").flatMap((citation) => [button(citation, () => reader.openPassage(citation), { title: "Open the document here" }), " "]);
   const web = /^https?:/.test(link) && element("a", { href: link, target: "_blank", rel: "noreferrer" }, place);
   return element(
@@ -195,7 +195,7 @@ function showEvidence({ kind, citations, subject, place, date, link, text, token
     element("div", {}, ...cited, element("strong", {}, subject), element("span", { class: "faint" }, ` ${[kind === "excerpt" ? "" : kind, date].filter(Boolean).join(" · ")}`)),
     place ? element("div", { class: "path" }, web || place) : "",
     element("blockquote", {}, text),
-    fold("why it is here", element("span", { class: "faint" }, `${count(tokens, "token")} · value ${why}${kept ? " · kept whatever its value" : ""}`)),
+    fold("why it is here", element("span", { class: "faint" }, `${count(tokens, "token")} · value ${why}`)),
   );
 }
 

@@ -83,7 +83,7 @@ def list_evidence(result: QueryResult) -> list[dict[str, str]]:
             "date": dates.get(line.citations[0], "") if line.citations else "",
             "link": link_to(line),
             "text": line.text,
-            "why": format_parts(line.parts),
+            "why": format_parts(line.parts) + ("; kept whatever its value" if line.kept else ""),
         }
         for line in result.context.lines
     ]

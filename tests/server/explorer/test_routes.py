@@ -150,7 +150,7 @@ def test_a_question_is_answered_with_its_seeds_and_path(explorer: ServedExplorer
     used = {
         part.rpartition(" ")[0]
         for line in answer["lines"]
-        for part in line["why"].partition(" = ")[2].split(" + ")
+        for part in line["why"].partition(";")[0].partition(" = ")[2].split(" + ")
     }
     assert set(answer["meanings"]) == used
     assert sum(tokens for _, tokens in answer["parts"]) == answer["tokens"]
