@@ -98,6 +98,8 @@ async function show(browser, client, result, { size, theme, name }) {
   for (let tries = 0; height <= 200 && tries < 40; tries += 1) await page.waitForTimeout(250);
   assert.ok(height > 200, "the page says how high it is");
   await page.evaluate((asked) => (document.querySelector("iframe").style.height = `${asked}px`), height);
+  // What lies below the window would be painted late or never.
+  await page.setViewportSize({ width: SIZES[size].width, height });
   await page.waitForTimeout(1000);
   await photograph(page, `${folder}/${name}.png`);
   await bridge.teardownResource({});
