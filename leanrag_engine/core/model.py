@@ -989,38 +989,29 @@ class RankedChunk:
     score: float
 
 
+def _part(meaning: str) -> float:
+    part: float = field(default=0.0, metadata={"meaning": meaning})
+    return part
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreParts:
     """What the value of a piece of evidence is the sum of. Parts that do not apply are 0."""
 
-    meaning: float = 0.0
-    """Similarity to the question, as a share of that of the best window."""
-    first: float = 0.0
-    """Being among the first of search by meaning."""
-    keyword: float = 0.0
-    """Words of the question."""
-    tokens: float = 0.0
-    """Late interaction: the similarity of the question's words to its words, one by one."""
-    unfound: float = 0.0
-    """What a window has that no search found: half of the least score."""
-    neighbour: float = 0.0
-    """The better window beside it."""
-    section: float = 0.0
-    """The best windows of its section."""
-    graph: float = 0.0
-    """The place of its passage in the walk from the seeds."""
-    seat: float = 0.0
-    """A place among the first of plain search, in lieu of ``graph``."""
-    exact: float = 0.0
-    """A rare word or phrase of the question that stands in it."""
-    recent: float = 0.0
-    """Being among the newest documents, where the question asks for what holds now."""
-    bridge: float = 0.0
-    """Joining seeds: a relation between two, or their LCA."""
-    summary: float = 0.0
-    """Being a summary, in mode ``global``."""
-    fixed: float = 0.0
-    """The value of all evidence of ranking ``paper``, which chooses whole passages."""
+    meaning: float = _part("similarity to the question, as a share of that of the best window")
+    first: float = _part("being among the first of search by meaning")
+    keyword: float = _part("words of the question")
+    tokens: float = _part("the similarity of the question's words to its words, one by one")
+    unfound: float = _part("what a window has that no search found: half of the least score")
+    neighbour: float = _part("the better window beside it")
+    section: float = _part("the best windows of its section")
+    graph: float = _part("the place of its passage in the walk from the seeds")
+    seat: float = _part("a place among the first of plain search, in lieu of graph")
+    exact: float = _part("a rare word or phrase of the question that stands in it")
+    recent: float = _part("being among the newest documents, where the question asks for what holds now")
+    bridge: float = _part("joining seeds: a relation between two, or their LCA")
+    summary: float = _part("being a summary, in mode global")
+    fixed: float = _part("the value of all evidence of ranking paper, which chooses whole passages")
 
     @property
     def total(self) -> float:
@@ -1031,7 +1022,8 @@ class ScoreParts:
         return [(name, value) for name in SCORE_PARTS if (value := getattr(self, name))]
 
 
-SCORE_PARTS = tuple(each.name for each in fields(ScoreParts))
+SCORE_PARTS: dict[str, str] = {each.name: each.metadata["meaning"] for each in fields(ScoreParts)}
+"""What each part means, by its name."""
 _PARTS_OF: Callable[[ScoreParts], tuple[float, ...]] = attrgetter(*SCORE_PARTS)
 
 

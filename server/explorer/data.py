@@ -136,9 +136,8 @@ def describe_history(entry: HistoryEntry) -> JsonObject:
 
 def describe_answer(result: QueryResult, count: Count) -> JsonObject:
     """Return a question's seeds, LCA paths and context: each line with its tokens and why it is there, and a picture."""
-    from leanrag_engine.retrieval.context.explanation import format_parts  # noqa: PLC0415 - only with a question
-
-    from ..replies.drawing.accounting import count_parts  # noqa: PLC0415 - only with a question
+    from ..replies.drawing.accounting import count_parts, explain_parts  # noqa: PLC0415 - only with a question
+    from ..replies.drawing.page import list_evidence  # noqa: PLC0415 - only with a question
     from ..replies.drawing.svg import draw_answer  # noqa: PLC0415 - only with a question
 
     graph, account = result.subgraph, count_parts(result.context, count)
@@ -154,17 +153,10 @@ def describe_answer(result: QueryResult, count: Count) -> JsonObject:
         ],
         "path": [node.id for node in graph.path],
         "lines": [
-            {
-                "kind": line.kind,
-                "citations": line.citations,
-                "subject": line.subject,
-                "text": line.text,
-                "tokens": tokens,
-                "why": format_parts(line.parts),
-                "kept": line.kept,
-            }
-            for line, tokens in zip(result.context.lines, account.lines, strict=True)
+            {**line, "tokens": tokens}
+            for line, tokens in zip(list_evidence(result), account.lines, strict=True)
         ],
+        "meanings": explain_parts(result.context),
         "picture": draw_answer(result, count, narrow=True, evidence=False),
     }
 

@@ -134,6 +134,12 @@ class Explorer:
         entries = await engine.history(collection=self._collection)
         return JSONResponse([data.describe_history(each) for each in entries])
 
+    async def suggestions(self, _: Request) -> Response:
+        """Return questions. Each was tried, so that the embedder is loaded when they arrive."""
+        engine = await self._handle.get()
+        found = await engine.suggest_questions(3, collection=self._collection)
+        return JSONResponse([each.text for each in found])
+
     async def answer(self, request: Request) -> Response:
         from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
 
@@ -154,18 +160,9 @@ def explorer_app(handle: EngineHandle, collection: str, token: str) -> Starlette
             await handle.close()
 
     explorer = Explorer(handle, collection)
-    questions = {
-        "tree": explorer.tree,
-        "links": explorer.links,
-        "entity": explorer.entity,
-        "search": explorer.search,
-        "passages": explorer.passages,
-        "documents": explorer.documents,
-        "history": explorer.history,
-        "answer": explorer.answer,
-    }
+    asked = ("tree", "links", "entity", "search", "passages", "documents", "history", "suggestions", "answer")
     routes = [
-        *(Route(f"/data/{name}", endpoint, methods=["GET"]) for name, endpoint in questions.items()),
+        *(Route(f"/data/{name}", getattr(explorer, name), methods=["GET"]) for name in asked),
         Route("/{name:path}", explorer.file, methods=["GET"]),
     ]
     return Starlette(

@@ -149,7 +149,7 @@ def create_apps() -> Apps:
         files(__package__).joinpath("answer_app.html").read_text(encoding="utf-8"),
         name="answer_app",
         title="Answer drawn",
-        description="The page that shows an answer of query_lca_context inside the chat: its seeds, what joins them, and the evidence.",
+        description="The page that shows an answer of query_lca_context inside the chat: the evidence, and beneath it the seeds and what joins them.",
         prefers_border=True,
     )
     return apps

@@ -108,9 +108,9 @@ what links them, each cited like [d3:c12]; cite these marks. If something is mis
         answer = (reply if include_sources else reply.model_copy(update={"sources": []})).to_result()
         if not shows_drawings(context):
             return answer
-        from ..replies.drawing.svg import draw_both_widths  # noqa: PLC0415 - only for hosts with MCP Apps
+        from ..replies.drawing.page import draw_for_chat  # noqa: PLC0415 - only for hosts with MCP Apps
 
-        return answer.model_copy(update={"meta": {DRAWING: draw_both_widths(result, engine.count_tokens)}})
+        return answer.model_copy(update={"meta": {DRAWING: draw_for_chat(result, engine.count_tokens)}})
 
     async def search_entities(
         self,

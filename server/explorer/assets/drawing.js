@@ -49,14 +49,14 @@ export function drawCircle(context, x, y, r, fill, stroke, width = 1) {
   }
 }
 
-// A relation between two circles, the wider the larger its λ.
+// A relation between two circles, the wider the larger its λ, but never as wide as what marks a question's path.
 export function drawRelation(context, from, to, strength) {
   context.beginPath();
   context.moveTo(from.x, from.y);
   context.lineTo(to.x, to.y);
   context.globalAlpha = 0.2 + Math.min(0.3, 0.05 * Math.log2(strength));
   context.strokeStyle = colors.relation;
-  context.lineWidth = Math.min(6, 0.7 + 0.7 * Math.log2(strength));
+  context.lineWidth = Math.min(2.5, 0.6 + 0.3 * Math.log2(strength));
   context.stroke();
   context.globalAlpha = 1;
 }
@@ -84,16 +84,22 @@ function shorten(context, text, width) {
   return `${text.slice(0, end)}…`;
 }
 
-// The name within a circle, on as many lines as it has room for.
-export function drawLabel(context, text, x, y, r, size = 12) {
+// The name within a circle, on as many lines as it has room for, and below it, if there is room, what its size says.
+export function drawLabel(context, text, amount, x, y, r, size = 12) {
   context.font = `${size}px ${FONT}`;
   context.textAlign = "center";
   context.textBaseline = "middle";
   const height = size * 1.2;
   const most = Math.max(1, Math.min(4, Math.floor((1.3 * r) / height)));
   const lines = wrap(context, text.slice(0, 120), (most > 1 ? 1.75 : 2.1) * r, most);
+  const note = r > 2.4 * size + (lines.length * height) / 2 && context.measureText(amount).width < 1.7 * r;
+  const top = y - ((lines.length - 1 + note) / 2) * height;
   context.fillStyle = colors.ink;
-  lines.forEach((line, number) => context.fillText(line, x, y + (number - (lines.length - 1) / 2) * height));
+  lines.forEach((line, number) => context.fillText(line, x, top + number * height));
+  if (!note) return;
+  context.font = `${size - 1}px ${FONT}`;
+  context.fillStyle = colors.faint;
+  context.fillText(amount, x, top + lines.length * height);
 }
 
 // The name of an open region, at its top, legible over what the region holds.
@@ -147,6 +153,6 @@ export function drawStep(context, from, to) {
   context.moveTo(from.x + ((to.x - from.x) * from.r) / length, from.y + ((to.y - from.y) * from.r) / length);
   context.lineTo(to.x, to.y);
   context.strokeStyle = colors.path;
-  context.lineWidth = 2.5;
+  context.lineWidth = 3.5;
   context.stroke();
 }

@@ -1,5 +1,7 @@
 // The hierarchy with a place for each entity: a circle within that of its cluster, the same at every visit.
 
+import { count } from "./dom.js";
+
 export class Hierarchy {
   constructor(tree) {
     Object.assign(this, tree);
@@ -46,9 +48,14 @@ export class Hierarchy {
     return trail;
   }
 
+  // What its circle's size says, in words.
+  amount(place) {
+    return this.isCluster(place) ? count(this.beneath[place], "entity", "entities") : count(this.mentions[place], "mention");
+  }
+
   describe(place) {
     const type = this.types[this.kinds[place]];
-    if (!this.isCluster(place)) return type;
-    return `layer ${this.layers[place]}, ${this.members[place].length} members`;
+    if (!this.isCluster(place)) return `${type}, ${this.amount(place)}`;
+    return `layer ${this.layers[place]}, ${this.amount(place)}`;
   }
 }

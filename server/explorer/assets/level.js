@@ -1,4 +1,4 @@
-// One cluster: its foremost members and the relations among them, where they lie on the map too.
+// One cluster: its foremost members and the relations among them, as they lie on the map, as large as there is room for.
 
 import { colors, drawCircle, drawLabel, drawMark, drawRelation, layerColor, prepare } from "./drawing.js";
 
@@ -28,6 +28,9 @@ export class LevelView {
   show(cluster, links) {
     this.cluster = cluster;
     this.links = links;
+    const { x, y, r } = this.hierarchy;
+    const edge = (far, sign, middles) => far(...this.shown().map((place) => middles[place] + sign * r[place]));
+    this.frame = { left: edge(Math.min, -1, x), right: edge(Math.max, 1, x), top: edge(Math.min, -1, y), bottom: edge(Math.max, 1, y) };
     this.paint();
   }
 
@@ -37,22 +40,23 @@ export class LevelView {
 
   circle(place) {
     const { x, y, r } = this.hierarchy;
+    const { left, top, right, bottom } = this.frame;
     const width = this.canvas.clientWidth;
     const height = this.canvas.clientHeight;
-    const scale = (0.47 * Math.min(width, height - 40)) / r[this.cluster];
+    const scale = Math.min((width - 24) / (right - left), (height - 70) / (bottom - top));
     return {
-      x: width / 2 + (x[place] - x[this.cluster]) * scale,
-      y: height / 2 + 14 + (y[place] - y[this.cluster]) * scale,
+      x: width / 2 + (x[place] - (left + right) / 2) * scale,
+      y: height / 2 + 14 + (y[place] - (top + bottom) / 2) * scale,
       r: r[place] * scale,
     };
   }
 
   paint() {
-    const { context, width } = prepare(this.canvas);
-    if (!width) return;
+    const { context, width, height } = prepare(this.canvas);
+    if (!width || !this.frame) return;
     const { hierarchy, cluster } = this;
-    const around = this.circle(cluster);
-    drawCircle(context, around.x, around.y, around.r, layerColor(hierarchy.layers[cluster]), colors.line);
+    context.fillStyle = layerColor(hierarchy.layers[cluster]);
+    context.fillRect(0, 0, width, height);
     const shown = new Set(this.shown());
     const joined = this.links.filter(([from, to]) => shown.has(from) && shown.has(to));
     for (const [from, to, strength] of joined.slice(0, MOST_JOINED)) {
@@ -61,7 +65,7 @@ export class LevelView {
     for (const place of shown) {
       const { x, y, r } = this.circle(place);
       drawCircle(context, x, y, r, layerColor(hierarchy.layers[place]), colors.faint);
-      drawLabel(context, hierarchy.names[place], x, y, r, r > 44 ? 13 : r > 26 ? 11 : 9.5);
+      drawLabel(context, hierarchy.names[place], hierarchy.amount(place), x, y, r, r > 70 ? 15 : r > 44 ? 13 : r > 26 ? 11 : 9.5);
     }
     for (const [place, kind] of this.marks) {
       const { x, y, r } = this.circle(place);

@@ -5,7 +5,7 @@ import { drawMark, readColors } from "./drawing.js";
 import { Hierarchy } from "./hierarchy.js";
 import { LevelView } from "./level.js";
 import { MapView } from "./map.js";
-import { listEntities, showAnswer, showDetails, showDocuments, showHistory, showQuestion } from "./panels.js";
+import { listEntities, showAnswer, showDetails, showDocuments, showHistory, showQuestion, showWork, suggest } from "./panels.js";
 import { Reader } from "./reader.js";
 import { openSource } from "./source.js";
 
@@ -60,11 +60,11 @@ class Page {
   }
 
   // Show what the address names: the open cluster, or an entity within its cluster.
-  follow() {
+  follow(tab = "details") {
     const place = this.hierarchy.places.get(decodeURIComponent(location.hash.slice(1))) ?? 0;
     this.selected = place;
     this.cluster = this.hierarchy.isCluster(place) ? place : this.hierarchy.parents[place];
-    this.tab = "details";
+    this.tab = tab;
     this.report(this.showPlace());
   }
 
@@ -136,6 +136,7 @@ class Page {
     else {
       parts = showQuestion(source, this.question, (question) => this.report(this.ask(question)));
       if (this.answer) parts.push(...showAnswer(hierarchy, this.answer, tools));
+      else if (source.answers) parts.push(this.suggestions);
     }
     // A reply that was overtaken by a later click is dropped.
     if (tab === this.tab && selected === this.selected) {
@@ -146,7 +147,9 @@ class Page {
 
   async ask(question) {
     this.question = question;
-    byId("panel").append(element("p", { role: "status" }, "Searching …"));
+    this.answer = null;
+    // In place of what stands below the box.
+    byId("panel").replaceChildren(byId("panel").firstChild, showWork("Searching …"));
     this.answer = await this.source.answer(question);
     const { places } = this.hierarchy;
     const marks = new Map();
@@ -157,7 +160,7 @@ class Page {
     const steps = [...marks.keys()].map((place) => [place, this.hierarchy.parents[place]]);
     this.level.marks = this.map.marks = marks;
     this.map.steps = steps.filter(([, parent]) => marks.has(parent));
-    byId("legend").hidden = false;
+    paintLegend(true);
     const lca = places.get(this.answer.lca) ?? 0;
     this.showCluster(this.hierarchy.isCluster(lca) ? lca : this.hierarchy.parents[lca]);
     this.showTrail(this.cluster);
@@ -167,6 +170,7 @@ class Page {
   async search() {
     const text = byId("search").value.trim();
     if (!text) return byId("found").replaceChildren();
+    byId("found").replaceChildren(showWork("Searching …"));
     const { refs, total } = await this.source.search(text, FOUND);
     if (text !== byId("search").value.trim()) return undefined;
     const found = refs.map((ref) => this.hierarchy.places.get(ref)).filter((place) => place !== undefined);
@@ -220,7 +224,7 @@ class Page {
   paint() {
     this.level.paint();
     this.map.schedule();
-    paintLegend();
+    paintLegend(this.level.marks.size > 0);
   }
 
   // Show a failure where the reader looks; what stands there stays.
@@ -232,28 +236,32 @@ class Page {
   }
 }
 
-function paintLegend() {
+// What the drawings mean, in words: with a question, what its marks are.
+function paintLegend(asked) {
   const kinds = [
-    ["seed", "seed of the question"],
+    ["seed", "seed: the question is about it"],
     ["path", "path to the LCA"],
-    ["lca", "lowest common ancestor (LCA)"],
+    ["lca", "LCA: where seeds meet"],
   ];
-  const rows = kinds.map(([kind, text]) => {
+  const rows = (asked ? kinds : []).map(([kind, text]) => {
     const sign = element("canvas", { width: 36, height: 36, "aria-hidden": "true" });
     const context = sign.getContext("2d");
     context.scale(2, 2);
     drawMark(context, kind, 9, 9, kind === "lca" ? 3 : 6);
     return element("li", {}, sign, text);
   });
-  byId("legend").replaceChildren(...rows);
+  const words = ["Circle: a cluster or an entity, larger the more it holds or is mentioned; darker: a higher layer.", "Line: a relation, wider the more relations beneath (λ)."];
+  byId("legend").replaceChildren(...rows, ...words.map((text) => element("li", {}, text)));
 }
 
 async function start() {
   readColors();
   const source = openSource();
   const page = new Page(source, await source.tree());
-  page.follow();
-  paintLegend();
+  paintLegend(false);
+  // Questions are tried before they are suggested, which loads the embedder while the reader looks around.
+  if (source.answers) page.suggestions = suggest(source, (question) => page.report(page.ask(question)), (work) => page.report(work));
+  page.follow(source.answers && !location.hash ? "question" : "details");
   performance.mark("drawn");
   document.body.dataset.ready = "yes";
   await page.addLayers();

@@ -94,7 +94,7 @@ export class MapView {
     this.paintRelations(context, regions, closed);
     for (const [place, { x, y, r }] of closed) drawCircle(context, x, y, r, layerColor(hierarchy.layers[place]), r > 3 ? colors.faint : null);
     const named = [...closed].filter(([, { r }]) => r > LABELLED).sort((a, b) => b[1].r - a[1].r);
-    for (const [place, { x, y, r }] of named.slice(0, MOST_LABELS)) drawLabel(context, hierarchy.names[place], x, y, r, 11);
+    for (const [place, { x, y, r }] of named.slice(0, MOST_LABELS)) drawLabel(context, hierarchy.names[place], hierarchy.amount(place), x, y, r, 11);
     for (const [place, { x, y, r }] of regions) if (r > 2 * OPEN) drawHeading(context, hierarchy.names[place], x, y, r);
     this.paintMarks(context);
   }

@@ -55,11 +55,10 @@ function listSentences(sentences, reader) {
 }
 
 export function showDetails(hierarchy, place, details, { pick, reader }) {
-  const { names, mentions, beneath } = hierarchy;
+  const { names, members } = hierarchy;
   const parts = [element("h2", {}, names[place])];
   const facts = [hierarchy.describe(place)];
-  if (hierarchy.isCluster(place)) facts.push(count(beneath[place], "entity", "entities"));
-  facts.push(count(mentions[place], "mention"));
+  if (hierarchy.isCluster(place)) facts.push(count(members[place].length, "member"));
   parts.push(element("p", { class: "faint" }, facts.join(" · ")));
   if (details.aliases.length) parts.push(element("p", {}, `Also called ${details.aliases.join(", ")}.`));
   for (const each of details.attributes) parts.push(element("p", {}, each));
@@ -104,7 +103,8 @@ export function showDocuments(documents, reader) {
         element(
           "li",
           {},
-          element("button", { type: "button", class: "link", onclick: () => reader.openDocument(each.number), title: each.path }, element("span", {}, each.title || each.path), element("span", { class: "count" }, each.date || count(each.passages, "passage"))),
+          element("button", { type: "button", class: "link", onclick: () => reader.openDocument(each.number) }, element("span", {}, each.title || each.path), element("span", { class: "count" }, each.date || count(each.passages, "passage"))),
+          each.path && each.title ? element("div", { class: "path" }, each.path) : "",
         ),
       ),
       ...(kept.length > 300 ? [element("li", {}, `and ${kept.length - 300} more: filter to see them`)] : []),
@@ -122,8 +122,8 @@ export function showHistory(entries) {
     element(
       "tr",
       {},
-      element("td", {}, String(each.generation), element("div", { class: "faint" }, each.published_at.slice(0, 16).replace("T", " "))),
-      element("td", {}, each.reason, element("div", { class: "faint" }, `entities by layer: ${each.layers.join(", ")}`)),
+      element("td", {}, String(each.generation), element("div", { class: "faint" }, new Date(each.published_at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }))),
+      element("td", {}, each.reason, element("div", { class: "faint" }, `entities by layer, lowest first: ${each.layers.join(", ")}`)),
       element("td", { class: "faint" }, ...[...words(each.changed), ...words(each.cost)].map((line) => element("div", {}, line))),
     ),
   );
@@ -133,21 +133,44 @@ export function showHistory(entries) {
 
 export function showQuestion(source, asked, ask) {
   if (!source.answers) return [element("h2", {}, "Ask a question"), element("p", {}, "This file holds no index to search. Run `leanrag explore` to ask questions.")];
-  const box = element("input", { type: "text", value: asked, "aria-label": "Question", placeholder: "What would you like to know?" });
+  const box = element("textarea", { rows: 2, id: "question", "aria-label": "Question", placeholder: "What would you like to know?" }, asked);
   const form = element("form", {}, element("h2", {}, "Ask a question"), element("p", {}, box), element("button", { class: "plain" }, "Ask"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (box.value.trim()) ask(box.value.trim());
   });
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
   return [form];
+}
+
+export function showWork(text) {
+  return element("p", { role: "status", class: "work" }, element("progress", { "aria-hidden": "true" }), " ", text);
+}
+
+// An element that says that the embedder is being loaded, and then holds questions to ask.
+export function suggest(source, ask, report) {
+  const place = element("div", {}, showWork("Loading the embedder and trying a few questions …"));
+  const fill = (questions) => place.replaceChildren(...(questions.length ? [element("h3", {}, "For example")] : []), ...questions.map((text) => element("p", {}, button(text, () => ask(text)))));
+  const fail = (problem) => {
+    place.replaceChildren();
+    throw problem;
+  };
+  report(source.suggestions().then(fill, fail));
+  return place;
 }
 
 export function showAnswer(hierarchy, answer, { pick, reader }) {
   const known = (refs) => refs.map((ref) => hierarchy.places.get(ref)).filter((place) => place !== undefined);
-  const cite = (citations) => citations.flatMap((citation) => [button(citation, () => reader.openPassage(citation)), " "]);
   const parts = answer.warnings.map((warning) => element("p", { class: "error" }, warning));
-  parts.push(element("h3", {}, "Seeds ◆"), listEntities(hierarchy, known(answer.seeds.map((each) => each.ref)), pick));
-  parts.push(element("h3", {}, "Where they meet ◎"));
+  const left = answer.truncated ? "; more was left out for lack of room" : "";
+  parts.push(element("h3", {}, `${count(answer.lines.length, "passage")}, the best first: ${count(answer.tokens, "token")}${left}`));
+  parts.push(element("ol", {}, ...answer.lines.map((line) => showEvidence(line, reader))));
+  parts.push(element("h3", {}, "What it is about ◆"), listEntities(hierarchy, known(answer.seeds.map((each) => each.ref)), pick));
+  parts.push(element("h3", {}, "Where these meet ◎"));
   for (const group of answer.groups) {
     const places = known([group.lca]);
     const place = places.length ? button(hierarchy.names[places[0]], () => pick(places[0])) : group.lca;
@@ -155,20 +178,29 @@ export function showAnswer(hierarchy, answer, { pick, reader }) {
   }
   // As an image the picture runs nothing and can load nothing.
   const address = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(answer.picture)}`;
-  parts.push(element("img", { class: "picture", src: address, alt: "The paths from the seeds to where they meet, listed above" }));
-  const left = answer.truncated ? "; more was left out for lack of room" : "";
-  parts.push(element("h3", {}, `What entered the context: ${count(answer.tokens, "token")}${left}`), showTokens(answer));
-  const lines = answer.lines.map(({ kind, citations, subject, text, tokens, why, kept }) =>
-    element(
-      "li",
-      { class: "evidence" },
-      element("div", {}, ...cite(citations), element("span", { class: "faint" }, `${kind} · ${subject}`)),
-      element("blockquote", {}, text),
-      element("div", { class: "faint" }, `${count(tokens, "token")} · value ${why}${kept ? " · kept whatever its value" : ""}`),
-    ),
-  );
-  parts.push(element("ol", {}, ...lines));
+  parts.push(fold("The answer drawn", element("img", { class: "picture", src: address, alt: "The paths from the seeds to where they meet, listed above" })));
+  parts.push(fold("Its tokens by part", showTokens(answer)));
+  const meanings = Object.entries(answer.meanings).flatMap(([name, meaning]) => [element("dt", {}, name), element("dd", {}, meaning)]);
+  parts.push(fold("What the parts of a value mean", element("dl", {}, ...meanings)));
   return parts;
+}
+
+// A line of the context: its citation opens the document there, its link the file where a browser may.
+function showEvidence({ kind, citations, subject, place, date, link, text, tokens, why }, reader) {
+  const cited = citations.split(" ").flatMap((citation) => [button(citation, () => reader.openPassage(citation), { title: "Open the document here" }), " "]);
+  const web = /^https?:/.test(link) && element("a", { href: link, target: "_blank", rel: "noreferrer" }, place);
+  return element(
+    "li",
+    { class: "evidence" },
+    element("div", {}, ...cited, element("strong", {}, subject), element("span", { class: "faint" }, ` ${[kind === "excerpt" ? "" : kind, date].filter(Boolean).join(" · ")}`)),
+    place ? element("div", { class: "path" }, web || place) : "",
+    element("blockquote", {}, text),
+    fold("why it is here", element("span", { class: "faint" }, `${count(tokens, "token")} · value ${why}`)),
+  );
+}
+
+function fold(summary, ...content) {
+  return element("details", {}, element("summary", {}, summary), ...content);
 }
 
 // Tokens by part, each as a bar with its number.

@@ -21,6 +21,7 @@ const served = {
   document: (document, offset, limit) => ask("passages", { document, offset, limit }),
   documents: () => ask("documents"),
   history: () => ask("history"),
+  suggestions: () => ask("suggestions"),
   answer: (question) => ask("answer", { question }),
 };
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from leanrag_engine.core.model import EXCERPT, Context
+from leanrag_engine.core.model import EXCERPT, SCORE_PARTS, Context
 from leanrag_engine.core.text.shortening import one_line
 from leanrag_engine.retrieval.context.explanation import format_parts
 
@@ -38,11 +38,18 @@ def count_parts(context: Context, count: Count) -> TokenAccount:
 def explain_lines(context: Context, count: Count) -> list[str]:
     """Return what each line of a context is worth and why, the best first, and the tokens by part."""
     account = count_parts(context, count)
-    lines = ["Why each line is there (parts of its value; parts of 0 are left out):"]
+    lines = ["Why each line is there (parts of its value, explained below; parts of 0 are left out):"]
     for line, tokens in zip(context.lines, account.lines, strict=True):
         cited = " ".join(f"[{each}]" for each in line.citations)
         kept = "; kept whatever its value" if line.kept else ""
         text = line.text if line.kind == EXCERPT else f"{line.subject}: {line.text}"
         lines.append(f"{cited} {line.kind}, {tokens:,} tokens, {format_parts(line.parts)}{kept}")
         lines.append(f"    {shorten_line(one_line(text), LIMITS.heading)}")
-    return [*lines, f"{account.total:,} tokens: {account.list_kinds()}."]
+    legend = [f"  {name:10}{meaning}" for name, meaning in explain_parts(context).items()]
+    return [*lines, f"{account.total:,} tokens: {account.list_kinds()}.", "The parts of a value:", *legend]
+
+
+def explain_parts(context: Context) -> dict[str, str]:
+    """Return what each part means that a value in this context has, by its name."""
+    occurring = {name for line in context.lines for name, _ in line.parts.items()}
+    return {name: meaning for name, meaning in SCORE_PARTS.items() if name in occurring}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -48,7 +49,7 @@ def render_page(result: QueryResult, count: Count) -> str:
     title = escape_text(result.query.text)
     items = "".join(
         f"<li>{_render_line(line, tokens)}</li>"
-        for line, tokens in zip(context.lines, account.lines, strict=True)
+        for line, tokens in zip(list_evidence(result), account.lines, strict=True)
     )
     warnings = "".join(f"<p><strong>Warning:</strong> {escape_text(each)}</p>" for each in result.warnings)
     wide = draw_answer(result, count, evidence=False)
@@ -64,17 +65,38 @@ def render_page(result: QueryResult, count: Count) -> str:
     )
 
 
-def _render_line(line: ContextLine, tokens: int) -> str:
-    place = format_place(line.source, line.line) if line.source else ""
-    place += f", page {line.page}" if line.page else ""
-    shown = escape_text(place or line.subject)
-    address = link_to(line)
-    link = f'<a href="{escape_text(address)}">{shown}</a>' if address else shown
-    cited = " ".join(f"[{escape_text(each)}]" for each in line.citations)
-    text = "\n".join(escape_text(each) for each in line.text.split("\n"))
+def draw_for_chat(result: QueryResult, count: Count) -> dict[str, object]:
+    """Return what the page inside a chat shows: the evidence, and the drawing in the widths of a desktop and of a phone."""
+    wide, narrow = (draw_answer(result, count, narrow=narrow, evidence=False) for narrow in (False, True))
+    return {"evidence": list_evidence(result), "wide": wide, "narrow": narrow}
+
+
+def list_evidence(result: QueryResult) -> list[dict[str, str]]:
+    """Return each line of a context with its document, place, date and link, "" where one is unknown, and why it is there."""
+    dates = {each.chunk.citation: each.chunk.own_date for each in result.sources}
+    return [
+        {
+            "citations": " ".join(line.citations),
+            "kind": line.kind,
+            "subject": line.subject,
+            "place": format_place(line.source, line.line) + (f", page {line.page}" if line.page else ""),
+            "date": dates.get(line.citations[0], "") if line.citations else "",
+            "link": link_to(line),
+            "text": line.text,
+            "why": format_parts(line.parts) + ("; kept whatever its value" if line.kept else ""),
+        }
+        for line in result.context.lines
+    ]
+
+
+def _render_line(line: Mapping[str, str], tokens: int) -> str:
+    said = {name: "\n".join(map(escape_text, text.split("\n"))) for name, text in line.items()}
+    shown = said["place"] or said["subject"]
+    link = f'<a href="{said["link"]}">{shown}</a>' if said["link"] else shown
+    cited = " ".join(f"[{each}]" for each in said["citations"].split())
     return (
-        f"<strong>{cited}</strong> {link}<blockquote>{text}</blockquote>"
-        f'<span class="soft">{escape_text(line.kind)}, {tokens:,} tokens; value {format_parts(line.parts)}</span>'
+        f"<strong>{cited}</strong> {link} {said['date']}<blockquote>{said['text']}</blockquote>"
+        f'<span class="soft">{said["kind"]}, {tokens:,} tokens; value {said["why"]}</span>'
     )
 
 

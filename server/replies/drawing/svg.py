@@ -46,7 +46,7 @@ STYLE = f"""
 .leanrag-answer .box.lca{{fill:var(--lca);stroke:var(--lca-edge);stroke-width:3}}
 .leanrag-answer .box.stray{{fill:var(--stray);stroke:var(--stray-edge);stroke-width:2;stroke-dasharray:6 3}}
 .leanrag-answer path{{fill:none}}
-.leanrag-answer .joining{{stroke:var(--seed-edge);stroke-width:2}}
+.leanrag-answer .joining{{stroke:var(--seed-edge);stroke-width:3}}
 .leanrag-answer .upward{{stroke:var(--edge);stroke-dasharray:3 4}}
 .leanrag-answer .tie{{stroke:var(--tie);stroke-width:1.5}}
 .leanrag-answer .bridge{{stroke:var(--bridge)}}
@@ -89,11 +89,6 @@ def draw_answer(
         pen.write_lines(result.context.lines, account)
     title = f"Answer drawn: {result.query.text}"
     return pen.finish(title, describe_answer(result, graph, account), theme)
-
-
-def draw_both_widths(result: QueryResult, count: Count) -> dict[str, str]:
-    """Return the drawing in the width of a desktop's page and in that of a phone."""
-    return {"wide": draw_answer(result, count), "narrow": draw_answer(result, count, narrow=True)}
 
 
 def describe_graph(result: QueryResult, graph: DrawnGraph) -> str:
@@ -218,7 +213,8 @@ class _Pen:
     def _draw_relations(
         self, relations: Sequence[Relation], layout: NodePlaces, names: dict[str, str]
     ) -> None:
-        """Draw relations as curves below their boxes, those between clusters as wide as λ is great, with its number."""
+        """Draw relations as curves below their boxes, those between clusters with λ, the wider the greater it is: never as
+        wide as a path to the LCA, which says more of the answer."""
         heads = [Rectangle(0, y, self._form.width, self._form.heading - 4) for y in layout.headings.values()]
         labels = Labels([*layout.boxes.values(), *heads])
         strongest = max((each.strength for each in relations if each.layer), default=1)
@@ -229,7 +225,7 @@ class _Pen:
             ends = " — ".join(names[id_] for id_ in (each.source_id, each.target_id))
             text = f"λ {each.strength}" if each.layer else ""
             said = f"{ends}{f', λ {each.strength}, support {each.support}' if each.layer else ''}"
-            width = f' stroke-width="{1 + 4 * each.strength / strongest:.1f}"' if each.layer else ""
+            width = f' stroke-width="{0.8 + 1.4 * each.strength / strongest:.1f}"' if each.layer else ""
             self._elements.append(
                 f'<path class="{"bridge" if each.layer else "tie"}"{width} d="{curve.path}"><title>{escape_text(said)}</title></path>'
             )
@@ -277,13 +273,13 @@ class _Pen:
         """Explain the kinds of boxes and lines that occur."""
         nodes, links, relations = graph.nodes, graph.links, graph.relations
         entries = [
-            ("box", "seed", "seed", any(node.score is not None for node in nodes)),
-            ("box", "lca", "lowest common ancestor", any(node.joins > 1 for node in nodes)),
-            ("box", "seed stray", "stray seed", any(node.stray for node in nodes)),
+            ("box", "seed", "seed: the question is about it", any(node.score is not None for node in nodes)),
+            ("box", "lca", "LCA: where seeds meet", any(node.joins > 1 for node in nodes)),
+            ("box", "seed stray", "stray: meets others only at the root", any(node.stray for node in nodes)),
             ("line", "joining", "path to the LCA", any(link.joining for link in links)),
             ("line", "upward", "way to the root", any(not link.joining for link in links)),
-            ("line", "tie", "relation", any(not each.layer for each in relations)),
-            ("line", "bridge", "relation of clusters, by λ", any(each.layer for each in relations)),
+            ("line", "tie", "relation in a passage", any(not each.layer for each in relations)),
+            ("line", "bridge", "relation of clusters, wider by λ", any(each.layer for each in relations)),
         ]
         x = float(self._form.margin)
         self._y += 18

@@ -86,15 +86,21 @@ async function show(browser, client, result, { size, theme, name }) {
     overflow: document.documentElement.scrollWidth - innerWidth,
     scripts: document.scripts.length,
     context: document.getElementById("context").textContent,
+    quoted: [...document.querySelectorAll("blockquote")].map((each) => each.textContent),
+    above: document.getElementById("evidence").getBoundingClientRect().bottom <= document.getElementById("wide").getBoundingClientRect().top,
   }));
   assert.equal(seen.width, size === "phone" ? 360 : 980, "the drawing for this width");
   assert.match(seen.alt, /seed/);
   assert.ok(seen.overflow <= 0, "nothing to scroll sideways");
   assert.equal(seen.scripts, 1);
   assert.equal(seen.context, result.structuredContent.context);
+  assert.ok(seen.quoted.length > 0 && seen.above, "the evidence stands above the drawing");
   for (let tries = 0; height <= 200 && tries < 40; tries += 1) await page.waitForTimeout(250);
   assert.ok(height > 200, "the page says how high it is");
   await page.evaluate((asked) => (document.querySelector("iframe").style.height = `${asked}px`), height);
+  // What lies below the window would be painted late or never.
+  await page.setViewportSize({ width: SIZES[size].width, height });
+  await page.waitForTimeout(1000);
   await photograph(page, `${folder}/${name}.png`);
   await bridge.teardownResource({});
   assert.deepEqual(problems, []);

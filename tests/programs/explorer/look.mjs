@@ -13,9 +13,11 @@ for (const [size, viewport] of Object.entries(sizes)) {
     const browser = await openBrowser({ viewport, colorScheme });
     const problems = [];
     const page = await openPage(browser, address, problems);
+    await page.waitForSelector("#panel .work", { state: "detached" });
     await page.waitForTimeout(900);
     const shoot = (name) => page.screenshot({ path: join(folder, `${size}-${colorScheme}-${name}.png`) });
     await shoot("root");
+    await page.locator("#tab-details").click();
     await page.locator("#members button").first().click();
     await page.waitForTimeout(1200);
     await shoot("cluster");
@@ -26,9 +28,9 @@ for (const [size, viewport] of Object.entries(sizes)) {
     }
     if (question) {
       await page.locator("#tab-question").click();
-      await page.locator('#panel input[type="text"]').fill(question);
-      await page.locator("#panel form button").click();
-      await page.waitForSelector("#panel h3");
+      await page.locator("#question").fill(question);
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("#panel .evidence");
       await page.waitForTimeout(1500);
       await shoot("question");
     }

@@ -8,12 +8,12 @@ import { openBrowser, openPage } from "./browser.mjs";
 const QUESTION = "What is a context manager?";
 
 const [, , address, file] = process.argv;
-const browser = await openBrowser({ viewport: { width: 1240, height: 680 }, colorScheme: "light" });
+const browser = await openBrowser({ viewport: { width: 1560, height: 760 }, colorScheme: "light" });
 const page = await openPage(browser, address);
 await page.locator("#tab-question").click();
-await page.locator('#panel input[type="text"]').fill(QUESTION);
-await page.locator("#panel form button").click();
-await page.waitForSelector("#panel .picture");
+await page.locator("#question").fill(QUESTION);
+await page.keyboard.press("Enter");
+await page.waitForSelector("#panel .evidence");
 await page.waitForTimeout(1500);
 await page.screenshot({ path: file, type: "jpeg", quality: 80 });
 await browser.close();

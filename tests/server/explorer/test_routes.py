@@ -146,7 +146,21 @@ def test_a_question_is_answered_with_its_seeds_and_path(explorer: ServedExplorer
     assert answer["seeds"]
     assert set(answer["path"]) <= set(explorer.heads)
     assert any("Mary Byron" in line["text"] and line["citations"] for line in answer["lines"])
+    assert {line["subject"] for line in answer["lines"]} <= {each.title for each in NOTES}
+    used = {
+        part.rpartition(" ")[0]
+        for line in answer["lines"]
+        for part in line["why"].partition(";")[0].partition(" = ")[2].split(" + ")
+    }
+    assert set(answer["meanings"]) == used
     assert sum(tokens for _, tokens in answer["parts"]) == answer["tokens"]
+
+
+def test_suggested_questions_are_answered_from_the_documents(explorer: ServedExplorer) -> None:
+    suggested = explorer.get("data/suggestions").json()
+    assert suggested
+    for question in suggested:
+        assert explorer.get("data/answer", question=question).json()["lines"]
 
 
 def test_faulty_requests_are_explained(explorer: ServedExplorer) -> None:

@@ -49,6 +49,9 @@ async def test_a_host_that_shows_pages_gets_the_drawing_and_others_the_same_answ
         asked = await client.call_tool("query_lca_context", QUESTION, meta={DRAWING: True})  # type: ignore[typeddict-unknown-key]
     assert titles(shown) == titles(asked) == [f"Answer drawn: {QUESTION['query']}"] * 2
     assert titles(plain) == []
+    (best, *_) = (shown.meta or {})[DRAWING]["evidence"]
+    assert "Alan Stevenson designed Skerryvore" in best["text"]
+    assert best["citations"] in shown.structured_content["context"]  # type: ignore[index]
     assert shown.content == plain.content
     assert shown.structured_content == plain.structured_content
 

@@ -120,6 +120,9 @@ def test_a_drawing_that_cannot_be_written_is_refused_with_its_path(lighthouses: 
 )
 def test_explanations_name_parts_that_add_up(lighthouses: Path, options: list[str]) -> None:
     explained = query(lighthouses, "--explain", *options).split("Why each line is there")[1]
+    explained, legend = explained.split("The parts of a value:\n")
+    used = set(re.findall(r"(?:= |\+ )([a-z]+) \d", explained))
+    assert {line.split()[0] for line in legend.splitlines()} == used
     sums = re.findall(r"tokens, ([\d.]+) = (.*?)(?:;|\n)", explained)
     assert sums
     for total, added in sums:
@@ -161,6 +164,17 @@ def test_relations_of_clusters_bear_their_strength() -> None:
     text = " ".join(parse(draw_answer(answer(3, 6), count)).itertext())
     assert "λ 7" in text
     assert "cluster 0 — cluster 1, λ 7, support 20" in text
+
+
+def test_no_relation_is_drawn_as_wide_as_a_path_to_the_lca() -> None:
+    svg = draw_answer(answer(3, 6), count)
+    (path,) = map(float, re.findall(r"\.joining\{[^}]*stroke-width:([\d.]+)", svg))
+    widths = [
+        float(each.get("stroke-width", "0")) for each in parse(svg).iter() if each.get("class") == "bridge"
+    ]
+    relations = widths[:-1]  # the last one is the legend's
+    assert relations
+    assert max(relations) < path
 
 
 def test_a_drawing_is_the_same_each_time_and_takes_a_theme() -> None:
