@@ -109,7 +109,7 @@ def describe_gain(queue: Sequence[QueuedWork], cursor: str, tokens: float, unit:
     if not total or len(chosen) in (0, len(values)):
         return ""
     share = sum(values[id_] for id_ in chosen) / total
-    return f"The next {len(chosen)} hold {share:.0%} of {unit}, for about {len(chosen) * tokens:,.0f} tokens to read."
+    return f"The next {len(chosen)} hold {share:.0%} of {unit}, for about {len(chosen) * tokens:.0f} tokens to read."
 
 
 def limit_size(items: Sequence[WorkItem]) -> tuple[list[WorkItem], str]:

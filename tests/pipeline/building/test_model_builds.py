@@ -278,6 +278,7 @@ async def test_summaries_alone_are_forecast_exactly_leave_the_graph_heuristic_an
         assert status.extracts == {"heuristic": 30}
         assert status.collection.generation
         assert set(status.collection.generation.record.summaries) == {"model"}
+        assert status.graph == "heuristic graph, summaries by openai/tiny"
         relations = (await opened.inter_cluster_relations(limit=100)).relations
         assert not {each.method for each in relations} & {Method.MODEL, Method.AGENT}
         assert not job.failures
@@ -286,7 +287,7 @@ async def test_summaries_alone_are_forecast_exactly_leave_the_graph_heuristic_an
         await built(opened)
         assert scribe.calls == before
         await built(opened, upgrade=True)
-        assert (await opened.status()).extracts == {"model": 30}
+        assert (await opened.status()).graph == "graph written by openai/tiny"
         assert works(scribe)["relate"]
 
 
