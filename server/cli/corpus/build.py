@@ -80,7 +80,8 @@ def build(
         order = BuildRequest(upgrade, max_calls, max_tokens, max_cost, parse_mode(mode))
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
         job = await follow_job(engine, job, verbose=verbose)
-        following = ["build"] if dry_run else ["query", "QUESTION"]
+        same = ["build", *(["--summaries-only"] if summaries_only else [])]
+        following = same if dry_run else ["query", "QUESTION"]
         end(job, engine.settings, json=json, following=following)
 
     if upgrade and summaries_only:
