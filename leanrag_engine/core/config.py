@@ -89,6 +89,10 @@ class Settings(BaseSettings):
         default="",
         description="Chat model that writes texts, as litellm calls it (openai/gpt-4o-mini); everything works without.",
     )
+    llm_writes: Literal["all", "summaries"] = Field(
+        default="all",
+        description="What the chat model does in a build: all, or summaries of clusters alone, on the graph that is found without it (a tenth of the calls); `build --upgrade` does all.",
+    )
     llm_api_base: str = Field(
         default="",
         pattern=r"^(https?://[^\s/]+.*)?$",

@@ -30,6 +30,18 @@ class Status:
     vector_trouble: str = ""
     """Why the server of the vectors cannot be reached."""
 
+    @property
+    def graph(self) -> str:
+        """Say in a few words who wrote the published graph; "" without one."""
+        generation = self.collection.generation
+        if generation is None:
+            return ""
+        record, heuristic = generation.record, Method.HEURISTIC.value
+        who = " and ".join(dict.fromkeys(record.models.values())) or "a model or agent"
+        if set(self.extracts) - {heuristic}:
+            return f"graph written by {who}{' in part' if self.extracts.get(heuristic) else ''}"
+        return f"heuristic graph{f', summaries by {who}' if set(record.summaries) - {heuristic} else ''}"
+
 
 async def vector_counts(
     vectors: VectorStore, generation: Generation | None

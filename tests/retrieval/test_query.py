@@ -15,6 +15,7 @@ import pytest
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import Entity, Evidence, Method, VectorSpaces
+from leanrag_engine.hierarchy.texts.attribution import cite_summaries
 from leanrag_engine.retrieval.context.explanation import name_group
 from leanrag_engine.retrieval.filters import EVERYTHING
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
@@ -340,7 +341,7 @@ async def test_a_question_for_an_overview_gets_summaries_before_descriptions(
         )
         for layer in corpus.hierarchy.layers
     ]
-    made = make_corpus(corpus.texts, Hierarchy(tuple(layers)))
+    made = make_corpus(corpus.texts, cite_summaries(Hierarchy(tuple(layers))))
     overview = (await ask(made, "What are the main topics here?")).context.lines
     assert {line.kind for line in overview[:4]} == {"summary"}
     assert [line.kind for line in overview if line.kind == "excerpt"] == []
@@ -498,10 +499,12 @@ async def test_a_heuristic_description_is_no_statement_beside_the_passages_that_
         Graph(tuple(replace(each, method=Method.MODEL) for each in layer.entities), layer.relations)
         for layer in corpus.hierarchy.layers
     ]
-    written = await ask(make_corpus(corpus.texts, Hierarchy(tuple(layers))), "Fermentation", **query)
+    written = await ask(
+        make_corpus(corpus.texts, cite_summaries(Hierarchy(tuple(layers)))), "Fermentation", **query
+    )
     assert "- Fermentation brings together" in written.context.text
     without = Query("Fermentation", **query, include_summaries=False)
-    index = await make_corpus(corpus.texts, Hierarchy(tuple(layers))).index()
+    index = await make_corpus(corpus.texts, cite_summaries(Hierarchy(tuple(layers)))).index()
     assert "brings together" not in (await answer_query(index, without)).context.text
 
 

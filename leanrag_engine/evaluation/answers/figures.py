@@ -56,7 +56,8 @@ class Grade:
 class Wins:
     """The first strategy's share of wins against another, in percent, with the bounds of 95 % of resamples.
     ``flips`` is the share of votes whose winner changed with the order, ``first`` the share of verdicts for
-    the answer in first place (50 is fair), ``votes`` the number of votes with both verdicts."""
+    the answer in first place (50 is fair), ``votes`` the number of votes with both verdicts. Questions
+    with equal contexts have no share in it."""
 
     share: float
     low: float
@@ -113,7 +114,7 @@ def _rounds(scores: Sequence[Sequence[Scores | None]], measure: str) -> list[flo
 
 
 def wins(results: Sequence[JudgedQuestion], strategy: str) -> dict[str, Wins]:
-    """Return the first strategy's wins against ``strategy`` by measure; equal contexts count as ties."""
+    """Return the first strategy's wins against ``strategy`` by measure."""
     return {measure: found for measure in MEASURES if (found := _wins(results, strategy, measure))}
 
 
@@ -124,8 +125,8 @@ def _wins(results: Sequence[JudgedQuestion], strategy: str, measure: str) -> Win
         duels = result.duels.get(strategy, ())
         decided = [share for duel in duels if (share := duel.share(measure)) is not None]
         votes += decided
-        if strategy in result.same or decided:
-            shares.append(mean(decided) if decided else even)
+        if decided:
+            shares.append(mean(decided))
     if not shares:
         return None
     interval = bootstrap_difference(shares, [even] * len(shares))

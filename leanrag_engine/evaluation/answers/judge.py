@@ -1,6 +1,7 @@
 """Judge answers by a model, as the paper does (appendix D.3, D.4): four measures from 1 to 10, and
 comparisons of two answers, here in both orders, which cancels a judge's position bias."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -121,13 +122,14 @@ class LostCall:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The result of an evaluation. ``answering`` and ``judging`` are the usage of the two models."""
+    """The result of an evaluation on a ``graph``. ``answering`` and ``judging`` are the usage of the two models."""
 
     plan: JudgingPlan
     results: tuple[JudgedQuestion, ...]
     losses: tuple[LostCall, ...]
     answering: Meter
     judging: Meter
+    graph: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,6 +146,12 @@ class Judgement:
         if not self.plan.duels:
             return {}
         return {name: found for name in self.names[1:] if (found := wins(self.results, name))}
+
+    @property
+    def equal(self) -> Mapping[str, int]:
+        """The number of questions for which a strategy gave the context of the first one, which is no comparison."""
+        same = Counter(name for each in self.results for name in each.same)
+        return {name: same[name] for name in self.names if same[name]}
 
     @property
     def overviews(self) -> Mapping[str, Overview]:
@@ -200,7 +208,8 @@ async def judge_answers(
 
     # The models limit the concurrent calls.
     results = await run_together([partial(judge_and_note, each) for each in plan.questions], 16)
-    found = Judgement(plan, tuple(results), tuple(_sort_losses(run)), run.answering, run.judging)
+    graph = (await engine.status(collection)).graph
+    found = Judgement(plan, tuple(results), tuple(_sort_losses(run)), run.answering, run.judging, graph)
     if not found.grades and not any(each.votes for wins in found.wins.values() for each in wins.values()):
         raise no_verdict(found)
     return found

@@ -3,7 +3,7 @@ depends on its entities and relations alone, not on their order."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -25,15 +25,22 @@ STEP = "summary"
 
 _AROUND = " \t\n\"'“”‘’«»*_#`"
 
+_NAMES: JsonSchema = {"type": "array", "items": {"type": "string"}}
+"""Names of members that a sentence or finding rests on; an answer may lack them."""
 _FINDING: JsonSchema = {
     "type": "object",
-    "properties": {"summary": TEXT, "explanation": TEXT},
+    "properties": {"summary": TEXT, "explanation": TEXT, "support": _NAMES},
     "required": ["summary", "explanation"],
     "additionalProperties": False,
 }
 _ITEM: JsonSchema = {
     "type": "object",
-    "properties": {"name": TEXT, "description": TEXT, "findings": {"type": "array", "items": _FINDING}},
+    "properties": {
+        "name": TEXT,
+        "description": TEXT,
+        "support": {"type": "array", "items": _NAMES},
+        "findings": {"type": "array", "items": _FINDING},
+    },
     "required": ["name", "description", "findings"],
     "additionalProperties": False,
 }
@@ -64,12 +71,13 @@ def aggregation_task(
     them. Its reader raises ``ReplyUnusable`` for a member's name, a bad description, and too few findings."""
     ordered = _central_first(members, relations)
     best = best_first(relations)
-    text = _format_task(ordered, best, options)
+    text, shown = _format_task(ordered, best, options)
     loose = len(members) <= options.small_cluster or 3 * len(relations) < len(members)
     least = 1 if loose else options.least_findings
     keys = {name_key(name): each.name for each in ordered for name in (each.name, *each.aliases)}
     id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), text)
-    read = partial(_read, keys, least, ChunkFinder(ordered, best), options)
+    cite = _Citations(ChunkFinder(ordered, best), {name_key(short_name(each)): each.id for each in shown})
+    read = partial(_read, keys, least, cite, options)
     return Task(id_, text, read, _chunk_ids(members, relations))
 
 
@@ -104,7 +112,10 @@ def _words_for(members: int, options: TaskOptions) -> int:
     return min(most, max(least, int(options.member_share * options.cluster_tokens / 1.4 / members)))
 
 
-def _format_task(members: Sequence[Entity], relations: Sequence[Relation], options: TaskOptions) -> str:
+def _format_task(
+    members: Sequence[Entity], relations: Sequence[Relation], options: TaskOptions
+) -> tuple[str, Iterable[Entity]]:
+    """Return the text of a task, and the members that it shows."""
     sheet, known = _list_members(members, options)
     words, room = options.relation_words, options.cluster_tokens
     shown = 0
@@ -116,7 +127,7 @@ def _format_task(members: Sequence[Entity], relations: Sequence[Relation], optio
         shown += len(alike)
     counts = (("member", len(members), len(known)), ("relation", len(relations), shown))
     lead = "; ".join(_format_count(*each) for each in counts)
-    return f"{lead}.\n\n{fence(sheet.text)}"
+    return f"{lead}.\n\n{fence(sheet.text)}", known.values()
 
 
 def _list_members(members: Sequence[Entity], options: TaskOptions) -> tuple[PromptSheet, dict[str, Entity]]:
@@ -139,18 +150,33 @@ def _format_count(noun: str, total: int, shown: int) -> str:
     return f"{count} ({total - shown} left out for length)" if shown < total else count
 
 
+@dataclass(frozen=True, slots=True)
+class _Citations:
+    """Finds what a writer's sentences rest on; ``shown`` are the ids of the members in its task, by the keys of their names."""
+
+    finder: ChunkFinder
+    shown: Mapping[str, str]
+
+    def ids(self, given: object) -> set[str]:
+        """Return the ids of those names in ``given``, a list in an answer, that the task shows."""
+        names = [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
+        return {self.shown[key] for key in map(name_key, names) if key in self.shown}
+
+
 def _read(
-    members: Mapping[str, str], least: int, finder: ChunkFinder, options: TaskOptions, item: JsonObject
+    members: Mapping[str, str], least: int, cite: _Citations, options: TaskOptions, item: JsonObject
 ) -> ClusterSummary:
     name = _name(item, members)
     description = _description(item, options.description_words)
-    findings = tuple(_findings(item, finder.chunks))
+    findings = tuple(_findings(item, cite))
     if len(findings) < least:
         raise ReplyUnusable(
             f"Only {len(findings)} of its findings can be used: give {max(options.findings, least)}, each with a summary and"
             " an explanation, and no two alike."
         )
-    return ClusterSummary(name, description, findings, finder.evidence(description))
+    support = item.get("support")
+    given = [cite.ids(each) for each in support] if isinstance(support, list) else []
+    return ClusterSummary(name, description, findings, cite.finder.evidence(description, given))
 
 
 def _name(item: JsonObject, members: Mapping[str, str], *, most_words: int = 12) -> str:
@@ -181,7 +207,7 @@ def _description(item: JsonObject, words: int, *, least: int = 6) -> str:
     return text
 
 
-def _findings(item: JsonObject, chunks: Callable[[str], tuple[str, ...]]) -> Iterable[Finding]:
+def _findings(item: JsonObject, cite: _Citations) -> Iterable[Finding]:
     """Yield the findings with a summary and an explanation that repeat no earlier one."""
     given = item.get("findings")
     if not isinstance(given, list):
@@ -194,7 +220,8 @@ def _findings(item: JsonObject, chunks: Callable[[str], tuple[str, ...]]) -> Ite
         keys = {summary.casefold(), explanation.casefold()}
         if summary and explanation and seen.isdisjoint(keys):
             seen |= keys
-            yield Finding(summary, explanation, chunks(f"{summary} {explanation}"))
+            chunk_ids = cite.finder.cite(f"{summary} {explanation}", cite.ids(each.get("support")))
+            yield Finding(summary, explanation, chunk_ids)
 
 
 def _line(value: object) -> str:

@@ -40,12 +40,14 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class TextSources:
     """Where the texts of a hierarchy come from: a model, if there is one, the ``summaries`` that agents wrote, by task id,
-    and their ``sentences`` on two clusters, by the id of the relation. The model is not asked for what an agent wrote."""
+    and their ``sentences`` on two clusters, by the id of the relation. The model is not asked for what an agent wrote, and
+    for sentences only if it ``relates``."""
 
     work: ModelWork | None = None
     summaries: Mapping[str, JsonObject] = field(default_factory=dict)
     sentences: Mapping[str, str] = field(default_factory=dict)
     options: TaskOptions = DEFAULT
+    relates: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,9 @@ async def write_summaries(
     batches = await anyio.to_thread.run_sync(
         _batch_clusters, {number: clusters[number] for number in asked}, sources.work.batch, sources.options
     )
+    # The calls on most base entities first: a cap may end them. Which clusters share one must not depend on that.
+    beneath = [sum(each.mentions if each.layer else 1 for each in members) for members, _ in clusters]
+    batches.sort(key=lambda batch: -sum(beneath[number] for number in batch))
     by_model = await _ask_batches(
         sources,
         aggregation_kind,
@@ -270,7 +275,7 @@ async def write_sentences(
     pairs = _pairs_above(counts, tau)
     by_agents = _read_agent_sentences(pairs, published, sources, carried)
     found = {pair: ends.cite(pair, text, Method.AGENT) for pair, text in by_agents.items()}
-    if sources.work is None:
+    if sources.work is None or not sources.relates:
         return found
     rest = [pair for pair in pairs if pair not in found and carried.lacks_sentence(pair)]
     batches = [rest[start : start + sources.work.batch] for start in range(0, len(rest), sources.work.batch)]

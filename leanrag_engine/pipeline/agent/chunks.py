@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import NotReady
 from leanrag_engine.core.model import Collection, Extract, ExtractionSchema, JsonObject, Method
-from leanrag_engine.core.ports import ChunkReading
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.extraction.by_model.extract import extraction_kind, submission_task
 from leanrag_engine.extraction.schemas.conforming import conform
@@ -22,6 +21,7 @@ from .items import (
     Reader,
     Submission,
     WorkItem,
+    describe_gain,
     limit_size,
     next_cursor,
     publish_schema,
@@ -51,14 +51,18 @@ class ChunkWork:
             raise NotReady(
                 f"Collection {self._collection.name!r} holds no document yet.", "Ingest documents first."
             )
-        readings = await self._order()
-        queue = [QueuedWork(each.id, not each.written) for each in readings]
+        readings = await self._stores.documents.chunk_readings(self._collection.name)
+        values = await self._values()
+        queue = [QueuedWork(each.id, not each.written, values.get(each.id, 0.0)) for each in readings]
+        queue.sort(key=lambda each: -each.value)
         chunks = await self._stores.documents.chunks(self._collection.name, select_page(queue, limit, cursor))
         items = [
             WorkItem(each.id, f"{each.citation} {each.title}", submission_task(each).text) for each in chunks
         ]
         handed, note = limit_size(items)
         unread = [each.tokens for each in readings if not each.written]
+        mean = sum(unread) / max(1, len(unread))
+        gain = describe_gain(queue, cursor, mean, "the links of what is unread")
         return PendingWork(
             "extraction",
             tuple(handed),
@@ -66,7 +70,7 @@ class ChunkWork:
             sum(unread),
             next_cursor(queue, handed),
             names=tuple(await self._names_near(handed)),
-            note=note,
+            note=" ".join(filter(None, (note, gain))),
         )
 
     async def submit(self, items: Sequence[JsonObject], replace: bool) -> Submission:
@@ -105,13 +109,9 @@ class ChunkWork:
         _, effects = conform(extracts, self._schema)
         return tuple(f"{each.ref} ({each.chunks})" for each in effects.proposals if each.ref not in known)
 
-    async def _order(self) -> list[ChunkReading]:
-        readings = await self._stores.documents.chunk_readings(self._collection.name)
+    async def _values(self) -> dict[str, float]:
         generation = self._collection.generation
-        if generation is None:
-            return readings
-        values = measure_chunks(await self._stores.adjacencies.of(generation))
-        return sorted(readings, key=lambda each: -values.get(each.id, 0.0))
+        return measure_chunks(await self._stores.adjacencies.of(generation)) if generation else {}
 
     async def _names_near(self, items: Sequence[WorkItem]) -> list[str]:
         """Return names that models and agents use for what these chunks may mention: in the chunks around them, then in

@@ -33,10 +33,12 @@ class WorkItem:
 
 @dataclass(frozen=True, slots=True)
 class QueuedWork:
-    """A place in the order of work: one that is done keeps its place, so that a cursor stays valid."""
+    """A place in the order of work: one that is done keeps its place, so that a cursor stays valid. ``value``: what doing it
+    brings, in the unit of its kind."""
 
     work_id: str
     pending: bool
+    value: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,18 @@ def select_page(queue: Sequence[QueuedWork], limit: int, cursor: str) -> list[st
         )
     pending = (each.work_id for each in queue[places.get(cursor, 0) :] if each.pending)
     return [id_ for id_, _ in zip(pending, range(limit), strict=False)]
+
+
+def describe_gain(queue: Sequence[QueuedWork], cursor: str, tokens: float, unit: str) -> str:
+    """Return what the next ten pending works after ``cursor`` bring of all that is pending, for ``tokens`` each; "" if they
+    are all, or bring nothing that was measured."""
+    values = {each.work_id: each.value for each in queue if each.pending}
+    chosen = select_page(queue, 10, cursor)
+    total = sum(values.values())
+    if not total or len(chosen) in (0, len(values)):
+        return ""
+    share = sum(values[id_] for id_ in chosen) / total
+    return f"The next {len(chosen)} hold {share:.0%} of {unit}, for about {len(chosen) * tokens:.0f} tokens to read."
 
 
 def limit_size(items: Sequence[WorkItem]) -> tuple[list[WorkItem], str]:

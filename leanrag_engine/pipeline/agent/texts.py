@@ -27,6 +27,7 @@ from .items import (
     Reader,
     Submission,
     WorkItem,
+    describe_gain,
     limit_size,
     next_cursor,
     publish_schema,
@@ -67,9 +68,10 @@ class TextQueue:
 
 
 class TextKind(Protocol):
-    """One kind of text."""
+    """One kind of text; ``unit`` says what the values of its works count."""
 
     name: AgentTextKind
+    unit: str
     task_kind: TaskKind
 
     async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
@@ -94,13 +96,14 @@ class TextWork:
         handed, fewer = limit_size([WorkItem(each.work_id, each.title, each.text) for each in tasks])
         remaining = sum(each.pending for each in queue.works)
         size = sum(approximate_tokens(each.text) for each in handed) / max(1, len(handed))
+        gain = describe_gain(queue.works, cursor, size, self._kind.unit)
         return PendingWork(
             self._kind.name,
             tuple(handed),
             remaining,
             round(size * (remaining + queue.later)),
             next_cursor(queue.works, handed),
-            note=" ".join(filter(None, (fewer, queue.note))),
+            note=" ".join(filter(None, (fewer, gain, queue.note))),
         )
 
     async def submit(self, items: Sequence[JsonObject], replace: bool) -> Submission:
@@ -149,6 +152,7 @@ class SummaryKind:
     above use its names and descriptions."""
 
     name: AgentTextKind = "summary"
+    unit = "the entities beneath the clusters of this layer that wait"
 
     def __init__(self, stores: Stores, generation: Generation, prompts: Prompts) -> None:
         self._stores = stores
@@ -166,7 +170,7 @@ class SummaryKind:
         for each in sorted(lowest, key=lambda cluster: (-cluster.mentions, cluster.id)):
             # A submission counts from the next build on, and only for the members that it was written for.
             done = each.id in given and (await self._task(each)).id in submitted
-            works.append(QueuedWork(each.id, not done))
+            works.append(QueuedWork(each.id, not done, each.mentions))
         return TextQueue(tuple(works), sum(map(len, above)))
 
     async def tasks(self, ids: Sequence[str]) -> list[TextTask]:
@@ -218,6 +222,7 @@ class RelationKind:
     them."""
 
     name: AgentTextKind = "relation"
+    unit = "the strength of the relations that wait"
 
     def __init__(self, stores: Stores, generation: Generation, prompts: Prompts) -> None:
         self._stores = stores
@@ -237,7 +242,7 @@ class RelationKind:
                 continue
             given = submitted.get(relation.id)
             done = given and (not relation.stale or given.text["task"] == (await self._task(relation)).id)
-            works.append(QueuedWork(relation.id, not done))
+            works.append(QueuedWork(relation.id, not done, relation.strength))
         note = f"{waiting} more relations come once the summaries of both their clusters are written: kind='summary'."
         return TextQueue(tuple(works), waiting, note if waiting else "")
 
@@ -302,6 +307,7 @@ class DescriptionKind:
     """Entities of G0 whose description is heuristic or about as long as merging allows, the most mentioned first."""
 
     name: AgentTextKind = "description"
+    unit = "the mentions of the entities that wait"
 
     def __init__(self, stores: Stores, generation: Generation, prompts: Prompts) -> None:
         self._stores = stores
@@ -313,7 +319,10 @@ class DescriptionKind:
         wanted = [each for each in entities if each.description and lacks_description(each)]
         ordered = sorted(wanted, key=lambda each: (-each.mentions, each.id))
         return TextQueue(
-            tuple(QueuedWork(each.id, not is_described(each, submitted.get(each.id))) for each in ordered)
+            tuple(
+                QueuedWork(each.id, not is_described(each, submitted.get(each.id)), each.mentions)
+                for each in ordered
+            )
         )
 
     async def tasks(self, ids: Sequence[str]) -> list[TextTask]:

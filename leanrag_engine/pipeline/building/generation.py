@@ -137,8 +137,8 @@ async def build_generation(
             drafted.mentions,
         )
         generation = await publish_build(stores, found, finished, report)
-        if not models.names():
-            with suppress(Busy):  # the next build without a model does it
+        if models.reading is None:
+            with suppress(Busy):  # the next build without a model that reads does it
                 await stores.documents.accept_heuristic(collection)
         return generation
 
@@ -254,6 +254,7 @@ async def draft(
         models.writing,
         {id_: each.text for id_, each in summaries.items()},
         {id_: each.text["sentence"] for id_, each in sentences.items()},
+        relates=models.reading is not None,
     )
     plan = plan_of(stores.settings)
     before = collection.generation
@@ -342,7 +343,7 @@ async def base_graph(
     def report_descriptions(done: int, total: int) -> None:
         report(Progress("describe", done, total))
 
-    if models.writing is not None and asked:
+    if models.writing is not None and models.reading is not None and asked:
         by_model = await describe_by_model(models.writing, base, asked, report_descriptions)
         base = apply_descriptions(base, by_model)
     base = apply_descriptions(base, by_agents, Method.AGENT)

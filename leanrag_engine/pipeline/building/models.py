@@ -19,7 +19,8 @@ from leanrag_engine.pipeline.index import Stores
 
 @dataclass(frozen=True, slots=True)
 class BuildModels:
-    """``reading`` reads chunks, ``writing`` writes summaries and relations; None without a configured model."""
+    """``reading`` reads chunks, ``writing`` writes summaries and, if another reads, descriptions and relations; None if no
+    model does that."""
 
     reading: ModelWork | None = None
     writing: ModelWork | None = None
@@ -27,9 +28,8 @@ class BuildModels:
 
     def names(self) -> dict[str, str]:
         """Return the names of the models by their work."""
-        if self.reading is None or self.writing is None:
-            return {}
-        return {"reading": self.reading.model.name, "writing": self.writing.model.name}
+        works = {"reading": self.reading, "writing": self.writing}
+        return {name: each.model.name for name, each in works.items() if each}
 
     def fallbacks(self) -> Iterator[tuple[str, str, int]]:
         """Return the most frequent reasons why tasks were left heuristic: step, reason, count."""
@@ -112,8 +112,9 @@ async def _open_chat_models(settings: Settings, *, calls: bool = True) -> AsyncI
 
 def _assign(models: Sequence[ChatModel], settings: Settings, order: BuildRequest) -> BuildModels:
     writing = ModelWork(models[0], settings.llm_batch, Prompts(settings.prompts_dir))
-    reading = replace(writing, model=models[-1])
-    return BuildModels(reading, writing, order.upgrade)
+    # An upgrade asks for everything.
+    reads = order.upgrade or settings.llm_writes == "all"
+    return BuildModels(replace(writing, model=models[-1]) if reads else None, writing, order.upgrade)
 
 
 async def open_answer_model(settings: Settings) -> ChatModel:

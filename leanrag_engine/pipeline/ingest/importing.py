@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.jobs import ImportRequest, ImportResult
 from leanrag_engine.core.model import Collection, DocumentSource
 from leanrag_engine.core.ports import Progress, ProgressReport
@@ -19,6 +20,7 @@ from leanrag_engine.exchange.importing.graph import ForeignCluster
 from leanrag_engine.exchange.importing.layers import lay_clusters
 from leanrag_engine.exchange.importing.read import ForeignRead, read_foreign
 from leanrag_engine.hierarchy.changes.removal import HIDDEN
+from leanrag_engine.hierarchy.texts.attribution import cite_summaries
 from leanrag_engine.pipeline.index import Stores
 from leanrag_engine.pipeline.pending import PendingIndex
 
@@ -66,8 +68,12 @@ async def import_graph(
         await index.put_all(collection.name, changed, report)
     assembled = found.assembled
     result = ImportResult(request.format, assembled.found, assembled.taken, len(changed), found.remarks)
-    layers = partial(lay_clusters, found.clusters, unwritten=HIDDEN) if request.hierarchy else None
-    return ImportedGraph(result, layers)
+
+    def lay_layers(base: Graph) -> Hierarchy | None:
+        layers = lay_clusters(found.clusters, base, HIDDEN)
+        return cite_summaries(layers) if layers else None
+
+    return ImportedGraph(result, lay_layers if request.hierarchy else None)
 
 
 def check_clusters(

@@ -71,8 +71,12 @@ def _cut(item: Entity | Relation, subject: str, kind: str, citations: LineCitati
         own = tuple(dict.fromkeys(cited for first, last, cited in origins if first <= each.start < last))
         if each.finding and each.finding.chunk_ids:
             cited = citations.findings.get(each.finding, ())[:2]
-        else:  # of a finding whose chunks are not known, what supports the whole cluster counts as the support
-            cited = own or citations.of(item.id)
+        else:  # what supports a cluster as a whole need not support a sentence that a writer gave no support
+            cited = (
+                own
+                if isinstance(item, Entity) and item.layer and item.method.written
+                else own or citations.of(item.id)
+            )
         if cited:
             what = "finding" if each.finding else kind
             date = citations.dates.get(cited[0], "")

@@ -35,6 +35,10 @@ def build(
         bool,
         typer.Option("--upgrade", help="Let the model also read chunks that were extracted without one."),
     ] = False,
+    summaries_only: Annotated[
+        bool,
+        typer.Option("--summaries-only", help="Let the model write summaries of clusters and nothing else."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only forecast model calls, tokens and cost, by step.")
     ] = False,
@@ -76,10 +80,14 @@ def build(
         order = BuildRequest(upgrade, max_calls, max_tokens, max_cost, parse_mode(mode))
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
         job = await follow_job(engine, job, verbose=verbose)
-        following = ["build"] if dry_run else ["query", "QUESTION"]
+        same = ["build", *(["--summaries-only"] if summaries_only else [])]
+        following = same if dry_run else ["query", "QUESTION"]
         end(job, engine.settings, json=json, following=following)
 
+    if upgrade and summaries_only:
+        raise typer.BadParameter("--upgrade reads everything, --summaries-only reads nothing: give one.")
     more = {"clustering": clustering, "cluster_size": cluster_size}
+    more |= {"llm_writes": "summaries"} if summaries_only else {}
     run_long(read_settings(data_dir, collection, **more), work, KEPT)
 
 

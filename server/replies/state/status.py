@@ -154,6 +154,7 @@ class StatusReply(ReplyModel):
     built: bool
     stale: bool
     generation: int
+    graph: str = Field(description="who wrote it")
     mode: str = Field(description="update or rebuild, and why")
     built_at: str
     embedder: str
@@ -185,6 +186,7 @@ class StatusReply(ReplyModel):
             built=generation is not None,
             stale=bool(collection.documents) and collection.stale,
             generation=generation.number if generation else 0,
+            graph=status.graph,
             mode=describe_mode(generation),
             built_at=generation.created_at.astimezone().isoformat(timespec="seconds") if generation else "",
             embedder=generation.embedder if generation else "",
@@ -211,7 +213,7 @@ class StatusReply(ReplyModel):
             stale = "stale" if self.stale else "up to date"
             layers = layers_line(self.layers)
             lines.append(
-                f"Build: generation {self.generation} of {self.built_at}, {stale}. Layers: {layers}. Mode: {self.mode}."
+                f"Build: generation {self.generation} of {self.built_at}, {stale}. Layers: {layers}. Mode: {self.mode}. Made as: {self.graph}."
             )
             note = f" {self.embedder_note}" if self.embedder_note else ""
             lines.append(f"Embedder: {self.embedder_name} ({self.embedder}).{note}")

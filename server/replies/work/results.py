@@ -169,7 +169,8 @@ def forecast_lines(_: str, result: JobFigures) -> list[str]:
     if not result["models"]:
         return [f"A build of {corpus} calls no model and costs nothing: none is configured."]
     names = " and ".join(dict.fromkeys(result["models"].values()))
-    lines = [f"A build of {corpus} with {names} would make {describe_requests(result)}."]
+    alone = "" if "reading" in result["models"] else ", which writes summaries alone,"
+    lines = [f"A build of {corpus} with {names}{alone} would make {describe_requests(result)}."]
     lines += [f"- {each['step']}: {describe_requests(each)}" for each in result["steps"]]
     if not result["exact"]:
         lines.append("Ranges: how much there is to write depends on what the model reads.")

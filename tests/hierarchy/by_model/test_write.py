@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from leanrag_engine.core.errors import ReplyUnusable
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import Entity, Finding, Method, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.by_model.prompt_lines import DEFAULT
@@ -21,6 +22,7 @@ from leanrag_engine.hierarchy.by_model.summaries import (
     aggregation_task,
 )
 from leanrag_engine.hierarchy.by_model.write import WrittenSummary, apply_summaries
+from leanrag_engine.hierarchy.texts.attribution import cite_summaries
 
 SCROOGE = Entity(
     "e1", "Ebenezer Scrooge", "person", description="A miser.", mentions=9, chunk_ids=("k1", "k2")
@@ -182,7 +184,8 @@ def test_the_schemas_are_strict_at_every_level() -> None:
     for kind in (aggregation_kind(), relation_kind()):
         for each in objects(kind.item):
             assert each["additionalProperties"] is False
-            assert set(each["required"]) == set(each["properties"])
+            # Replies of before lack what they rest on.
+            assert set(each["required"]) == set(each["properties"]) - {"support"}
 
 
 # --- clusters: what is read ----------------------------------------------------------------
@@ -218,8 +221,27 @@ def test_every_sentence_and_finding_cites_the_chunks_of_what_is_most_like_it_ben
     cold = next(each for each in PEOPLE if "cold" in each.description)
     (first, *_) = summary.evidence
     assert first.chunk_id in (*cold.chunk_ids, *AMONG[0].chunk_ids)
-    assert all(each.chunk_ids for each in summary.findings)
+    assert summary.findings[0].chunk_ids
+    assert not summary.findings[1].chunk_ids, "no word of it stands beneath"
     assert {each.start for each in summary.evidence} == {0}
+
+
+def test_a_writer_s_support_is_cited_if_it_was_shown_and_nonsense_without_any_is_not() -> None:
+    nonsense = "Photosynthesis converts light into sugar in leaves."
+    said = [
+        {"summary": "Plants.", "explanation": nonsense, "support": ["tiny tim"]},
+        {"summary": "Leaves.", "explanation": nonsense, "support": ["Jacob Marley"]},
+        {"summary": "Light.", "explanation": nonsense, "support": "Tiny Tim"},
+        *findings(2),
+    ]
+    both = f"Much is said of them all here. {nonsense}"
+    summary = read(content(description=both, support=[["Tiny Tim", 5]], findings=said))
+    tim = next(each for each in PEOPLE if each.name == "Tiny Tim")
+    assert {each.chunk_id for each in summary.evidence} <= {*tim.chunk_ids}
+    assert {each.start for each in summary.evidence} == {0}
+    assert {*summary.findings[0].chunk_ids} <= {*tim.chunk_ids}
+    assert summary.findings[0].chunk_ids
+    assert [each.chunk_ids for each in summary.findings[1:3]] == [(), ()]
 
 
 def test_every_sentence_of_a_summary_that_states_a_relation_cites_its_chunk() -> None:
@@ -389,3 +411,23 @@ def test_a_name_of_which_every_form_is_taken_gets_a_number() -> None:
 def test_without_anything_written_a_layer_stays_as_it_is() -> None:
     heuristic = clusters("mill and tower", "oven and pulley")
     assert apply_summaries(heuristic, {}, {"harbour"}) == heuristic
+
+
+def test_reports_of_another_program_get_their_citations_from_the_members_that_they_are_about() -> None:
+    nonsense = "Photosynthesis converts light into sugar in leaves."
+    report = Entity(
+        "c1",
+        "The clerk",
+        layer=1,
+        description=f"Scrooge employs Bob Cratchit. {nonsense}",
+        method=Method.MODEL,
+        members=len(PEOPLE),
+        findings=(Finding("A son.", "Bob Cratchit is the father of Tiny Tim."), Finding("Plants.", nonsense)),
+    )
+    outside = Relation("r9", "e1", "x", description="Scrooge meets a stranger.", chunk_ids=("k9",))
+    base = Graph(tuple(replace(each, parent_id="c1") for each in PEOPLE), (*AMONG, outside))
+    (cited,) = cite_summaries(Hierarchy((base, Graph((report,), ())))).layers[1].entities
+    assert {report.description[each.start : each.end]: each.chunk_id for each in cited.evidence} == {
+        "Scrooge employs Bob Cratchit.": "k2"
+    }
+    assert [each.chunk_ids for each in cited.findings] == [("k3",), ()]

@@ -118,3 +118,21 @@ async def test_names_written_in_neighbouring_chunks_are_listed_before_any_build(
             [{"work_id": first.items[0].work_id, "entities": [ada], "relations": []}]
         )
         assert (await engine.pending_work("extraction", 1)).names == ("Ada Byron",)
+
+
+async def test_the_first_clusters_have_most_beneath_and_the_note_says_what_the_next_ten_hold(
+    tmp_path: Path,
+) -> None:
+    people = [
+        f"Person{chr(65 + n % 26)} Berg{chr(97 + n // 26)} met Friend{chr(65 + n % 7)} Falk in Town{chr(65 + n % 5)}."
+        for n in range(40)
+    ]
+    async with await opened(tmp_path, notes(**{f"n{n}": each for n, each in enumerate(people)})) as engine:
+        page = await engine.pending_work("summary", 20)
+        assert len(page.items) > 10
+        beneath = [(await engine.ancestors(each.work_id))[0].mentions for each in page.items]
+        assert beneath == sorted(beneath, reverse=True)
+        share = sum(beneath[:10]) / sum(beneath)
+        assert f"The next 10 hold {share:.0%} of the entities beneath the clusters" in page.note
+        rest = await engine.pending_work("summary", 20, page.items[-10].work_id)
+        assert not rest.items or f"{sum(beneath[-9:]) / sum(beneath):.0%}" in rest.note

@@ -302,7 +302,7 @@ async def test_a_summary_is_checked_by_the_schema_and_replaced_only_on_purpose(t
         bad = {**good, "findings": [{"summary": "No explanation."}], "colour": "red"}
         ((_, why),) = (await engine.submit_summaries([bad])).rejected
         assert "findings[0].explanation is missing; expected a text, not empty" in why
-        assert "colour is unknown; expected only work_id, name, description, findings" in why
+        assert "colour is unknown; expected only work_id, name, description, support, findings" in why
         twice = {**good, "findings": [*good["findings"], good["findings"][0]]}
         assert "repeat" in (await engine.submit_summaries([twice])).rejected[0][1]
         assert (await engine.submit_summaries([good])).accepted

@@ -261,3 +261,43 @@ async def test_a_build_that_was_killed_repeats_no_call(tmp_path: Path, scribe: A
         assert status.extracts == {"model": 20}
         # Every reply is one row: what was kept before the kill was not asked for again.
         assert scribe.calls - before == sum(each.calls for each in status.spent) - kept
+
+
+async def test_summaries_alone_are_forecast_exactly_leave_the_graph_heuristic_and_are_asked_once(
+    tmp_path: Path, scribe: Any
+) -> None:
+    async with engine(tmp_path, scribe, llm_writes="summaries", cluster_size=5, tau=1) as opened:
+        await ingested(opened, 30)
+        said = await forecast(opened)
+        assert said.exact
+        assert {each.step for each in said.steps} == {"summary"}
+        job = await built(opened)
+        assert set(works(scribe)) == {"aggregate"}
+        assert said.calls == (scribe.calls,) * 2
+        status = await opened.status()
+        assert status.extracts == {"heuristic": 30}
+        assert status.collection.generation
+        assert set(status.collection.generation.record.summaries) == {"model"}
+        assert status.graph == "heuristic graph, summaries by openai/tiny"
+        relations = (await opened.inter_cluster_relations(limit=100)).relations
+        assert not {each.method for each in relations} & {Method.MODEL, Method.AGENT}
+        assert not job.failures
+
+        before = scribe.calls
+        await built(opened)
+        assert scribe.calls == before
+        await built(opened, upgrade=True)
+        assert (await opened.status()).graph == "graph written by openai/tiny"
+        assert works(scribe)["relate"]
+
+
+async def test_a_cap_spends_the_calls_on_the_clusters_with_most_beneath(tmp_path: Path, scribe: Any) -> None:
+    more = {"llm_writes": "summaries", "llm_batch": 1, "llm_concurrency": 1, "cluster_size": 5}
+    async with engine(tmp_path, scribe, **more) as opened:
+        await ingested(opened, 30)
+        await built(opened, max_calls=3)
+        generation = (await opened.status()).collection.generation
+        assert generation
+        clusters = await opened._stores.generations.layer(generation.number, 1)
+        written = [each.mentions for each in clusters if each.method is Method.MODEL]
+        assert sorted(written) == sorted(each.mentions for each in clusters)[-3:]

@@ -18,7 +18,7 @@ def show(found: Judgement, settings: Settings) -> None:
     console = Console(highlight=False)
     plan = found.plan
     console.print(
-        f"{len(plan.questions):,} questions, contexts of at most {plan.budget:,} tokens. "
+        f"{found.graph.capitalize()}: {len(plan.questions):,} questions, contexts of at most {plan.budget:,} tokens. "
         f"Answers by {settings.llm_model}, judged by {settings.judge_model or settings.llm_model}, "
         f"{plan.votes} votes."
     )
@@ -26,6 +26,10 @@ def show(found: Judgement, settings: Settings) -> None:
         console.print(scores_table(found))
     if found.wins:
         console.print(pairs_table(found))
+    for name, count in found.equal.items():
+        console.print(
+            f"Not compared: {name} gave the same context as {found.names[0]} for {count:,} questions."
+        )
     console.print(overview_table(found))
 
 
