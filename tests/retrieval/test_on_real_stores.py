@@ -203,3 +203,26 @@ async def test_evidence_is_weak_by_its_meaning_and_not_by_its_words(tmp_path: Pa
     weak = "Weak evidence: the best passages may not be about"
     assert unknown.context.text.startswith(f"{weak} the question.")
     assert several.context.text.startswith(f"{weak} 'What is the melting point of tungsten?'.")
+
+
+async def test_a_word_of_one_document_asked_alone_is_in_the_reply_and_its_document_comes_first(
+    engine: LeanRAG,
+) -> None:
+    documents: dict[str, set[str]] = {}
+    for topic in TOPICS:
+        for word in re.findall(r"[A-Za-z][A-Za-z0-9_]{4,24}", topics[topic]):
+            documents.setdefault(word.lower(), set()).add(topic)
+    missed = []
+    rare = sorted(word for word, held in documents.items() if len(held) == 1)
+    for word in rare[::7]:
+        result = await engine.query(Query(word, token_budget=1000))
+        (topic,) = documents[word]
+        first = next(iter(result.context.lines), None)
+        if (
+            first is None
+            or word not in result.context.text.lower()
+            or result.sources[0].chunk.document_id != f"python/{topic}"
+        ):
+            missed.append(word)
+    assert len(rare[::7]) > 50
+    assert not missed

@@ -243,9 +243,13 @@ class _Pool:
 
 
 def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
-    """Return the evidence that is near enough to the question: at least ``cutoff`` as near as the nearest."""
+    """Return the evidence that is near enough to the question: at least ``cutoff`` as near as the nearest, or with a rare word of it."""
     best = max((each.near for each in ranking), default=0.0)
-    return [each for each in ranking if each.near >= cutoff * best]
+    return [
+        each
+        for each in ranking
+        if each.near >= cutoff * best or (isinstance(each, RankedWindow) and each.exact)
+    ]
 
 
 def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list[Evidence]:

@@ -75,7 +75,7 @@ NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 class RankedWindow:
     """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone. ``near`` is
     the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
-    however low its value. ``explain`` returns what the value is made of; it is called for the few windows
+    however low its value; ``exact``: likewise and in its place, as it holds a rare word of the text. ``explain`` returns what the value is made of; it is called for the few windows
     that are shown."""
 
     chunk: Chunk
@@ -83,6 +83,7 @@ class RankedWindow:
     value: float
     near: float = 0.0
     kept: bool = False
+    exact: bool = False
     explain: Callable[[], ScoreParts] = field(default=ScoreParts, compare=False, repr=False)
 
     @property
@@ -240,7 +241,7 @@ def rank_windows(
         explain = partial(
             _explain, scores, ids[place], own[place], near, about, graph, seat, gain, recent, fullness[place]
         )
-        ranked.append(RankedWindow(chunk, number, value, plain[place], explain=explain))
+        ranked.append(RankedWindow(chunk, number, value, plain[place], exact=gain > 0, explain=explain))
     ranked.sort(key=lambda each: -each.value)
     return _keep_first(ranked, graph_ranks, options.graph_kept) if graph_weight else ranked
 

@@ -304,6 +304,12 @@ def test_evidence_far_below_the_best_stays_out_although_there_is_room_unless_it_
     assert "Bell" in compose([*best, replace(weak, kept=True)]).text
 
 
+def test_a_window_with_a_rare_word_comes_first_although_it_is_far_from_the_question_in_meaning() -> None:
+    guesses = rank(*(make_chunk(1, [saying("Ada", number)], number) for number in range(2, 12)))
+    named = replace(rank(make_chunk(1, [saying("Bell", 1)], 1))[0], value=9.0, near=0.1, exact=True)
+    assert "Bell" in compose([named, *guesses]).lines[0].text
+
+
 def test_a_window_already_shown_is_not_shown_again() -> None:
     context = compose(rank(make_chunk(1, [saying("Ada", 1)], 1), make_chunk(1, [saying("Ada", 1)], 2)))
     assert context.text.count(saying("Ada", 1)) == 1
