@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 from contextlib import suppress
 from copy import deepcopy
 from importlib.metadata import version
@@ -111,6 +112,8 @@ def serve_at(
 
 def serve_app(app: ASGIApp, bound: socket.socket, http: HttpSettings, log_level: LogLevel) -> None:
     """Serve ``app`` at a bound socket until the process receives a signal to stop."""
+    # A thread that computes keeps Python's lock for this long when another one asks for it.
+    sys.setswitchinterval(0.001)
     calls = Calls(app)
     serving = Serving(configure_web_server(calls, http, log_level), calls)
     # uvicorn shuts down cleanly on Ctrl-C and then raises the signal again.
