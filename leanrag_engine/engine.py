@@ -527,11 +527,10 @@ class LeanRAG:
         async def read(index: IndexSnapshot) -> QueryResult:
             if index.collection.generation:
                 index = replace(index, adjacency=await self._adjacencies.of(index.collection.generation))
-            try:
-                return await answer_query(await self._with_embedder(index), query, notes)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                # If the database is what fails, this raises its error.
-                return await answer_query(index, query, (*notes, self._explain_failure(problem)))
+            return await self._find_by_meaning(find, index)
+
+        async def find(index: IndexSnapshot, *problems: str) -> QueryResult:
+            return await answer_query(index, query, (*notes, *problems))
 
         with watch("search", str(query.mode)) as search:
             result = await self._read(collection, read)
@@ -619,17 +618,12 @@ class LeanRAG:
         """Find entities of one or all layers by meaning and keyword, best first."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> EntityPage:
-            try:
-                with_embedder = await self._with_embedder(index)
-                seeds, total = await browsing.search_entities(with_embedder, text, layer, offset, limit)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
-                return EntityPage(tuple(seeds), total, (self._explain_failure(problem),))
-            return EntityPage(tuple(seeds), total)
+        async def find(index: IndexSnapshot, *problems: str) -> EntityPage:
+            seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
+            return EntityPage(tuple(seeds), total, problems)
 
         with watch("search", "entities"):
-            return await self._read(collection, read, built=True)
+            return await self._read(collection, partial(self._find_by_meaning, find), built=True)
 
     async def ancestors(
         self, entity: str, *, max_layers: int = 0, collection: str = "default"
@@ -637,10 +631,7 @@ class LeanRAG:
         """Return the chain from an entity (name or ref) up to the root, or at most ``max_layers`` steps of it."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> list[Entity]:
-            return await browsing.ancestors(index, await browsing.resolve(index, entity))
-
-        chain = await self._read(collection, read, built=True)
+        chain = await self._read_entity(collection, entity, browsing.ancestors)
         return chain[: max_layers + 1] if max_layers else chain
 
     async def neighbourhood(
@@ -648,13 +639,9 @@ class LeanRAG:
     ) -> list[Neighbour]:
         """Return what lies within ``hops`` relations of an entity (name or ref), nearest first, with the passages that
         state the relations."""
-        from .retrieval.browse import entities as browsing
         from .retrieval.browse.neighbourhood import walk
 
-        async def read(index: IndexSnapshot) -> list[Neighbour]:
-            return await walk(index, await browsing.resolve(index, entity), hops, limit)
-
-        return await self._read(collection, read, built=True)
+        return await self._read_entity(collection, entity, partial(walk, hops=hops, limit=limit))
 
     async def root(self, *, collection: str = "default") -> Entity:
         """Return the entity above all others. Raises ``NotReady`` before any build."""
@@ -668,26 +655,19 @@ class LeanRAG:
         """Return an aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> ClusterView:
-            return await browsing.view_cluster(index, await browsing.resolve(index, cluster), offset, limit)
-
-        return await self._read(collection, read, built=True)
+        view = partial(browsing.view_cluster, offset=offset, limit=limit)
+        return await self._read_entity(collection, cluster, view)
 
     async def relations_of(
         self, entity: str, *, limit: int = 20, collection: str = "default"
     ) -> RelationPage:
         """Return the strongest relations of an entity of any layer (name or ref), and the number of those returned."""
-        from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> RelationPage:
-            found = await browsing.resolve(index, entity)
-            number = index.generation.number
-            relations = await index.generations.relations_of(number, [found.id], limit)
-            ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
-            nodes = await index.generations.entities(number, ends)
-            return RelationPage(tuple(relations), len(relations), {node.id: node.name for node in nodes})
+        async def read(index: IndexSnapshot, found: Entity) -> RelationPage:
+            relations = await index.generations.relations_of(index.generation.number, [found.id], limit)
+            return await _name_ends(index, relations, len(relations))
 
-        return await self._read(collection, read, built=True)
+        return await self._read_entity(collection, entity, read)
 
     async def relations_within(
         self, cluster: str, *, limit: int = 100, collection: str = "default"
@@ -695,10 +675,7 @@ class LeanRAG:
         """Return the strongest relations among the members of an aggregated entity (name or ref)."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> list[Relation]:
-            return await browsing.relations_within(index, await browsing.resolve(index, cluster), limit)
-
-        return await self._read(collection, read, built=True)
+        return await self._read_entity(collection, cluster, partial(browsing.relations_within, limit=limit))
 
     async def entity_heads(self, *, collection: str = "default") -> list[EntityHead]:
         """Return all entities without their texts: the root first, then layer by layer, most mentions first."""
@@ -726,9 +703,7 @@ class LeanRAG:
             relations, total = await browsing.inter_cluster_relations(
                 index, found, layer, min_strength, offset, limit
             )
-            ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
-            nodes = await self._stores.generations.entities(index.generation.number, ends)
-            return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
+            return await _name_ends(index, relations, total)
 
         return await self._read(collection, read, built=True)
 
@@ -768,14 +743,11 @@ class LeanRAG:
                 "Only citations have neighbours.", "Give `citations`, or leave `neighbours` out."
             )
 
-        async def read(index: IndexSnapshot) -> SourcePage:
-            try:
-                return await find(await self._with_embedder(index) if question else index)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                found = await find(index)
-                return replace(found, problems=(*found.problems, self._explain_failure(problem)))
+        async def find(index: IndexSnapshot, *problems: str) -> SourcePage:
+            found = await find_page(index)
+            return replace(found, problems=(*found.problems, *problems))
 
-        async def find(index: IndexSnapshot) -> SourcePage:
+        async def find_page(index: IndexSnapshot) -> SourcePage:
             if document:
                 return await passages.sources_of_document(index, document, offset, limit, section, question)
             if entity:
@@ -783,25 +755,20 @@ class LeanRAG:
                 return await passages.sources_of_item(index, item, offset, limit, question)
             return await passages.sources(index, citations, offset, limit, neighbours)
 
+        read = partial(self._find_by_meaning, find) if question else find
         return await self._read(collection, read, built=bool(entity))
 
     async def outline(self, document: str, section: str = "", *, collection: str = "default") -> Outline:
         """Return the sections of a document (id, title, file name or number), or those below one of its headings."""
         from .retrieval.browse.outline import view_outline
 
-        async def read(index: IndexSnapshot) -> Outline:
-            return await view_outline(index, document, section)
-
-        return await self._read(collection, read)
+        return await self._read(collection, partial(view_outline, document=document, section=section))
 
     async def folder(self, name: str = "", *, collection: str = "default") -> FolderView:
         """Return what lies directly in a folder of the documents; "" for the one that holds all."""
         from .retrieval.browse.outline import view_folder
 
-        async def read(index: IndexSnapshot) -> FolderView:
-            return await view_folder(index, name)
-
-        return await self._read(collection, read)
+        return await self._read(collection, partial(view_folder, name=name))
 
     async def search_text(
         self,
@@ -822,17 +789,15 @@ class LeanRAG:
 
         chosen = filters or NO_FILTERS
 
-        async def read(index: IndexSnapshot) -> TextMatches:
-            find = search_topic if match == "topic" else partial(search_text, pattern=match == "pattern")
-            find = partial(find, by_document=by_document, by_date=by_date, filters=chosen)
-            if match != "topic":
-                return await find(index, text, offset, limit)
-            try:
-                return await find(await self._with_embedder(index), text, offset, limit)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                found = await find(index, text, offset, limit)
-                return replace(found, problem=self._explain_failure(problem))
+        search = search_topic if match == "topic" else partial(search_text, pattern=match == "pattern")
 
+        async def find(index: IndexSnapshot, *problems: str) -> TextMatches:
+            found = await search(
+                index, text, offset, limit, by_document=by_document, by_date=by_date, filters=chosen
+            )
+            return replace(found, problem=" ".join(problems) or found.problem)
+
+        read = partial(self._find_by_meaning, find) if match == "topic" else find
         with watch("search", "text"):
             return await self._read(collection, read)
 
@@ -894,10 +859,8 @@ class LeanRAG:
         """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> list[str]:
-            return await browsing.complete_names(index, text, aggregated, limit)
-
-        return await self._read(collection, read, built=True)
+        complete = partial(browsing.complete_names, text=text, aggregated=aggregated, limit=limit)
+        return await self._read(collection, complete, built=True)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, by the tokenizer that all budgets use."""
@@ -1243,6 +1206,26 @@ class LeanRAG:
                 if await self._is_valid(index):
                     return result
 
+    async def _read_entity(
+        self, collection: str, entity: str, read: Callable[[IndexSnapshot, Entity], Awaitable[T]]
+    ) -> T:
+        """Return what ``read`` finds on an entity (name or ref) of the published generation."""
+        from .retrieval.browse.entities import resolve
+
+        async def find(index: IndexSnapshot) -> T:
+            return await read(index, await resolve(index, entity))
+
+        return await self._read(collection, find, built=True)
+
+    async def _find_by_meaning(self, find: Callable[..., Awaitable[T]], index: IndexSnapshot) -> T:
+        """Return what ``find`` finds with the embedder of the generation; if that fails, by keywords alone with the
+        warning."""
+        try:
+            return await find(await self._with_embedder(index))
+        except (StoreUnusable, ModelUnavailable) as problem:
+            # If the database is what fails, this raises its error.
+            return await find(index, self._explain_failure(problem))
+
     async def _open_index(self, collection: str) -> IndexSnapshot:
         """Return the published generation and the stores, checked against writes of other processes. Browsing needs
         no embedder; ``_with_embedder`` adds it to what searches by meaning."""
@@ -1302,6 +1285,13 @@ class LeanRAG:
             raise InvalidInput(
                 "This data folder was opened read-only.", "Open it without the setting read_only."
             )
+
+
+async def _name_ends(index: IndexSnapshot, relations: Sequence[Relation], total: int) -> RelationPage:
+    """Return the page with the names of the relations' ends."""
+    ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
+    nodes = await index.generations.entities(index.generation.number, ends)
+    return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
 
 
 def check_name(collection: str) -> str:
