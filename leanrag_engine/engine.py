@@ -528,11 +528,10 @@ class LeanRAG:
         async def read(index: IndexSnapshot) -> QueryResult:
             if index.collection.generation:
                 index = replace(index, adjacency=await self._adjacencies.of(index.collection.generation))
-            try:
-                return await answer_query(await self._with_embedder(index), query, notes)
-            except (StoreUnusable, ModelUnavailable) as problem:
-                # If the database is what fails, this raises its error.
-                return await answer_query(index, query, (*notes, self._explain_failure(problem)))
+            return await self._find_by_meaning(find, index)
+
+        async def find(index: IndexSnapshot, *problems: str) -> QueryResult:
+            return await answer_query(index, query, (*notes, *problems))
 
         with watch("search", str(query.mode)) as search:
             result = await self._read(collection, read)
@@ -620,31 +619,25 @@ class LeanRAG:
         """Find entities of one or all layers by meaning and keyword, best first."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> EntityPage:
-            return await self._search(index, find, lambda page, note: replace(page, warnings=(note,)))
-
-        async def find(index: IndexSnapshot) -> EntityPage:
+        async def find(index: IndexSnapshot, *problems: str) -> EntityPage:
             seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
-            return EntityPage(tuple(seeds), total)
+            return EntityPage(tuple(seeds), total, problems)
 
         with watch("search", "entities"):
-            return await self._read(collection, read, built=True)
+            return await self._read(collection, partial(self._find_by_meaning, find), built=True)
 
     async def find_passages(self, question: str, *, collection: str = "default") -> FoundPassages:
         """Return the passages that search finds for a question, credited to what they mention and upwards: what is browsed can
         be ranked by them."""
         from .retrieval.evidence.found import find_passages
 
-        async def read(index: IndexSnapshot) -> FoundPassages:
+        async def find(index: IndexSnapshot, *problems: str) -> FoundPassages:
             index = replace(index, adjacency=await self._adjacencies.of(index.generation))
-            return await self._search(
-                index,
-                partial(find_passages, question=question),
-                lambda found, note: replace(found, warnings=(*found.warnings, note)),
-            )
+            found = await find_passages(index, question)
+            return replace(found, warnings=(*found.warnings, *problems))
 
         with watch("search", "passages"):
-            return await self._read(collection, read, built=True)
+            return await self._read(collection, partial(self._find_by_meaning, find), built=True)
 
     async def ancestors(
         self, entity: str, *, max_layers: int = 0, collection: str = "default"
@@ -652,10 +645,7 @@ class LeanRAG:
         """Return the chain from an entity (name or ref) up to the root, or at most ``max_layers`` steps of it."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> list[Entity]:
-            return await browsing.ancestors(index, await browsing.resolve(index, entity))
-
-        chain = await self._read(collection, read, built=True)
+        chain = await self._read_entity(collection, entity, browsing.ancestors)
         return chain[: max_layers + 1] if max_layers else chain
 
     async def neighbourhood(
@@ -669,13 +659,9 @@ class LeanRAG:
     ) -> list[Neighbour]:
         """Return what lies within ``hops`` relations of an entity (name or ref), nearest first, with the passages that
         state the relations; of one hop those first that mention most of the passages of ``find_passages``."""
-        from .retrieval.browse import entities as browsing
         from .retrieval.browse.neighbourhood import walk
 
-        async def read(index: IndexSnapshot) -> list[Neighbour]:
-            return await walk(index, await browsing.resolve(index, entity), hops, limit, found)
-
-        return await self._read(collection, read, built=True)
+        return await self._read_entity(collection, entity, partial(walk, hops=hops, limit=limit, found=found))
 
     async def root(self, *, collection: str = "default") -> Entity:
         """Return the entity above all others. Raises ``NotReady`` before any build."""
@@ -696,27 +682,19 @@ class LeanRAG:
         passages of ``find_passages``, if given."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> ClusterView:
-            entity = await browsing.resolve(index, cluster)
-            return await browsing.view_cluster(index, entity, offset, limit, found)
-
-        return await self._read(collection, read, built=True)
+        view = partial(browsing.view_cluster, offset=offset, limit=limit, found=found)
+        return await self._read_entity(collection, cluster, view)
 
     async def relations_of(
         self, entity: str, *, limit: int = 20, collection: str = "default"
     ) -> RelationPage:
         """Return the strongest relations of an entity of any layer (name or ref), and the number of those returned."""
-        from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> RelationPage:
-            found = await browsing.resolve(index, entity)
-            number = index.generation.number
-            relations = await index.generations.relations_of(number, [found.id], limit)
-            ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
-            nodes = await index.generations.entities(number, ends)
-            return RelationPage(tuple(relations), len(relations), {node.id: node.name for node in nodes})
+        async def read(index: IndexSnapshot, found: Entity) -> RelationPage:
+            relations = await index.generations.relations_of(index.generation.number, [found.id], limit)
+            return await _name_ends(index, relations, len(relations))
 
-        return await self._read(collection, read, built=True)
+        return await self._read_entity(collection, entity, read)
 
     async def relations_within(
         self, cluster: str, *, limit: int = 100, collection: str = "default"
@@ -724,10 +702,7 @@ class LeanRAG:
         """Return the strongest relations among the members of an aggregated entity (name or ref)."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> list[Relation]:
-            return await browsing.relations_within(index, await browsing.resolve(index, cluster), limit)
-
-        return await self._read(collection, read, built=True)
+        return await self._read_entity(collection, cluster, partial(browsing.relations_within, limit=limit))
 
     async def entity_heads(self, *, collection: str = "default") -> list[EntityHead]:
         """Return all entities without their texts: the root first, then layer by layer, most mentions first."""
@@ -756,9 +731,7 @@ class LeanRAG:
             relations, total = await browsing.inter_cluster_relations(
                 index, entity, layer, min_strength, offset, limit, found
             )
-            ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
-            nodes = await self._stores.generations.entities(index.generation.number, ends)
-            return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
+            return await _name_ends(index, relations, total)
 
         return await self._read(collection, read, built=True)
 
@@ -798,14 +771,11 @@ class LeanRAG:
                 "Only citations have neighbours.", "Give `citations`, or leave `neighbours` out."
             )
 
-        async def read(index: IndexSnapshot) -> SourcePage:
-            if not question:
-                return await find(index)
-            return await self._search(
-                index, find, lambda page, note: replace(page, problems=(*page.problems, note))
-            )
+        async def find(index: IndexSnapshot, *problems: str) -> SourcePage:
+            found = await find_page(index)
+            return replace(found, problems=(*found.problems, *problems))
 
-        async def find(index: IndexSnapshot) -> SourcePage:
+        async def find_page(index: IndexSnapshot) -> SourcePage:
             if document:
                 return await passages.sources_of_document(index, document, offset, limit, section, question)
             if entity:
@@ -813,25 +783,20 @@ class LeanRAG:
                 return await passages.sources_of_item(index, item, offset, limit, question)
             return await passages.sources(index, citations, offset, limit, neighbours)
 
+        read = partial(self._find_by_meaning, find) if question else find
         return await self._read(collection, read, built=bool(entity))
 
     async def outline(self, document: str, section: str = "", *, collection: str = "default") -> Outline:
         """Return the sections of a document (id, title, file name or number), or those below one of its headings."""
         from .retrieval.browse.outline import view_outline
 
-        async def read(index: IndexSnapshot) -> Outline:
-            return await view_outline(index, document, section)
-
-        return await self._read(collection, read)
+        return await self._read(collection, partial(view_outline, document=document, section=section))
 
     async def folder(self, name: str = "", *, collection: str = "default") -> FolderView:
         """Return what lies directly in a folder of the documents; "" for the one that holds all."""
         from .retrieval.browse.outline import view_folder
 
-        async def read(index: IndexSnapshot) -> FolderView:
-            return await view_folder(index, name)
-
-        return await self._read(collection, read)
+        return await self._read(collection, partial(view_folder, name=name))
 
     async def search_text(
         self,
@@ -852,14 +817,15 @@ class LeanRAG:
 
         chosen = filters or NO_FILTERS
 
-        async def read(index: IndexSnapshot) -> TextMatches:
-            find = search_topic if match == "topic" else partial(search_text, pattern=match == "pattern")
-            find = partial(find, by_document=by_document, by_date=by_date, filters=chosen)
-            if match != "topic":
-                return await find(index, text, offset, limit)
-            find = partial(find, text=text, offset=offset, limit=limit)
-            return await self._search(index, find, lambda found, note: replace(found, problem=note))
+        search = search_topic if match == "topic" else partial(search_text, pattern=match == "pattern")
 
+        async def find(index: IndexSnapshot, *problems: str) -> TextMatches:
+            found = await search(
+                index, text, offset, limit, by_document=by_document, by_date=by_date, filters=chosen
+            )
+            return replace(found, problem=" ".join(problems) or found.problem)
+
+        read = partial(self._find_by_meaning, find) if match == "topic" else find
         with watch("search", "text"):
             return await self._read(collection, read)
 
@@ -921,10 +887,8 @@ class LeanRAG:
         """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
         from .retrieval.browse import entities as browsing
 
-        async def read(index: IndexSnapshot) -> list[str]:
-            return await browsing.complete_names(index, text, aggregated, limit)
-
-        return await self._read(collection, read, built=True)
+        complete = partial(browsing.complete_names, text=text, aggregated=aggregated, limit=limit)
+        return await self._read(collection, complete, built=True)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, by the tokenizer that all budgets use."""
@@ -1270,6 +1234,26 @@ class LeanRAG:
                 if await self._is_valid(index):
                     return result
 
+    async def _read_entity(
+        self, collection: str, entity: str, read: Callable[[IndexSnapshot, Entity], Awaitable[T]]
+    ) -> T:
+        """Return what ``read`` finds on an entity (name or ref) of the published generation."""
+        from .retrieval.browse.entities import resolve
+
+        async def find(index: IndexSnapshot) -> T:
+            return await read(index, await resolve(index, entity))
+
+        return await self._read(collection, find, built=True)
+
+    async def _find_by_meaning(self, find: Callable[..., Awaitable[T]], index: IndexSnapshot) -> T:
+        """Return what ``find`` finds with the embedder of the generation; if that fails, by keywords alone with the
+        warning."""
+        try:
+            return await find(await self._with_embedder(index))
+        except (StoreUnusable, ModelUnavailable) as problem:
+            # If the database is what fails, this raises its error.
+            return await find(index, self._explain_failure(problem))
+
     async def _open_index(self, collection: str) -> IndexSnapshot:
         """Return the published generation and the stores, checked against writes of other processes. Browsing needs
         no embedder; ``_with_embedder`` adds it to what searches by meaning."""
@@ -1302,15 +1286,6 @@ class LeanRAG:
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
 
-    async def _search(
-        self, index: IndexSnapshot, find: Callable[[IndexSnapshot], Awaitable[T]], warn: Callable[[T, str], T]
-    ) -> T:
-        """Return what ``find`` finds with the embedder; if search by meaning fails, without it, with a warning of why."""
-        try:
-            return await find(await self._with_embedder(index))
-        except (StoreUnusable, ModelUnavailable) as problem:
-            return warn(await find(index), self._explain_failure(problem))
-
     @staticmethod
     def _check_built(index: IndexSnapshot) -> None:
         if index.collection.generation is None:
@@ -1338,6 +1313,13 @@ class LeanRAG:
             raise InvalidInput(
                 "This data folder was opened read-only.", "Open it without the setting read_only."
             )
+
+
+async def _name_ends(index: IndexSnapshot, relations: Sequence[Relation], total: int) -> RelationPage:
+    """Return the page with the names of the relations' ends."""
+    ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
+    nodes = await index.generations.entities(index.generation.number, ends)
+    return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
 
 
 def check_name(collection: str) -> str:

@@ -79,7 +79,7 @@ def create(connection: Connection, name: str) -> Collection:
         number = connection.execute(
             insert(collections).values(row).returning(collections.c.number)
         ).scalar_one()
-        fulltext.create_windows(connection, number)
+        fulltext.open_windows(connection, number).create()
     made = find(connection, name)
     assert made is not None
     return made
@@ -147,8 +147,9 @@ def copy(connection: Connection, name: str, new: str) -> Collection:
         )
         names = ["collection", *(each.name for each in columns)]
         connection.execute(insert(table).from_select(names, held))
-    fulltext.create_windows(connection, target)
-    fulltext.copy_windows(connection, number, target)
+    index = fulltext.open_windows(connection, target)
+    index.create()
+    index.fill(fulltext.open_windows(connection, number).table)
     made = find(connection, new)
     assert made is not None
     return made

@@ -62,7 +62,7 @@ from leanrag_engine.core.text.scripts import has_cjk
 from . import collections as collection_rows
 from .dialect import fulltext
 from .dialect.fulltext import IndexedWindow, WindowPlace
-from .dialect.fulltext_index import RowCounts
+from .dialect.fulltext_index import RowCounts, SearchedRows
 from .dialect.statements import among, among_pairs, contains_letters, fetch, list_value
 from .schema.tables import (
     chunks,
@@ -206,13 +206,13 @@ def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
 def find_unindexed(connection: Connection) -> list[int]:
     """Return the numbers of the collections whose windows have no keyword index, which a migration has dropped."""
     known = connection.execute(select(collections.c.number)).scalars().all()
-    return [number for number in known if not fulltext.has_windows(connection, number)]
+    return [number for number in known if not fulltext.open_windows(connection, number).exists()]
 
 
 def index_windows(connection: Connection) -> None:
     """Make the keyword index of the windows where it is missing."""
     for collection in find_unindexed(connection):
-        fulltext.create_windows(connection, collection)
+        fulltext.open_windows(connection, collection).create()
         rows = connection.execute(_CHUNKS, {"collection": collection}).all()
         for row, chunk in zip(rows, _chunks_of(rows), strict=True):
             words = ((row.label, window) for window in fulltext.make_indexed_windows(chunk, chunk.title))
@@ -658,13 +658,12 @@ def _is_written(collection: int) -> ColumnElement[bool]:
     return select(extracts.c.chunk).where(extracts.c.collection == collection, here, written).exists()
 
 
-def search_windows(
-    connection: Connection, name: str, text: str, limit: int, counts: RowCounts | None = None
-) -> list[Hit]:
+def search_windows(connection: Connection, name: str, text: str, limit: int, counts: RowCounts) -> list[Hit]:
     """Search windows by keyword, best first; ``counts`` are kept between the searches of one database."""
     collection, revision = collection_rows.state_of(connection, name)
-    hits = fulltext.search_windows(connection, collection, text, limit, counts=counts, revision=revision)
-    ids = _name_windows(connection, collection, [place for place, _ in hits])
+    index = fulltext.open_windows(connection, collection)
+    hits = fulltext.search(index, text, limit, SearchedRows(counts, revision))
+    ids = _name_windows(connection, collection, [WindowPlace.from_row(row) for row, _ in hits])
     return [Hit(id_, score) for id_, (_, score) in zip(ids, hits, strict=True)]
 
 

@@ -32,7 +32,7 @@ def delete_documents(
     collection = collection_rows.raise_revision(connection, name)
     for id_ in ids:
         documents.remove(connection, collection, id_)
-    fulltext.purge_windows(connection, collection)
+    fulltext.open_windows(connection, collection).purge()
     before = collection_rows.find_generations(connection, collection)
     untouched = _find_untouched(connection, before[0].number, remaining) if before and remaining else set()
     replies.drop_unfounded(connection, name, untouched)
@@ -49,7 +49,7 @@ def delete_documents(
 def delete_collection(connection: Connection, name: str, job: str) -> None:
     number = collection_rows.number_of(connection, name)
     publishing.delete_generations(connection, collection_rows.find_generations(connection, number))
-    fulltext.drop_windows(connection, number)
+    fulltext.open_windows(connection, number).drop()
     unsettled.settle_all(connection, f"c{number}-")
     connection.execute(delete(jobs).where(jobs.c.collection == name, jobs.c.id != job))
     connection.execute(delete(collections).where(collections.c.number == number))

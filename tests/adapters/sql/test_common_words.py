@@ -10,14 +10,21 @@ from sqlalchemy import Connection, create_engine
 
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.dialect import fulltext
-from leanrag_engine.adapters.sql.dialect.fulltext_index import RowRange
+from leanrag_engine.adapters.sql.dialect.fulltext_index import (
+    DEFAULT,
+    FullTextIndex,
+    FullTextOptions,
+    RowCounts,
+    RowRange,
+    SearchedRows,
+)
 from leanrag_engine.core.model import Hit, ReadDocument, window_id
 
 pytestmark = pytest.mark.anyio
 
 BOUND = 40
 """Instead of the real bounds, which would need thousands of rows and take seconds."""
-LOW_BOUNDS = fulltext.FullTextOptions(large_table=BOUND, ranked_rows=BOUND)
+LOW_BOUNDS = FullTextOptions(large_table=BOUND, ranked_rows=BOUND)
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath")
 
 
@@ -25,18 +32,30 @@ WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath")
 def connection() -> Iterator[Connection]:
     engine = create_engine("sqlite://")
     with engine.begin() as opened:
-        fulltext.create_facts(opened, 1)
-        fulltext.create_entities(opened, 1)
+        for open_index in fulltext.EDITION:
+            open_index(opened, 1).create()
         yield opened
     engine.dispose()
 
 
 def add_facts(connection: Connection, texts: Sequence[str]) -> None:
-    fulltext.add_facts(connection, 1, list(enumerate(texts)))
+    fulltext.open_facts(connection, 1).add(list(enumerate(texts)))
 
 
 def find_rows(connection: Connection, query: str, limit: int = 1000) -> list[int]:
-    return [row for row, _ in fulltext.search_facts(connection, 1, query, limit, LOW_BOUNDS)]
+    return [row for row, _ in search_facts(connection, query, limit, LOW_BOUNDS)]
+
+
+def search_facts(
+    connection: Connection, query: str, limit: int, bounds: FullTextOptions = DEFAULT
+) -> list[tuple[int, float]]:
+    return search(fulltext.open_facts(connection, 1), query, limit, bounds)
+
+
+def search(
+    index: FullTextIndex, query: str, limit: int, bounds: FullTextOptions, within: RowRange | None = None
+) -> list[tuple[int, float]]:
+    return fulltext.search(index, query, limit, SearchedRows(RowCounts(), within=within, options=bounds))
 
 
 def record_statements(connection: Connection) -> list[str]:
@@ -67,15 +86,15 @@ async def test_a_query_of_common_words_finds_the_rows_of_the_rarest(connection: 
 async def test_a_common_word_decides_between_rows_that_hold_the_rare_one(connection: Connection) -> None:
     texts = ["amber filler"] * 5 + ["amber birch"] * 5 + ["birch filler"] * 2 * BOUND + ["filler"] * 3 * BOUND
     add_facts(connection, texts)
-    unbounded = fulltext.search_facts(connection, 1, "birch amber", 10)
+    unbounded = search_facts(connection, "birch amber", 10)
     assert [row for row, _ in unbounded] == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
-    assert fulltext.search_facts(connection, 1, "birch amber", 100, LOW_BOUNDS) == unbounded
+    assert search_facts(connection, "birch amber", 100, LOW_BOUNDS) == unbounded
 
 
 async def test_a_word_in_half_of_all_rows_has_no_weight(connection: Connection) -> None:
     add_facts(connection, ["amber filler"] * 5 + ["amber birch"] * 5 + ["birch filler"] * 2 * BOUND)
-    rare = fulltext.search_facts(connection, 1, "amber", 100, LOW_BOUNDS)
-    assert fulltext.search_facts(connection, 1, "birch amber", 100, LOW_BOUNDS) == rare
+    rare = search_facts(connection, "amber", 100, LOW_BOUNDS)
+    assert search_facts(connection, "birch amber", 100, LOW_BOUNDS) == rare
     assert len(rare) == 10
 
 
@@ -103,8 +122,8 @@ async def test_up_to_the_bound_a_search_equals_the_unbounded_one(connection: Con
     queries = [*WORDS, "heath amber delta", "fjord grove unknown", " ".join(WORDS)]
     if rows <= BOUND:
         queries += ["amber filler", "filler"]
-    unbounded = [fulltext.search_facts(connection, 1, query, 1000) for query in queries]
-    assert [fulltext.search_facts(connection, 1, query, 1000, LOW_BOUNDS) for query in queries] == unbounded
+    unbounded = [search_facts(connection, query, 1000) for query in queries]
+    assert [search_facts(connection, query, 1000, LOW_BOUNDS) for query in queries] == unbounded
     assert all(unbounded)
 
 
@@ -119,13 +138,14 @@ async def test_a_search_of_a_layer_counts_only_its_rows(connection: Connection) 
     below = [fulltext.IndexedEntity("oak", "", "common word", ("oak",))] * (2 * BOUND)
     above = [fulltext.IndexedEntity("elm", "", "common word", ("elm",))] * 5
     fulltext.add_entities(connection, 1, list(enumerate(below + above)))
+    entities = fulltext.open_entities(connection, 1)
     layer = RowRange(2 * BOUND, 2 * BOUND + 4, count=5)
-    hits = fulltext.search_entities(connection, 1, "common elm", 100, layer, LOW_BOUNDS)
+    hits = search(entities, "common elm", 100, LOW_BOUNDS, layer)
     assert [row for row, _ in hits] == list(range(layer.first, layer.last + 1))
-    hits = fulltext.search_entities(connection, 1, "common", 10, layer, LOW_BOUNDS)
+    hits = search(entities, "common", 10, LOW_BOUNDS, layer)
     assert len(hits) == layer.count
     lower = RowRange(0, 2 * BOUND - 1, count=2 * BOUND)
-    hits = fulltext.search_entities(connection, 1, "common oak", 1000, lower, LOW_BOUNDS)
+    hits = search(entities, "common oak", 1000, LOW_BOUNDS, lower)
     assert len(hits) == 2 * BOUND
 
 
@@ -133,11 +153,12 @@ async def test_the_size_of_a_table_is_its_number_of_rows_not_its_largest_row_num
     connection: Connection,
 ) -> None:
     """Row numbers have gaps, so the largest is not the number of rows."""
-    fulltext.create_windows(connection, 1)
+    index = fulltext.open_windows(connection, 1)
+    index.create()
     for document in range(5):
         for label, text in enumerate(("common words", "rare"), 1):
             fulltext.add_windows(connection, 1, document, [(label, fulltext.IndexedWindow(0, "", "", text))])
-    assert len(fulltext.search_windows(connection, 1, "common rare", 100, LOW_BOUNDS)) == 10
+    assert len(search(index, "common rare", 100, LOW_BOUNDS)) == 10
 
 
 async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
@@ -145,9 +166,7 @@ async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
 ) -> None:
     """With the real bounds and the real store."""
     await store.documents.create_collection("default")
-    texts = ["The survey mentions granite."] * fulltext.DEFAULT.large_table + [
-        "The survey mentions feldspar."
-    ]
+    texts = ["The survey mentions granite."] * DEFAULT.large_table + ["The survey mentions feldspar."]
     survey = parcel("x", *texts, title="")
     await store.documents.put_all("default", [ReadDocument(survey.document, survey.chunks, ())])
     rare: list[Hit] = await store.documents.search_windows("default", "Which survey mentions feldspar?", 10)
@@ -159,11 +178,11 @@ async def test_a_word_that_became_common_counts_as_common(
     store: SqlDatabase, parcel: Callable[..., Any]
 ) -> None:
     await store.documents.create_collection("default")
-    texts = ["granite"] * fulltext.DEFAULT.large_table + ["feldspar", "opal"]
+    texts = ["granite"] * DEFAULT.large_table + ["feldspar", "opal"]
     first = parcel("x", *texts, title="")
     await store.documents.put_all("default", [ReadDocument(first.document, first.chunks, ())])
     assert len(await store.documents.search_windows("default", "feldspar opal", 10)) == 2
-    second = parcel("y", *["feldspar"] * fulltext.DEFAULT.ranked_rows, title="")
+    second = parcel("y", *["feldspar"] * DEFAULT.ranked_rows, title="")
     await store.documents.put_all("default", [ReadDocument(second.document, second.chunks, ())])
     hits = await store.documents.search_windows("default", "feldspar opal", 10)
     assert [hit.id for hit in hits] == [window_id(first.chunks[-1].id, 0)]

@@ -20,10 +20,8 @@ from leanrag_engine.core.text.language.words import index_terms, search_text
 from .fulltext_index import (
     TRIGRAMS,
     FullTextIndex,
-    FullTextOptions,
     FullTextTable,
     RowCounts,
-    RowRange,
     SearchedRows,
 )
 from .sqlite.fts5 import Fts5Index
@@ -33,9 +31,6 @@ WINDOW_BITS, CHUNK_BITS = 16, 24
 """The row id of a window is made of the number of its document, the label of its chunk (24 bits) and its own number (16
 bits): of a document that never changed, row ids are in reading order. Part of the stored format: it cannot change
 without a migration."""
-
-
-DEFAULT = FullTextOptions()
 
 
 class WindowPlace(NamedTuple):
@@ -124,21 +119,10 @@ def _texts_of(entity: Entity) -> str:
 # --- windows of a collection ---------------------------------------------------------------
 
 
-def create_windows(connection: Connection, collection: int) -> None:
-    _index_of(connection).create(connection, _windows(collection))
-
-
-def has_windows(connection: Connection, collection: int) -> bool:
-    return _index_of(connection).exists(connection, _windows(collection))
-
-
-def copy_windows(connection: Connection, source: int, target: int) -> None:
-    """Fill the new table of collection number ``target`` with the windows of number ``source``."""
-    _index_of(connection).copy(connection, _windows(source), _windows(target))
-
-
-def drop_windows(connection: Connection, collection: int) -> None:
-    _index_of(connection).drop(connection, _windows(collection))
+def open_windows(connection: Connection, collection: int) -> FullTextIndex:
+    """Return the index of a collection's windows."""
+    columns = ("title", "heading", "text")
+    return _open(connection, FullTextTable(f"fts_windows_{collection}", columns, (3.0, 2.0, 1.0)))
 
 
 def add_windows(
@@ -149,180 +133,88 @@ def add_windows(
         (WindowPlace(document, label, row.number).to_row(), row.title, row.heading, row.text)
         for label, row in rows
     ]
-    _index_of(connection).add(connection, _windows(collection), values)
+    open_windows(connection, collection).add(values)
 
 
 def remove_windows(connection: Connection, collection: int, document: int, labels: Iterable[int]) -> None:
     """Remove the windows of the chunks of a document that have these labels."""
+    index = open_windows(connection, collection)
     for label in labels:
-        _remove_rows(
-            connection, collection, WindowPlace(document, label, 0), WindowPlace(document, label + 1, 0)
-        )
+        first, after = WindowPlace(document, label, 0), WindowPlace(document, label + 1, 0)
+        index.remove(range(first.to_row(), after.to_row()))
 
 
 def remove_document(connection: Connection, collection: int, document: int) -> None:
     """Remove all windows of document number ``document``."""
-    _remove_rows(connection, collection, WindowPlace(document, 0, 0), WindowPlace(document + 1, 0, 0))
-
-
-def _remove_rows(connection: Connection, collection: int, first: WindowPlace, after: WindowPlace) -> None:
-    numbers = range(first.to_row(), after.to_row())
-    _index_of(connection).remove(connection, _windows(collection), numbers)
-
-
-def purge_windows(connection: Connection, collection: int) -> None:
-    """Remove the words of deleted documents from the index."""
-    _index_of(connection).purge(connection, _windows(collection))
-
-
-def search_windows(
-    connection: Connection,
-    collection: int,
-    query: str,
-    limit: int,
-    options: FullTextOptions = DEFAULT,
-    counts: RowCounts | None = None,
-    revision: int = 0,
-) -> list[tuple[WindowPlace, float]]:
-    """Return place and score of the best windows, best first, ties in reading order. ``counts`` may be kept
-    for the next search; ``revision`` is that of the collection."""
-    rows = SearchedRows(connection, _windows(collection), options, counts or RowCounts(), revision)
-    return [(WindowPlace.from_row(row), score) for row, score in _search(rows, query, limit)]
+    first, after = WindowPlace(document, 0, 0), WindowPlace(document + 1, 0, 0)
+    open_windows(connection, collection).remove(range(first.to_row(), after.to_row()))
 
 
 def find_windows(
     connection: Connection, collection: int, forms: Sequence[Sequence[str]], limit: int
 ) -> list[WindowPlace]:
     """Return the places of at most ``limit`` windows that contain all terms of any of ``forms``, in reading order."""
-    found = _index_of(connection).find(connection, _windows(collection), forms, limit)
-    return sorted(map(WindowPlace.from_row, found))
+    return sorted(map(WindowPlace.from_row, open_windows(connection, collection).find(forms, limit)))
 
 
 def find_known(
     connection: Connection, collection: int, terms: Sequence[str], together: int = 32
 ) -> list[str]:
     """Return those of ``terms`` that any window contains. So many at once are looked for ``together``: most are not there."""
+    index = open_windows(connection, collection)
 
     def is_known(some: Sequence[str]) -> bool:
-        return bool(
-            _index_of(connection).find(connection, _windows(collection), [[each] for each in some], 1)
-        )
+        return bool(index.find([[each] for each in some], 1))
 
     groups = (terms[start : start + together] for start in range(0, len(terms), together))
     return [term for group in groups if is_known(group) for term in group if is_known([term])]
 
 
-# --- entities of an edition --------------------------------------------------------------
+# --- entities, names and facts of an edition ---------------------------------------------
 
 
-def create_entities(connection: Connection, edition: int) -> None:
-    index = _index_of(connection)
-    index.create(connection, _entities(edition))
-    index.create(connection, _names(edition))
+def open_entities(connection: Connection, edition: int) -> FullTextIndex:
+    """Return the index of an edition's entities, whose rows are numbered by position."""
+    columns = ("name", "aliases", "description")
+    return _open(connection, FullTextTable(f"fts_entities_{edition}", columns, (4.0, 3.0, 1.0)))
+
+
+def open_names(connection: Connection, edition: int) -> FullTextIndex:
+    """Return the index of the name keys of an edition's entities, by trigrams."""
+    return _open(connection, FullTextTable(f"fts_names_{edition}", ("key",), (1.0,), TRIGRAMS))
+
+
+def open_facts(connection: Connection, edition: int) -> FullTextIndex:
+    """Return the index of an edition's facts: positions of relations, and segmented texts."""
+    return _open(connection, FullTextTable(f"fts_facts_{edition}", ("description",), (1.0,)))
+
+
+EDITION = (open_entities, open_names, open_facts)
+"""What opens each index of an edition."""
 
 
 def add_entities(connection: Connection, edition: int, numbered: Sequence[tuple[int, IndexedEntity]]) -> None:
     """Index entities, each given with its position."""
-    index = _index_of(connection)
     words = [(row, entity.name, entity.aliases, entity.description) for row, entity in numbered]
-    index.add(connection, _entities(edition), words)
-    index.add(connection, _names(edition), [(row, "\n".join(entity.keys)) for row, entity in numbered])
+    open_entities(connection, edition).add(words)
+    open_names(connection, edition).add([(row, "\n".join(entity.keys)) for row, entity in numbered])
 
 
-def remove_entities(connection: Connection, edition: int, positions: Sequence[int]) -> None:
-    for table in (_entities(edition), _names(edition)):
-        _index_of(connection).remove_rows(connection, table, positions)
-
-
-def drop_edition(connection: Connection, edition: int) -> None:
-    for table in (_entities(edition), _names(edition), _facts(edition)):
-        _index_of(connection).drop(connection, table)
-
-
-def search_entities(
-    connection: Connection,
-    edition: int,
-    query: str,
-    limit: int,
-    within: RowRange | None,
-    options: FullTextOptions = DEFAULT,
-    counts: RowCounts | None = None,
-    generation: int = 0,
-) -> list[tuple[int, float]]:
-    """Return position and score of the best entities, best first, ties by position. ``within``: only those;
-    ``None``: all. ``counts`` may be kept for the next search; ``generation`` is the one that is searched."""
-    table = _entities(edition)
-    rows = SearchedRows(connection, table, options, counts or RowCounts(), generation, within)
-    return _search(rows, query, limit)
-
-
-# --- facts of an edition -----------------------------------------------------------------
-
-
-def create_facts(connection: Connection, edition: int) -> None:
-    _index_of(connection).create(connection, _facts(edition))
-
-
-def add_facts(connection: Connection, edition: int, facts: Sequence[tuple[int, str]]) -> None:
-    """Index facts, given as positions of relations and segmented texts."""
-    _index_of(connection).add(connection, _facts(edition), facts)
-
-
-def remove_facts(connection: Connection, edition: int, positions: Sequence[int]) -> None:
-    _index_of(connection).remove_rows(connection, _facts(edition), positions)
-
-
-def search_facts(
-    connection: Connection,
-    edition: int,
-    query: str,
-    limit: int,
-    options: FullTextOptions = DEFAULT,
-    counts: RowCounts | None = None,
-    generation: int = 0,
-) -> list[tuple[int, float]]:
-    """Return position of the relation and score, best first; [] if the edition was deleted. ``counts`` may be
-    kept for the next search; ``generation`` is the one that is searched."""
-    table = _facts(edition)
-    if not _index_of(connection).exists(connection, table):
-        return []
-    return _search(SearchedRows(connection, table, options, counts or RowCounts(), generation), query, limit)
-
-
-# --- names of an edition -----------------------------------------------------------------
-
-
-def entities_spelled_like(
-    connection: Connection, edition: int, key: str, limit: int, options: FullTextOptions = DEFAULT
-) -> list[int]:
+def entities_spelled_like(connection: Connection, edition: int, key: str, limit: int) -> list[int]:
     """Return positions of the entities that share the rarest trigrams with ``key``, those that share most first."""
     pieces = list(dict.fromkeys(key[i : i + 3] for i in range(len(key) - 2)))
-    rows = SearchedRows(connection, _names(edition), options, RowCounts())
-    index = _index_of(connection)
-    if _is_large(rows):
+    rows = SearchedRows(RowCounts())
+    index = open_names(connection, edition)
+    if _is_large(index, rows):
         # As for words: ranking takes time for each name that contains any of the trigrams.
-        pieces = _rarest(pieces, index.count_terms(rows, pieces), options.scored_rows)
+        pieces = _rarest(pieces, index.count_terms(rows, pieces), rows.options.scored_rows)
     return [row for row, _ in index.rank(rows, pieces, (), limit)]
 
 
-# --- inside --------------------------------------------------------------------------------
+# --- search --------------------------------------------------------------------------------
 
 
-def _index_of(connection: Connection) -> FullTextIndex:
-    if connection.dialect.name == POSTGRES:
-        from .postgres.tsvector import TsvectorIndex  # noqa: PLC0415 - only those pay who use it
-
-        return TsvectorIndex()
-    return Fts5Index()
-
-
-def _is_large(rows: SearchedRows) -> bool:
-    """Return whether a search could have more than ``options.large_table`` rows to rank."""
-    size = rows.within.count if rows.within is not None else _index_of(rows.connection).count(rows)
-    return size > rows.options.large_table
-
-
-def _search(rows: SearchedRows, query: str, limit: int) -> list[tuple[int, float]]:
+def search(index: FullTextIndex, query: str, limit: int, rows: SearchedRows) -> list[tuple[int, float]]:
     """Return row and BM25 score of the rows that contain any of the query's terms, best first, ties by row.
 
     In a large table only those rows are ranked that contain one of the query's
@@ -334,8 +226,7 @@ def _search(rows: SearchedRows, query: str, limit: int) -> list[tuple[int, float
     ranked = terms
     if limit < 1:
         return []
-    index = _index_of(rows.connection)
-    if _is_large(rows):
+    if _is_large(index, rows):
         counts = index.count_terms(rows, terms)
         ranked = _rarest(terms, counts, rows.options.ranked_rows)
         scored = _rarest(terms, counts, rows.options.scored_rows)
@@ -343,6 +234,23 @@ def _search(rows: SearchedRows, query: str, limit: int) -> list[tuple[int, float
         half = index.count(rows) / 2
         terms = [term for term in scored if term in ranked or counts[term] < half]
     return index.rank(rows, terms, () if ranked == terms else ranked, limit)
+
+
+# --- inside --------------------------------------------------------------------------------
+
+
+def _open(connection: Connection, table: FullTextTable) -> FullTextIndex:
+    if connection.dialect.name == POSTGRES:
+        from .postgres.tsvector import TsvectorIndex  # noqa: PLC0415 - only those pay who use it
+
+        return TsvectorIndex(connection, table)
+    return Fts5Index(connection, table)
+
+
+def _is_large(index: FullTextIndex, rows: SearchedRows) -> bool:
+    """Return whether a search could have more than ``options.large_table`` rows to rank."""
+    size = rows.within.count if rows.within is not None else index.count(rows)
+    return size > rows.options.large_table
 
 
 def _rarest(terms: Sequence[str], counts: Mapping[str, int], bound: int) -> list[str]:
@@ -353,19 +261,3 @@ def _rarest(terms: Sequence[str], counts: Mapping[str, int], bound: int) -> list
     totals = accumulate(counts[term] for term in known)
     chosen = {term for term, total in zip(known, totals, strict=True) if total <= bound} or set(known[:1])
     return [term for term in terms if term in chosen]
-
-
-def _windows(collection: int) -> FullTextTable:
-    return FullTextTable(f"fts_windows_{collection}", ("title", "heading", "text"), (3.0, 2.0, 1.0))
-
-
-def _entities(edition: int) -> FullTextTable:
-    return FullTextTable(f"fts_entities_{edition}", ("name", "aliases", "description"), (4.0, 3.0, 1.0))
-
-
-def _facts(edition: int) -> FullTextTable:
-    return FullTextTable(f"fts_facts_{edition}", ("description",), (1.0,))
-
-
-def _names(edition: int) -> FullTextTable:
-    return FullTextTable(f"fts_names_{edition}", ("key",), (1.0,), TRIGRAMS)

@@ -1,8 +1,8 @@
 """What a full-text index of any database is asked: its tables, the bounds of a search, and the port of the two indexes."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -19,6 +19,9 @@ class FullTextOptions:
     Ranking takes about a microsecond per row, so this bounds a search to a few milliseconds."""
     scored_rows: int = 10_000
     """The most rows that contain the words by which rows are ranked. Reading a row takes a twentieth of ranking it."""
+
+
+DEFAULT = FullTextOptions()
 
 
 class RowCounts:
@@ -67,55 +70,65 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True)
 class SearchedRows:
-    """The rows of one table that a search is about: all, or those ``within``. ``state`` is the collection's
+    """The rows of a table that a search is about: all, or those ``within``. ``state`` is the collection's
     revision or the generation that is searched, so that ``counts`` are those of the table as it is."""
 
-    connection: Connection
-    table: FullTextTable
-    options: FullTextOptions
     counts: RowCounts
     state: int = 0
     within: RowRange | None = None
+    options: FullTextOptions = DEFAULT
 
 
-class FullTextIndex(Protocol):
-    """Keyword search of one kind of database. A term is matched as a phrase of the tokens that the tokenizer makes of it;
+@dataclass(frozen=True, slots=True)
+class FullTextIndex(ABC):
+    """Keyword search in one table. A term is matched as a phrase of the tokens that the tokenizer makes of it;
     scores are BM25 with k1 = 1.2 and b = 0.75 over all columns."""
 
-    def create(self, connection: Connection, table: FullTextTable) -> None: ...
+    connection: Connection
+    table: FullTextTable
 
-    def add(
-        self, connection: Connection, table: FullTextTable, rows: Sequence[tuple[int | str, ...]]
-    ) -> None:
+    @abstractmethod
+    def create(self) -> None: ...
+
+    @abstractmethod
+    def add(self, rows: Sequence[tuple[int | str, ...]]) -> None:
         """Insert rows: a number, and the text of each column."""
 
-    def copy(self, connection: Connection, table: FullTextTable, target: FullTextTable) -> None:
-        """Insert the rows of a table into another, which is empty."""
+    @abstractmethod
+    def fill(self, source: FullTextTable) -> None:
+        """Insert the rows of another table into this one, which is empty."""
 
-    def remove(self, connection: Connection, table: FullTextTable, numbers: range) -> None: ...
+    @abstractmethod
+    def remove(self, numbers: range) -> None: ...
 
-    def remove_rows(self, connection: Connection, table: FullTextTable, numbers: Sequence[int]) -> None: ...
+    @abstractmethod
+    def remove_rows(self, numbers: Sequence[int]) -> None: ...
 
-    def purge(self, connection: Connection, table: FullTextTable) -> None:
+    @abstractmethod
+    def purge(self) -> None:
         """Remove what the index still holds of removed rows."""
 
-    def drop(self, connection: Connection, table: FullTextTable) -> None:
+    @abstractmethod
+    def drop(self) -> None:
         """Remove the table if it exists."""
 
-    def exists(self, connection: Connection, table: FullTextTable) -> bool: ...
+    @abstractmethod
+    def exists(self) -> bool: ...
 
+    @abstractmethod
     def count(self, rows: SearchedRows) -> int:
         """Return the number of rows of the whole table."""
 
+    @abstractmethod
     def count_terms(self, rows: SearchedRows, terms: Sequence[str]) -> dict[str, int]:
         """Return the number of rows that contain each term, at least up to ``options.scored_rows`` and one; if all
         terms are in more, the whole number."""
 
-    def find(
-        self, connection: Connection, table: FullTextTable, forms: Sequence[Sequence[str]], limit: int
-    ) -> list[int]:
+    @abstractmethod
+    def find(self, forms: Sequence[Sequence[str]], limit: int) -> list[int]:
         """Return the numbers of at most ``limit`` rows that contain all terms of any of ``forms``."""
 
+    @abstractmethod
     def rank(
         self, rows: SearchedRows, terms: Sequence[str], required: Sequence[str], limit: int
     ) -> list[tuple[int, float]]:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
-from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
+from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts, SearchedRows
 from leanrag_engine.adapters.sql.dialect.statements import among, fetch, in_order, list_value
 from leanrag_engine.adapters.sql.schema.tables import entities, names, select_unparsed
 from leanrag_engine.core.model import Entity, EntityHead, Hit
@@ -91,7 +91,7 @@ def search(
     text: str,
     limit: int,
     layer: int | None,
-    counts: RowCounts | None = None,
+    counts: RowCounts,
 ) -> list[Hit]:
     """Search names, aliases and descriptions by keyword; ``layer`` None: all. ``counts`` are kept between
     searches."""
@@ -99,9 +99,8 @@ def search(
     if held is None or (layer is not None and layer not in held.layers):
         return []
     within = None if layer is None else held.layers[layer]
-    hits = fulltext.search_entities(
-        connection, held.edition, text, limit, within, counts=counts, generation=generation
-    )
+    index = fulltext.open_entities(connection, held.edition)
+    hits = fulltext.search(index, text, limit, SearchedRows(counts, generation, within))
     places = list_value(position for position, _ in hits)
     ids = dict(fetch(connection, _IDS, generation=generation, positions=places))
     # Of an earlier generation a query under way may find what an update has added.

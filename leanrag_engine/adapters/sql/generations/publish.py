@@ -235,8 +235,8 @@ def publish(
     edition = _choose_edition(connection, collection, build.base)
     number = _insert_generation(connection, collection, edition, revision, build)
     if build.base is None:
-        fulltext.create_entities(connection, edition)
-        fulltext.create_facts(connection, edition)
+        for open_index in fulltext.EDITION:
+            open_index(connection, edition).create()
     else:
         _end_rows(connection, edition, number, build)
     _insert_all(
@@ -248,7 +248,7 @@ def publish(
         connection, relations, watch.batches(write_rows(relations, edition, number, build.relations.added))
     )
     for facts in watch.batches(build.facts):
-        fulltext.add_facts(connection, edition, facts)
+        fulltext.open_facts(connection, edition).add(facts)
     named = ((edition, *name, number, OPEN) for name in build.names)
     _insert_all(connection, tables.names, watch.batches(named))
     published = collection_rows.find_generations(connection, collection, limit=1)[0]
@@ -289,8 +289,9 @@ def _end_rows(connection: Connection, edition: int, number: int, build: Build) -
     ):
         here = update(table).where(table.c.edition == edition, table.c.until == OPEN, among(column, ended))
         connection.execute(here.values(until=number))
-    fulltext.remove_entities(connection, edition, build.entities.ended)
-    fulltext.remove_facts(connection, edition, build.ended_facts)
+    fulltext.open_entities(connection, edition).remove_rows(build.entities.ended)
+    fulltext.open_names(connection, edition).remove_rows(build.entities.ended)
+    fulltext.open_facts(connection, edition).remove_rows(build.ended_facts)
 
 
 def prune(connection: Connection, name: str, kept: int, age: timedelta) -> None:
@@ -321,7 +322,8 @@ def delete_generations(connection: Connection, found: Iterable[Generation]) -> N
 def _delete_rows_before(connection: Connection, edition: int, generation: int | None) -> None:
     """Delete the rows of an edition that ended before or with this generation, its oldest; None: it has no generation."""
     if generation is None:
-        fulltext.drop_edition(connection, edition)
+        for open_index in fulltext.EDITION:
+            open_index(connection, edition).drop()
         connection.execute(delete(editions).where(editions.c.number == edition))
         return
     for table in (entities, tables.names, relations):

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, selec
 
 from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
-from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
+from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts, SearchedRows
 from leanrag_engine.adapters.sql.dialect.statements import among, fetch, list_value
 from leanrag_engine.adapters.sql.schema.tables import relations, select_unparsed
 from leanrag_engine.core.model import Hit, Relation
@@ -54,13 +54,16 @@ def at_positions(connection: Connection, generation: int, positions: Sequence[in
 
 
 def search_facts(
-    connection: Connection, generation: int, text: str, limit: int, counts: RowCounts | None = None
+    connection: Connection, generation: int, text: str, limit: int, counts: RowCounts
 ) -> list[Hit]:
     """Search the distinct descriptions of base relations by keyword. ``counts`` are kept between searches."""
     held = collection_rows.find_rows(connection, generation)
     if held is None:
         return []
-    hits = fulltext.search_facts(connection, held.edition, text, limit, counts=counts, generation=generation)
+    index = fulltext.open_facts(connection, held.edition)
+    if not index.exists():  # the edition was deleted
+        return []
+    hits = fulltext.search(index, text, limit, SearchedRows(counts, generation))
     places = list_value(place for place, _ in hits)
     ids = dict(fetch(connection, _IDS, generation=generation, positions=places))
     return [Hit(ids[place], score) for place, score in hits if place in ids]

@@ -12,11 +12,10 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
-
-from leanrag_engine.adapters.sql.dialect.fulltext_index import FullTextTable, SearchedRows
+from leanrag_engine.adapters.sql.dialect.fulltext_index import FullTextIndex, FullTextTable, SearchedRows
 from leanrag_engine.adapters.sql.dialect.statements import copy_rows, fetch_sql
 
 K1, B = 1.2, 0.75
@@ -27,13 +26,12 @@ _LAST, _PLACES = 16_383, 255
 _LEXEME = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([\dA,]+)")
 
 
-class TsvectorIndex:
-    """Implements :class:`leanrag_engine.adapters.sql.dialect.fulltext_index.FullTextIndex`. Beside each table
-    stands one with the number of rows that contain each word; its row "" has the number of all rows and of
+class TsvectorIndex(FullTextIndex):
+    """Keyword search in a table of ``tsvector``. Beside each table stands one with the number of rows that contain each word; its row "" has the number of all rows and of
     all their words."""
 
-    def create(self, connection: Connection, table: FullTextTable) -> None:
-        name = table.name
+    def create(self) -> None:
+        name = self.table.name
         for statement in (
             f"CREATE TABLE {name} (number bigint PRIMARY KEY, words tsvector NOT NULL, size integer NOT NULL)",
             f"CREATE INDEX ON {name} USING gin (words) WITH (fastupdate = off)",
@@ -42,23 +40,21 @@ class TsvectorIndex:
             f"ALTER TABLE {name}_words SET (fillfactor = 70)",
             f"INSERT INTO {name}_words VALUES ('', 0, 0)",
         ):
-            connection.exec_driver_sql(statement)
+            self.connection.exec_driver_sql(statement)
 
-    def add(
-        self, connection: Connection, table: FullTextTable, rows: Sequence[tuple[int | str, ...]]
-    ) -> None:
+    def add(self, rows: Sequence[tuple[int | str, ...]]) -> None:
         if not rows:
             return
-        cut = _cut_rows(table, [tuple(map(str, row[1:])) for row in rows])
+        cut = _cut_rows(self.table, [tuple(map(str, row[1:])) for row in rows])
         counts = Counter(word for places in cut for word in places)
         sizes = [sum(map(len, places.values())) for places in cut]
         values = (
             (row[0], _write_vector(places), size) for row, places, size in zip(rows, cut, sizes, strict=True)
         )
-        copy_rows(connection, table.name, values)
+        copy_rows(self.connection, self.table.name, values)
         words = ["", *sorted(counts)]
-        connection.exec_driver_sql(
-            f"INSERT INTO {table.name}_words AS held SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[])"
+        self.connection.exec_driver_sql(
+            f"INSERT INTO {self.table.name}_words AS held SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[])"
             " ON CONFLICT (word) DO UPDATE SET rows = held.rows + excluded.rows, size = held.size + excluded.size",
             (
                 words,
@@ -67,25 +63,23 @@ class TsvectorIndex:
             ),
         )
 
-    def copy(self, connection: Connection, table: FullTextTable, target: FullTextTable) -> None:
-        connection.exec_driver_sql(f"DELETE FROM {target.name}_words")
+    def fill(self, source: FullTextTable) -> None:
+        self.connection.exec_driver_sql(f"DELETE FROM {self.table.name}_words")
         for suffix in ("", "_words"):
-            connection.exec_driver_sql(
-                f"INSERT INTO {target.name}{suffix} SELECT * FROM {table.name}{suffix}"
+            self.connection.exec_driver_sql(
+                f"INSERT INTO {self.table.name}{suffix} SELECT * FROM {source.name}{suffix}"
             )
 
-    def remove(self, connection: Connection, table: FullTextTable, numbers: range) -> None:
-        self._remove(connection, table, "number BETWEEN %s AND %s", (numbers.start, numbers.stop - 1))
+    def remove(self, numbers: range) -> None:
+        self._remove("number BETWEEN %s AND %s", (numbers.start, numbers.stop - 1))
 
-    def remove_rows(self, connection: Connection, table: FullTextTable, numbers: Sequence[int]) -> None:
+    def remove_rows(self, numbers: Sequence[int]) -> None:
         if numbers:
-            self._remove(connection, table, "number = ANY(%s::bigint[])", ([*numbers],))
+            self._remove("number = ANY(%s::bigint[])", ([*numbers],))
 
-    def _remove(
-        self, connection: Connection, table: FullTextTable, condition: str, given: tuple[Any, ...]
-    ) -> None:
-        name = table.name
-        left = connection.exec_driver_sql(
+    def _remove(self, condition: str, given: tuple[Any, ...]) -> None:
+        name = self.table.name
+        left = self.connection.exec_driver_sql(
             f"WITH gone AS (DELETE FROM {name} WHERE {condition} RETURNING words, size),"
             " less AS (SELECT lexeme AS word, count(*) AS rows, 0 AS size FROM gone, unnest(words) GROUP BY lexeme"
             " UNION ALL SELECT '', count(*), coalesce(sum(size), 0) FROM gone)"
@@ -94,112 +88,109 @@ class TsvectorIndex:
             given,
         )
         if unused := [word for word, count in left if not count and word]:
-            connection.exec_driver_sql(f"DELETE FROM {name}_words WHERE word = ANY(%s::text[])", (unused,))
+            self.connection.exec_driver_sql(
+                f"DELETE FROM {name}_words WHERE word = ANY(%s::text[])", (unused,)
+            )
 
-    def purge(self, connection: Connection, table: FullTextTable) -> None:
+    def purge(self) -> None:
         """Do nothing: ``remove`` leaves nothing that a statement could read."""
 
-    def drop(self, connection: Connection, table: FullTextTable) -> None:
-        connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table.name}, {table.name}_words")
+    def drop(self) -> None:
+        self.connection.exec_driver_sql(f"DROP TABLE IF EXISTS {self.table.name}, {self.table.name}_words")
 
-    def exists(self, connection: Connection, table: FullTextTable) -> bool:
-        known = connection.exec_driver_sql("SELECT to_regclass(%s)", (table.name,)).scalar()
+    def exists(self) -> bool:
+        known = self.connection.exec_driver_sql("SELECT to_regclass(%s)", (self.table.name,)).scalar()
         return known is not None
 
     def count(self, rows: SearchedRows) -> int:
-        return rows.counts.get((rows.table.name, rows.state), lambda: _read_counts(rows, [])[0])
+        return rows.counts.get((self.table.name, rows.state), lambda: self._read_counts([])[0])
 
     def count_terms(self, rows: SearchedRows, terms: Sequence[str]) -> dict[str, int]:
-        phrases = dict(zip(terms, _cut_terms(rows.table, terms), strict=True))
+        phrases = dict(zip(terms, _cut_terms(self.table, terms), strict=True))
         if rows.within is None:
-            _, _, known = _read_counts(rows, [phrase[0] for phrase in phrases.values() if len(phrase) == 1])
+            _, _, known = self._read_counts([phrase[0] for phrase in phrases.values() if len(phrase) == 1])
         return {
             term: 0
             if not phrase
             else known.get(phrase[0], 0)
             if len(phrase) == 1 and rows.within is None
-            else _count_rows(rows, phrase)
+            else self._count_rows(rows, phrase)
             for term, phrase in phrases.items()
         }
 
-    def find(
-        self, connection: Connection, table: FullTextTable, forms: Sequence[Sequence[str]], limit: int
-    ) -> list[int]:
-        cut = iter(_cut_terms(table, [term for form in forms for term in form]))
+    def find(self, forms: Sequence[Sequence[str]], limit: int) -> list[int]:
+        cut = iter(_cut_terms(self.table, [term for form in forms for term in form]))
         phrases = [[next(cut) for _ in form] for form in forms]
         wanted = " | ".join(f"({_write_query(form, ' & ')})" for form in phrases if form and all(form))
         if not wanted:
             return []
-        statement = f"SELECT number FROM {table.name} WHERE words @@ %s::tsquery LIMIT %s"
-        return [row for (row,) in fetch_sql(connection, statement, (wanted, limit))]
+        statement = f"SELECT number FROM {self.table.name} WHERE words @@ %s::tsquery LIMIT %s"
+        return [row for (row,) in fetch_sql(self.connection, statement, (wanted, limit))]
 
     def rank(
         self, rows: SearchedRows, terms: Sequence[str], required: Sequence[str], limit: int
     ) -> list[tuple[int, float]]:
-        phrases = [phrase for phrase in _cut_terms(rows.table, terms) if phrase]
+        phrases = [phrase for phrase in _cut_terms(self.table, terms) if phrase]
         if not phrases or limit < 1:
             return []
-        needed = [phrase for phrase in _cut_terms(rows.table, required) if phrase]
+        needed = [phrase for phrase in _cut_terms(self.table, required) if phrase]
         words = list(dict.fromkeys(word for phrase in phrases for word in phrase))
-        count, size, known = _read_counts(rows, words)
-        whole = SearchedRows(rows.connection, rows.table, rows.options, rows.counts, rows.state)
+        count, size, known = self._read_counts(words)
+        whole = replace(rows, within=None)
         weighed = [
             (
                 phrase,
                 _compute_rarity(
-                    count, known.get(phrase[0], 0) if len(phrase) == 1 else _count_rows(whole, phrase)
+                    count, known.get(phrase[0], 0) if len(phrase) == 1 else self._count_rows(whole, phrase)
                 ),
             )
             for phrase in phrases
         ]
-        matching, given = _match(rows, phrases, needed)
+        matching, given = self._match(rows, phrases, needed)
         # Of a row only the words of the query are fetched, with their places.
         statement = (
             f"SELECT number, size, ts_filter(setweight(words, 'A', %s::text[]), '{{a}}')::text"
-            f" FROM {rows.table.name} WHERE {matching}"
+            f" FROM {self.table.name} WHERE {matching}"
         )
-        found = rows.connection.exec_driver_sql(statement, (words, *given)).all()
+        found = self.connection.exec_driver_sql(statement, (words, *given)).all()
         mean = size / count if count else 1.0
         scored = [
-            (-_score(_read_vector(vector), weighed, K1 * (1 - B + B * length / mean), rows.table), number)
+            (-_score(_read_vector(vector), weighed, K1 * (1 - B + B * length / mean), self.table), number)
             for number, length, vector in found
         ]
         scored.sort()
         return [(number, -cost) for cost, number in scored[:limit]]
 
+    def _read_counts(self, words: Sequence[str]) -> tuple[int, int, dict[str, int]]:
+        """Return the number of rows, of words in them, and of rows that contain each of ``words``."""
+        statement = f"SELECT word, rows, size FROM {self.table.name}_words WHERE word = ANY(%s::text[])"
+        found = {
+            word: (count, size)
+            for word, count, size in self.connection.exec_driver_sql(statement, (["", *words],))
+        }
+        count, size = found.pop("")
+        return count, size, {word: count for word, (count, _) in found.items()}
 
-# --- statistics ----------------------------------------------------------------------------
+    def _count_rows(self, rows: SearchedRows, phrase: Sequence[str]) -> int:
+        matching, given = self._match(rows, [phrase], [])
+        statement = f"SELECT count(*) FROM {self.table.name} WHERE {matching}"
+        return rows.counts.get(
+            (self.table.name, rows.state, rows.within, *phrase),
+            lambda: int(self.connection.exec_driver_sql(statement, given).scalar_one()),
+        )
+
+    def _match(
+        self, rows: SearchedRows, phrases: Sequence[Sequence[str]], needed: Sequence[Sequence[str]]
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition that a row matches any of ``phrases``, and any that is ``needed``, and its values."""
+        # The narrower condition first; what is needed is among the phrases, so that it says all.
+        matching, given = "words @@ %s::tsquery", (_write_query(needed or phrases),)
+        if rows.within is None:
+            return matching, given
+        return f"{matching} AND number BETWEEN %s AND %s", (*given, rows.within.first, rows.within.last)
 
 
-def _read_counts(rows: SearchedRows, words: Sequence[str]) -> tuple[int, int, dict[str, int]]:
-    """Return the number of rows, of words in them, and of rows that contain each of ``words``."""
-    statement = f"SELECT word, rows, size FROM {rows.table.name}_words WHERE word = ANY(%s::text[])"
-    found = {
-        word: (count, size)
-        for word, count, size in rows.connection.exec_driver_sql(statement, (["", *words],))
-    }
-    count, size = found.pop("")
-    return count, size, {word: count for word, (count, _) in found.items()}
-
-
-def _count_rows(rows: SearchedRows, phrase: Sequence[str]) -> int:
-    matching, given = _match(rows, [phrase], [])
-    statement = f"SELECT count(*) FROM {rows.table.name} WHERE {matching}"
-    return rows.counts.get(
-        (rows.table.name, rows.state, rows.within, *phrase),
-        lambda: int(rows.connection.exec_driver_sql(statement, given).scalar_one()),
-    )
-
-
-def _match(
-    rows: SearchedRows, phrases: Sequence[Sequence[str]], needed: Sequence[Sequence[str]]
-) -> tuple[str, tuple[Any, ...]]:
-    """Return the condition that a row matches any of ``phrases``, and any that is ``needed``, and its values."""
-    # The narrower condition first; what is needed is among the phrases, so that it says all.
-    matching, given = "words @@ %s::tsquery", (_write_query(needed or phrases),)
-    if rows.within is None:
-        return matching, given
-    return f"{matching} AND number BETWEEN %s AND %s", (*given, rows.within.first, rows.within.last)
+# --- scores --------------------------------------------------------------------------------
 
 
 def _compute_rarity(count: int, hits: int) -> float:
