@@ -72,7 +72,10 @@ async def check(engine: LeanRAG, texts: dict[str, str]) -> list[tuple[Entity | R
     found = []
     for item in await items(engine):
         supported = await support_of(engine, item)
-        assert {each.text for each in supported} == stated_by(item)
+        uncited = stated_by(item) - {each.text for each in supported}
+        assert {each.text for each in supported} <= stated_by(item)
+        # Only of a cluster may be written what nothing beneath it says.
+        assert not uncited or (isinstance(item, Entity) and item.layer and item.method is Method.AGENT)
         for sentence in supported:
             assert sentence.support
             found.append((item, sentence))
@@ -119,10 +122,9 @@ async def test_every_sentence_that_an_agent_wrote_leads_to_the_passages_nearest_
         assert {type(item) for item, _ in written} == {Entity, Relation}
         by_text = {each.text: each for _, each in written}
         assert {each.match for each in by_text[sentence].support} == {"closest"}
-        # A sentence without any word of the letters rests on whole passages.
-        strange = [each for text, each in by_text.items() if text.startswith("Сверх")]
-        assert strange
-        assert {each.match for one in strange for each in one.support} == {"passage"}
+        assert any("met at the sea" in text for text in by_text)
+        # A sentence without any word of the letters rests on nothing.
+        assert not any(text.startswith("Сверх") for text in by_text)
 
         # A changed and a deleted document: what only they supported is stated no longer.
         left = {id_: text for id_, text in LETTERS.items() if id_ != "l0"}
