@@ -326,6 +326,8 @@ async def test_chinese_japanese_and_korean_words_are_counted(store: SqlDatabase,
         ("How do I compare?", ["compare"]),
         ("Compare", ["Compare"]),
         ("the of", []),
+        ("afterwards", ["afterwards"]),
+        ("What is id_ and what _id?", ["id_", "_id"]),
         ("什么是检索", ["检索"]),
     ],
 )

@@ -142,12 +142,15 @@ _REQUESTS = frozenset(
 
 def find_whole_words(text: str, limit: int = 32) -> list[str]:
     """Return the quoted phrases of a question, and its words and identifiers as they are written there, at
-    most ``limit``. Stopwords are left out, and a verb that begins a request ("Compare A and B"). Chinese and
+    most ``limit``. Stopwords are left out, unless one is all there is, and a verb that begins a request ("Compare A and B"). Chinese and
     Japanese is cut into words."""
     phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
     tokens = (_OUTER.sub("", _POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
-    words_ = (word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token]))
-    found = [word for word in words_ if word.strip("_") and word.casefold() not in STOPWORDS]
+    words_ = [word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token])]
+    said = [word for word in words_ if word.strip("_")]
+    found = [word for word in said if word.casefold() not in STOPWORDS]
+    if len(said) == 1:
+        found = said  # asked alone, a stopword is what is looked for
     if len(found) > 1 and found[0].casefold() in _REQUESTS and text.lstrip().startswith(found[0]):
         del found[0]
     return list(dict.fromkeys([*phrases, *found]))[:limit]
