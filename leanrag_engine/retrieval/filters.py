@@ -95,23 +95,20 @@ def count_undated(documents: Sequence[Document], filters: Filters) -> int:
 
 
 def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
-    """Find the documents of that id, title, file name or number. Raises ``NotFound`` with the nearest."""
+    """Find the documents of that id, title, number, file name or end of a path. Raises ``NotFound`` with the nearest."""
     folded = clean_text("document", name, QUERY_LIMITS.name).casefold()
+    end = PurePath(folded).parts
     found = [
         each
         for each in documents
         if name == each.id
-        or folded
-        in (
-            each.title.casefold(),
-            format_document(each.number),
-            PurePath(each.source or each.id).name.casefold(),
-        )
+        or folded in (each.title.casefold(), format_document(each.number))
+        or PurePath((each.source or each.id).casefold()).parts[-len(end) :] == end
     ]
     if not found:
         raise NotFound(
             f"No document is called {name!r}.",
-            "Name documents by id, title, file name or number (d3).",
+            "Name documents by id, title, number (d3), file name or path.",
             tuple(
                 Candidate(format_document(each.number), each.title, each.id)
                 for each in nearest_documents(name, documents, LISTED)

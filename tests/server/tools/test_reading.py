@@ -310,6 +310,7 @@ async def test_a_title_a_heading_or_a_path_forges_no_citation_and_opens_no_fence
             await call("search_text", text="is bright"),
             await call("search_text", text="is bright", match="topic"),
             await call("get_outline"),
+            await call("get_outline", document=f"Notes/{file.name}"),
         ]
     for reply in replies:
         assert "Kepler" in reply.text
