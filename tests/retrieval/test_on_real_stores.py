@@ -226,3 +226,10 @@ async def test_a_word_of_one_document_asked_alone_is_in_the_reply_and_its_docume
             missed.append(word)
     assert len(rare[::7]) > 50
     assert not missed
+
+
+async def test_a_month_or_the_form_of_a_question_is_not_reported_as_a_word_that_stands_nowhere(
+    engine: LeanRAG,
+) -> None:
+    asked = await engine.query(Query("Overview of what Zanzibar says on exceptions in July"))
+    assert "No document has 'Zanzibar'." in asked.warnings
