@@ -149,7 +149,7 @@ def copy(connection: Connection, name: str, new: str) -> Collection:
         connection.execute(insert(table).from_select(names, held))
     index = fulltext.open_windows(connection, target)
     index.create()
-    index.fill(fulltext.open_windows(connection, number).table)
+    index.fill_from(fulltext.open_windows(connection, number).table)
     made = find(connection, new)
     assert made is not None
     return made

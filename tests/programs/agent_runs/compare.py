@@ -39,7 +39,9 @@ def log(path: str, id_: str, tool: str, text: str) -> None:
 
 
 def run_shell(path: str, id_: str, folder: str, command: str) -> None:
-    done = subprocess.run(["/bin/bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["/bin/bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False
+    )
     log(path, id_, "shell", done.stdout + done.stderr)
 
 

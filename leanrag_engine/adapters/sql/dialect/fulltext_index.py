@@ -95,7 +95,7 @@ class FullTextIndex(ABC):
         """Insert rows: a number, and the text of each column."""
 
     @abstractmethod
-    def fill(self, source: FullTextTable) -> None:
+    def fill_from(self, source: FullTextTable) -> None:
         """Insert the rows of another table into this one, which is empty."""
 
     @abstractmethod

@@ -63,7 +63,7 @@ class TsvectorIndex(FullTextIndex):
             ),
         )
 
-    def fill(self, source: FullTextTable) -> None:
+    def fill_from(self, source: FullTextTable) -> None:
         self.connection.exec_driver_sql(f"DELETE FROM {self.table.name}_words")
         for suffix in ("", "_words"):
             self.connection.exec_driver_sql(

@@ -25,7 +25,7 @@ class Fts5Index(FullTextIndex):
             statement = f"INSERT INTO {self.table.name} (rowid, {columns}) VALUES (?{marks})"
             self.connection.exec_driver_sql(statement, [*rows])
 
-    def fill(self, source: FullTextTable) -> None:
+    def fill_from(self, source: FullTextTable) -> None:
         columns = ", ".join(("rowid", *self.table.columns))
         self.connection.exec_driver_sql(
             f"INSERT INTO {self.table.name} ({columns}) SELECT {columns} FROM {source.name}"
