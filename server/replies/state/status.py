@@ -96,8 +96,8 @@ class HealthCard(Card):
     cluster_cap: int
     heuristic: float = Field(description="aggregated entities made without a model")
     islands: int = Field(description="clusters cut off though relations leave them; should be 0")
-    similar_pairs_below_root: float = Field(description="whose LCA is below the root")
-    seed_sets_below_root: float = Field(description="sets of ten")
+    pairs: float = Field(description="similar ones whose LCA is below the root")
+    seed_sets: float = Field(description="of ten, likewise")
     layers: list[LayerHealthCard]
 
     @classmethod
@@ -114,8 +114,8 @@ class HealthCard(Card):
             health,
             heuristic=round(heuristic / entities, 2),
             islands=sum(each.islands for each in lower),
-            similar_pairs_below_root=_share_below(health.meetings.pairs, top.layer),
-            seed_sets_below_root=_share_below(health.meetings.sets, top.layer),
+            pairs=_share_below(health.meetings.pairs, top.layer),
+            seed_sets=_share_below(health.meetings.sets, top.layer),
             layers=[LayerHealthCard.from_engine(each) for each in lower],
         )
 
@@ -124,8 +124,8 @@ class HealthCard(Card):
         line = (
             f"Health: clustered by {self.clustering}, size {self.cluster_size}, at most {self.cluster_cap};"
             f" {_percent(self.heuristic)} of aggregates made without a model; {islands}."
-            f" LCA below the root: {_percent(self.similar_pairs_below_root)} of similar pairs,"
-            f" {_percent(self.seed_sets_below_root)} of sets of ten."
+            f" LCA below the root: {_percent(self.pairs)} of similar pairs,"
+            f" {_percent(self.seed_sets)} of sets of ten."
         )
         return [line, *(each.to_line() for each in self.layers)]
 
