@@ -97,7 +97,7 @@ class HealthCard(Card):
     heuristic: float = Field(description="aggregated entities made without a model")
     islands: int = Field(description="clusters cut off though relations leave them; should be 0")
     pairs: float = Field(description="similar ones whose LCA is below the root")
-    seed_sets: float = Field(description="of ten, likewise")
+    sets: float = Field(description="of ten seeds, likewise")
     layers: list[LayerHealthCard]
 
     @classmethod
@@ -115,7 +115,7 @@ class HealthCard(Card):
             heuristic=round(heuristic / entities, 2),
             islands=sum(each.islands for each in lower),
             pairs=_share_below(health.meetings.pairs, top.layer),
-            seed_sets=_share_below(health.meetings.sets, top.layer),
+            sets=_share_below(health.meetings.sets, top.layer),
             layers=[LayerHealthCard.from_engine(each) for each in lower],
         )
 
@@ -125,7 +125,7 @@ class HealthCard(Card):
             f"Health: clustered by {self.clustering}, size {self.cluster_size}, at most {self.cluster_cap};"
             f" {_percent(self.heuristic)} of aggregates made without a model; {islands}."
             f" LCA below the root: {_percent(self.pairs)} of similar pairs,"
-            f" {_percent(self.seed_sets)} of sets of ten."
+            f" {_percent(self.sets)} of sets of ten."
         )
         return [line, *(each.to_line() for each in self.layers)]
 

@@ -71,7 +71,7 @@ def test_the_record_of_a_build_is_summarised_in_few_words() -> None:
     card = HealthCard.from_engine(generation(health=HEALTH))
     assert card is not None
     assert (card.heuristic, card.islands) == (round((10 + 3) / 24, 2), 3)
-    assert (card.pairs, card.seed_sets) == (0.7, 0.25)
+    assert (card.pairs, card.sets) == (0.7, 0.25)
     lines = card.to_lines()
     assert "silhouettes" not in "".join(lines)
     assert "70 % of similar pairs" in lines[0]
