@@ -163,7 +163,7 @@ class StatusReply(ReplyModel):
     layers: list[LayerCard]
     health: HealthCard | None = Field(description="null before the first build")
     extracts: dict[str, int] = Field(description="chunks by how their extracts were made")
-    made_by: dict[str, int] = Field(description="aggregated entities by method")
+    methods: dict[str, int] = Field(description="of aggregated entities, with their numbers")
     spent: dict[str, str] = Field(description="on a model, by step")
     vectors: dict[str, int]
     types: str = Field(description="of the schema that constrains extraction; empty: it is open")
@@ -193,7 +193,7 @@ class StatusReply(ReplyModel):
             embedder_name=embedder_name(generation),
             layers=[LayerCard.of(each) for each in (generation.layers if generation else ())],
             health=HealthCard.from_engine(generation),
-            made_by=count_methods(generation),
+            methods=count_methods(generation),
             spent={each.step or "other": format_spent(each) for each in status.spent},
             corrections=list_corrections(status),
             jobs=[JobCard.from_engine(job) for job in status.jobs],
@@ -222,7 +222,7 @@ class StatusReply(ReplyModel):
             lines.append("Build: none yet (stale)." if self.stale else "Build: none yet.")
         for title, counts in (
             ("Extracts", self.extracts),
-            ("Aggregated entities", self.made_by),
+            ("Aggregated entities", self.methods),
             ("Vectors", self.vectors),
         ):
             if counts:
