@@ -13,6 +13,7 @@ import pytest
 from leanrag_tests_forks import run
 from typer.testing import CliRunner
 
+from leanrag_engine.pipeline.status import Status
 from leanrag_mcp.cli.main import app
 
 MEASURES = ("comprehensiveness", "diversity", "empowerment", "overall")
@@ -92,6 +93,16 @@ def test_the_figures_are_one_json_object_on_the_last_line(leanrag: Run, chat_ser
     used = found["usage"]
     assert used["answering"]["calls"] + used["judging"]["calls"] == chat_server.calls
     assert chat_server.calls == found["forecast"]["calls"] == 4 + 8 + 8
+
+
+def test_the_first_line_names_the_graph_and_its_model_as_it_is_written(
+    leanrag: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = leanrag("set.json", "--no-ablations", "--votes", "1")
+    assert "Heuristic graph: 2 questions" in ran.stdout
+    monkeypatch.setattr(Status, "graph", "graph written by openai/GPT-X")
+    ran = leanrag("set.json", "--no-ablations", "--votes", "1")
+    assert "Graph written by openai/GPT-X: 2 questions" in ran.stdout
 
 
 def test_a_model_may_use_what_it_knows_or_has_to_decline(leanrag: Run, chat_server: Any) -> None:

@@ -18,7 +18,7 @@ def show(found: Judgement, settings: Settings) -> None:
     console = Console(highlight=False)
     plan = found.plan
     console.print(
-        f"{found.graph.capitalize()}: {len(plan.questions):,} questions, contexts of at most {plan.budget:,} tokens. "
+        f"{found.graph[:1].upper()}{found.graph[1:]}: {len(plan.questions):,} questions, contexts of at most {plan.budget:,} tokens. "
         f"Answers by {settings.llm_model}, judged by {settings.judge_model or settings.llm_model}, "
         f"{plan.votes} votes."
     )
