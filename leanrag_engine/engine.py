@@ -787,7 +787,7 @@ class LeanRAG:
         return await self._read(collection, read, built=bool(entity))
 
     async def outline(self, document: str, section: str = "", *, collection: str = "default") -> Outline:
-        """Return the sections of a document (id, title, file name or number), or those below one of its headings."""
+        """Return the sections of a document (id, title, number or end of a path), or those below one of its headings."""
         from .retrieval.browse.outline import view_outline
 
         return await self._read(collection, partial(view_outline, document=document, section=section))

@@ -357,7 +357,7 @@ DEFAULT_CONTEXT = ContextOptions()
 @dataclass(frozen=True, slots=True)
 class Filters:
     """What the evidence may come from. All conditions must hold; within ``documents`` any one. ``documents``
-    names documents by id, title, file name or number (``d3``). ``metadata`` are equalities. ``since`` and
+    names documents by id, title, number (``d3``) or end of a path. ``metadata`` are equalities. ``since`` and
     ``until`` are ISO dates or times (UTC unless they say otherwise) for the documents' own dates, both
     inclusive; documents without a date are then left out."""
 

@@ -40,6 +40,11 @@ def format_found(found: FoundPassages | None, item: Entity | Relation | Finding)
     return f"{len(beneath)} of {len(found.values)} passages found{cited and ':'}{cited}"
 
 
+def list_warnings(found: FoundPassages | None) -> list[str]:
+    """Return what the search for the query warns of."""
+    return list(found.warnings) if found else []
+
+
 # --- search --------------------------------------------------------------------------------
 
 
@@ -132,7 +137,7 @@ class AncestorsReply(ReplyModel):
             entity=NamedRef(ref=chain[0].id, name=chain[0].name),
             path=path,
             neighbours=[format_neighbour(each, found) for each in neighbours],
-            warnings=list(found.warnings) if found else [],
+            warnings=list_warnings(found),
         )
 
     def to_markdown(self) -> str:
@@ -227,7 +232,7 @@ class RelationsReply(ReplyModel):
             relations=relations,
             total=page.total,
             next_cursor=cursor_after(offset, len(relations), page.total),
-            warnings=list(found.warnings) if found else [],
+            warnings=list_warnings(found),
         )
 
     def to_markdown(self) -> str:
@@ -376,7 +381,7 @@ class ClusterReply(NamedRef, ReplyModel):
             total_members=entity.members,
             relations=fit_page(relations, count, LIMITS.page_tokens // 3),
             next_cursor=cursor_after(offset, len(members), entity.members),
-            warnings=list(view.found.warnings) if view.found else [],
+            warnings=list_warnings(view.found),
         )
 
     def to_markdown(self) -> str:

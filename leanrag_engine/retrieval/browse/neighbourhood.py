@@ -31,7 +31,8 @@ async def walk(
     fanout: int = 500,
 ) -> list[Neighbour]:
     """Return at most ``limit`` entities of the same layer by breadth-first search: the fewest hops first, then those that have
-    most of the ``found`` passages, then the strongest relation. Each hop reads at most ``fanout`` relations, the strongest. Raises ``InvalidInput`` for too many hops."""
+    most of the ``found`` passages, then the strongest relation. Each hop reads at most ``fanout`` relations, the strongest.
+    Raises ``InvalidInput`` for too many hops."""
     most_hops = 3
     if not 0 <= hops <= most_hops:
         raise InvalidInput(f"{hops} hops are out of range.", f"Give 0 to {most_hops}.")

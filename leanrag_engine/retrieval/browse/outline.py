@@ -138,7 +138,7 @@ async def view_folder(index: IndexSnapshot, name: str = "") -> FolderView:
 
 
 def find_document(name: str, documents: Sequence[Document]) -> Document:
-    """Return the document of that id, title, file name or number (``d3``). Raises ``NotFound`` with the nearest
+    """Return the document of that id, title, number (``d3``) or end of a path. Raises ``NotFound`` with the nearest
     documents, ``Ambiguous`` with all that bear the name."""
     found = find_documents(name, documents)
     if len(found) > 1:

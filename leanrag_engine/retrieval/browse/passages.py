@@ -109,7 +109,7 @@ async def sources_of_item(
 async def sources_of_document(
     index: IndexSnapshot, name: str, offset: int, limit: int, section: str = "", question: str = ""
 ) -> SourcePage:
-    """Return the chunks of the document of that id, title, file name or number (``d3``), in reading order;
+    """Return the chunks of the document of that id, title, number (``d3``) or end of a path, in reading order;
     with ``section`` those under this heading, with a ``question`` the best ones first. Raises ``NotFound``
     with the nearest documents or headings, ``Ambiguous`` with all that bear the name."""
     check_page(offset, limit)

@@ -65,18 +65,17 @@ def is_written(items: Iterable[Entity | Relation]) -> bool:
 
 def _cut(item: Entity | Relation, subject: str, kind: str, citations: LineCitations) -> list[Statement]:
     """Return each sentence with the citations of its own passages; what has none went with its document."""
+    # What supports a cluster as a whole need not support a sentence that its writer gave no support.
+    written = isinstance(item, Entity) and item.layer > 0 and item.method.written
+    ordinary = () if written else citations.of(item.id)
     found = []
     for each in cut_sentences(item):
         origins = () if each.finding else citations.origins_of(item.id)
         own = tuple(dict.fromkeys(cited for first, last, cited in origins if first <= each.start < last))
         if each.finding and each.finding.chunk_ids:
             cited = citations.findings.get(each.finding, ())[:2]
-        else:  # what supports a cluster as a whole need not support a sentence that a writer gave no support
-            cited = (
-                own
-                if isinstance(item, Entity) and item.layer and item.method.written
-                else own or citations.of(item.id)
-            )
+        else:
+            cited = own or ordinary
         if cited:
             what = "finding" if each.finding else kind
             date = citations.dates.get(cited[0], "")

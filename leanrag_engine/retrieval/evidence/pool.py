@@ -188,8 +188,10 @@ async def value_statements(
 
 def _weigh_together(shares: Sequence[float], options: RelevanceOptions) -> float:
     """Return how much sentences count beside windows by how near the ten nearest are together; 1 where no nearness is known."""
+    if not shares:
+        return 1.0
     nearest = sorted(shares)[-10:]
-    gain = options.statement_together * (sum(nearest) / len(nearest) - 1.0) if nearest else 0.3
+    gain = options.statement_together * (sum(nearest) / len(nearest) - 1.0)
     return min(max(0.7 + gain, 0.65), 1.1)
 
 

@@ -75,8 +75,8 @@ NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 class RankedWindow:
     """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone. ``near`` is
     the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
-    however low its value; ``exact``: likewise and in its place, as it holds a rare word of the text. ``explain`` returns what the value is made of; it is called for the few windows
-    that are shown."""
+    however low its value; ``exact``: likewise and in its place, as it holds a rare word of the text. ``explain``
+    returns what the value is made of; it is called for the few windows that are shown."""
 
     chunk: Chunk
     number: int

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from leanrag_engine.core.model import EXCERPT, SCORE_PARTS, Context
+from leanrag_engine.core.model import EXCERPT, SCORE_PARTS, Context, ContextLine
 from leanrag_engine.core.text.shortening import one_line
 from leanrag_engine.retrieval.context.explanation import format_parts
 
@@ -41,12 +41,16 @@ def explain_lines(context: Context, count: Count) -> list[str]:
     lines = ["Why each line is there (parts of its value, explained below; parts of 0 are left out):"]
     for line, tokens in zip(context.lines, account.lines, strict=True):
         cited = " ".join(f"[{each}]" for each in line.citations)
-        kept = "; kept whatever its value" if line.kept else ""
         text = line.text if line.kind == EXCERPT else f"{line.subject}: {line.text}"
-        lines.append(f"{cited} {line.kind}, {tokens:,} tokens, {format_parts(line.parts)}{kept}")
+        lines.append(f"{cited} {line.kind}, {tokens:,} tokens, {explain_value(line)}")
         lines.append(f"    {shorten_line(one_line(text), LIMITS.heading)}")
     legend = [f"  {name:10}{meaning}" for name, meaning in explain_parts(context).items()]
     return [*lines, f"{account.total:,} tokens: {account.list_kinds()}.", "The parts of a value:", *legend]
+
+
+def explain_value(line: ContextLine) -> str:
+    """Return the parts of a line's value, and whether it is there whatever that is."""
+    return format_parts(line.parts) + ("; kept whatever its value" if line.kept else "")
 
 
 def explain_parts(context: Context) -> dict[str, str]:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from leanrag_engine.core.text.citation import format_place
-from leanrag_engine.retrieval.context.explanation import format_parts
 
 from ..base import Count
-from .accounting import count_parts
+from .accounting import count_parts, explain_value
 from .lettering import FONT, escape_text
 from .svg import draw_answer
 
@@ -83,7 +82,7 @@ def list_evidence(result: QueryResult) -> list[dict[str, str]]:
             "date": dates.get(line.citations[0], "") if line.citations else "",
             "link": link_to(line),
             "text": line.text,
-            "why": format_parts(line.parts) + ("; kept whatever its value" if line.kept else ""),
+            "why": explain_value(line),
         }
         for line in result.context.lines
     ]

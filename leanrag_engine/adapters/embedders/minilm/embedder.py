@@ -3,9 +3,9 @@ It needs no torch, no download and no network. The file is made by ``tests/progr
 compares it with the original. The libraries and the weights are loaded for the first text, once in a
 process."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, OnnxSource, open_session, pad
+from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, OnnxSource, T, open_session, pad
 from leanrag_engine.adapters.embedders.pretrained import Span, check_rows, pool_windows
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import EmbeddedQueries, PackedTokens, QueryTokens, Vectors
@@ -41,6 +41,7 @@ UNKNOWN, BEGIN, END = 100, 101, 102
 """Tokens of tokenizer.json: a word that is not known, and the marks around a text."""
 
 NO_TOKENS: PackedTokens = np.zeros((0, 2 + DIMENSION // 8), dtype=np.uint8)
+NO_QUERY_TOKENS = QueryTokens(np.zeros(0, np.uint16), np.zeros((0, DIMENSION), np.float32))
 """Those of a blank text."""
 
 ROOM = WINDOW - 6
@@ -87,7 +88,7 @@ class MiniLMEmbedder(OnnxEmbedder):
         self, texts: Sequence[str], report: ProgressReport | None = None
     ) -> tuple[Vectors, list[PackedTokens]]:
         """See :class:`leanrag_engine.core.ports.TokenEmbedder`."""
-        windows, packed = await self.embed_batches(texts, self._rows_and_tokens, report)
+        windows, packed = await self.embed_batches(texts, partial(self._rows_and_tokens, _pack), report)
         tokens: list[list[PackedTokens]] = [[] for _ in texts]
         for row, owner in enumerate(windows.owners):
             tokens[owner].append(packed.get(row, NO_TOKENS))
@@ -95,24 +96,18 @@ class MiniLMEmbedder(OnnxEmbedder):
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of ``embed``, and the tokens of the first window of each text."""
-        windows, tokens = await self.embed_batches(texts, self._rows_and_query_tokens)
+        windows, tokens = await self.embed_batches(texts, partial(self._rows_and_tokens, _select))
         first = [windows.owners.index(place) for place in range(len(texts))]
-        blank = QueryTokens(np.zeros(0, np.uint16), np.zeros((0, DIMENSION), np.float32))
-        return EmbeddedQueries(
-            pool_windows(windows, len(texts)), [tokens.get(place, blank) for place in first]
-        )
+        rows = pool_windows(windows, len(texts))
+        return EmbeddedQueries(rows, [tokens.get(place, NO_QUERY_TOKENS) for place in first])
 
     def _rows(self, texts: list[str]) -> Batch[PackedTokens]:
         _, rows, _ = self._run(texts, ["rows"])
         return Batch(rows)
 
-    def _rows_and_tokens(self, texts: list[str]) -> Batch[PackedTokens]:
+    def _rows_and_tokens(self, keep: Callable[[Any, NDArray[np.float32]], T], texts: list[str]) -> Batch[T]:
         encoded, rows, vectors = self._run(texts, ["rows", TOKENS])
-        return Batch(rows, [_pack(each, own) for each, own in zip(encoded, vectors, strict=True)])
-
-    def _rows_and_query_tokens(self, texts: list[str]) -> Batch[QueryTokens]:
-        encoded, rows, vectors = self._run(texts, ["rows", TOKENS])
-        return Batch(rows, [_select(each, own) for each, own in zip(encoded, vectors, strict=True)])
+        return Batch(rows, [keep(each, own) for each, own in zip(encoded, vectors, strict=True)])
 
     def _run(self, texts: list[str], outputs: list[str]) -> tuple[list[Any], Vectors, NDArray[np.float32]]:
         """Return the tokens of one batch, a row for each text, zero without a known word, and the vectors of the tokens, if asked."""
