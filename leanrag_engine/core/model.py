@@ -116,11 +116,13 @@ class Method(StrEnum):
     AGENT = "agent"
     JOINED = "joined"
     """The joined texts of the relations beneath (paper eq. 5, λ ≤ τ)."""
+    IMPORTED = "imported"
+    """Taken over from the graph of another program."""
 
     @property
     def written(self) -> bool:
-        """Whether a model or an agent wrote the text: heuristic texts quote the documents."""
-        return self in (Method.MODEL, Method.AGENT)
+        """Whether a model or an agent wrote the text, here or elsewhere: heuristic texts quote the documents."""
+        return self in (Method.MODEL, Method.AGENT, Method.IMPORTED)
 
 
 METHODS: Mapping[str, Method] = {each.value: each for each in Method}

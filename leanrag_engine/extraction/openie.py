@@ -224,7 +224,7 @@ def _extract(chunk: Chunk, title: str, names: Sequence[str], triples: Sequence[T
         for key, name in known.items()
         if title and key not in related
     ][:12]
-    return Extract(chunk.id, Method.MODEL, entities, tuple(relations))
+    return Extract(chunk.id, Method.IMPORTED, entities, tuple(relations))
 
 
 def _statements(triples: Sequence[Triple]) -> dict[str, list[str]]:

@@ -18,6 +18,7 @@ from leanrag_engine.core.model import METHODS, Entity, Evidence, Method, Relatio
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import find_turn
+from leanrag_engine.core.text.shortening import shorten
 
 from .texts.attribution import Quote, end_sentence, join_quotes, quotes_of
 from .texts.naming import phrase_keys
@@ -303,7 +304,7 @@ class _RelationTexts:
 
     def summary(self, base_numbers: Sequence[int], *, sentences: int = 2, longest: int = 280) -> _CitedText:
         """Return up to ``sentences`` statements of the best attested base relations that name both of their
-        ends; "" without any."""
+        ends; without any, the ends of the best attested one."""
         found: dict[str, Quote] = {}
         for number in base_numbers[: self.tried]:
             for quote in self._statements(self._base, number):
@@ -311,11 +312,12 @@ class _RelationTexts:
                     found.setdefault(quote.text, quote)
             if len(found) == sentences:
                 break
-        return _CitedText(*join_quotes(list(found.values())))
+        quotes = list(found.values()) or [self._name_ends(self._base, base_numbers[0])]
+        return _CitedText(*join_quotes(quotes))
 
     def join(self, numbers: Sequence[int]) -> _CitedText:
         """Join the statements beneath, those of the strongest relation first, within the bound and each
-        once."""
+        once; without any, name the ends of the relations: ``Concat(R)`` of eq. 5 is never empty."""
         found: dict[str, Quote] = {}
         left = CHARACTERS + 1
         for number in numbers:
@@ -323,7 +325,17 @@ class _RelationTexts:
                 if quote.text not in found and len(quote.text) < left:
                     found[quote.text] = quote
                     left -= len(quote.text) + 1
-        return _CitedText(*join_quotes(list(found.values())))
+        quotes = list(found.values()) or [self._name_ends(self._lower, each) for each in numbers[:3]]
+        return _CitedText(*join_quotes(quotes))
+
+    def _name_ends(self, graph: Graph, number: int) -> Quote:
+        """Return what a relation says of which no text states anything."""
+        relation = graph.relations[number]
+        source, target = (shorten(graph.entities[end].name, 80) for end in graph.ends[number].tolist())
+        together = relation.method is Method.HEURISTIC
+        said = "stand in the same passage" if together else "are related"
+        chunks = (*(each.chunk_id for each in relation.evidence), *relation.chunk_ids)
+        return Quote(f"{source} and {target} {said}.", next(iter(chunks), ""))
 
     def _statements(self, graph: Graph, number: int) -> Iterator[Quote]:
         """Yield the sentences of a relation; of one of layer 0 that was found without a model, those that state something about

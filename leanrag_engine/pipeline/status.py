@@ -5,7 +5,15 @@ from dataclasses import dataclass
 
 from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.jobs import Job
-from leanrag_engine.core.model import Collection, Correction, ExtractionSchema, Generation, Method, Spent
+from leanrag_engine.core.model import (
+    METHODS,
+    Collection,
+    Correction,
+    ExtractionSchema,
+    Generation,
+    Method,
+    Spent,
+)
 from leanrag_engine.core.ports import LockHolder, VectorStore
 
 
@@ -38,6 +46,8 @@ class Status:
             return ""
         record, heuristic = generation.record, Method.HEURISTIC.value
         who = " and ".join(dict.fromkeys(record.models.values())) or "a model or agent"
+        if set(self.extracts) == {Method.IMPORTED.value}:
+            return "imported graph"
         if set(self.extracts) - {heuristic}:
             return f"graph written by {who}{' in part' if self.extracts.get(heuristic) else ''}"
         return f"heuristic graph{f', summaries by {who}' if set(record.summaries) - {heuristic} else ''}"
@@ -145,6 +155,6 @@ def health_warnings(held: Collection, vectors: Mapping[str, int] | None) -> list
         warnings.append(
             "The vector index is incomplete: search by meaning misses some. A server repairs it, as does the next build, ingest or reindex."
         )
-    if not {Method.MODEL, Method.AGENT} & generation.record.summaries.keys():
+    if not any(METHODS[each].written for each in generation.record.summaries):
         warnings.append("Summaries and relations are heuristic: made without a language model.")
     return warnings

@@ -18,6 +18,7 @@ from .evidence.passages import order_plain, put_anchors_first, rank_passages, ra
 from .evidence.pool import (
     find_bridges,
     leave_out_seen,
+    list_statements,
     rank_chunk_windows,
     unite_evidence,
     value_statements,
@@ -179,11 +180,15 @@ async def _answer_from(
         ]
     sources = rank_sources(run, windows)
     statements: list[list[Statement]] = []
-    everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources
+    paper = run.query.ranking == Ranking.PAPER
+    everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources or paper
     if everything or is_written([*wider.path, *wider.base_relations]):
         citations = await load_citations(run, wider, beneath, sources)
         bridges = find_bridges(graph)
-        statements = [await value_statements(run, each, wider, citations, bridges) for each in found]
+        if paper:
+            statements = list_statements(run, wider, citations)
+        else:
+            statements = [await value_statements(run, each, wider, citations, bridges) for each in found]
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements)
 
@@ -197,14 +202,18 @@ def _make_result(
     statements: Sequence[Sequence[Statement]] = (),
 ) -> QueryResult:
     query, index = run.query, run.index
+    paper = query.ranking == Ranking.PAPER
     overview = wants_overview(run) and any(statements)
-    weak = query.ranking != Ranking.PAPER and not overview and run.warn_of_weakness(found, windows)
+    weak = not paper and not overview and run.warn_of_weakness(found, windows)
     if not overview:
         run.warn_of_absent()
     plain = graph is subgraph.EMPTY
     shown = windows if (query.include_sources and not overview) or plain else [[] for _ in windows]
     said = statements or [[] for _ in windows]
-    rankings = [unite_evidence(*each) for each in zip(shown, said, strict=True)]
+    # The paper's context is not chosen by value: entities, relations and passages have an equal share.
+    rankings: Sequence[Sequence[RankedWindow | Statement]] = (
+        [*shown, *said] if paper else [unite_evidence(*each) for each in zip(shown, said, strict=True)]
+    )
     options = query.context_options
     seen = query.seen_passages
     in_order = any(map(asks_for_order, query.texts))

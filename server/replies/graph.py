@@ -211,9 +211,12 @@ class RelationCard(Card):
 
 
 def describe_relation(relation: Relation) -> str:
-    """Return the types that a schema gave a relation, which are short, and its description."""
+    """Return the types that a schema gave a relation, which are short, and its description: without a model, examples."""
     types = f"({', '.join(relation.types)}) " if relation.types else ""
-    return types + relation.description
+    examples = relation.layer and relation.method == "heuristic" and relation.strength > 1
+    return (
+        f"{types}{f'{relation.strength} relations, for example: ' if examples else ''}{relation.description}"
+    )
 
 
 class RelationsReply(ReplyModel):

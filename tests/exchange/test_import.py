@@ -114,7 +114,7 @@ def test_an_index_of_graphrag_is_taken_with_its_passages_and_answers_with_citati
     answer = leanrag("query", "Who is the father of Tiny Tim?")
     relation = next(each for each in answer["relations"] if each["description"] == "Bob is his father.")
     assert {relation["source"], relation["target"]} == {"BOB CRATCHIT", "TINY TIM"}
-    assert relation["method"] == "model"
+    assert relation["method"] == "imported"
     assert "BOB CRATCHIT — TINY TIM: Bob is his father. [d1:c3]" in answer["context"]
     assert "[d1:c3] Tiny Tim was the son of Bob Cratchit." in answer["context"]
     (document,) = leanrag("ls")["documents"]
@@ -122,7 +122,8 @@ def test_an_index_of_graphrag_is_taken_with_its_passages_and_answers_with_citati
     assert document["metadata"]["imported_from"] == "graphrag"
     shown = leanrag("show", "d1:c3")
     assert BOOK[shown["start"] : shown["end"]] == shown["text"] == THIRD
-    assert leanrag("status")["extracts"]["model"] == 3
+    status = leanrag("status")
+    assert (status["extracts"], status["graph"]) == ({"imported": 3}, "imported graph")
 
 
 def test_an_import_of_the_same_again_changes_nothing(tmp_path: Path, leanrag: Callable[..., Any]) -> None:

@@ -122,7 +122,9 @@ async def test_under_a_filter_nothing_is_said_that_its_documents_do_not_say(
     assert documents <= {"python/with", "python/del"}
     assert all(fold_case(sentence) in allowed for sentence in shown_elsewhere(result))
     documents_shown = re.findall(r"^(`{3,})\n(.*?)\n\1$", result.context.text, re.DOTALL | re.MULTILINE)
-    for excerpt in (part for _, body in documents_shown for part in re.split(r"\[d\d+:c\d+\]\s?", body)):
+    for excerpt in (
+        part for _, body in documents_shown for part in re.split(r"(?:\[d\d+:c\d+\]|\[…\])\s?", body)
+    ):
         if not excerpt.startswith("- "):
             # A line that begins with a sign of headings may be the heading of the excerpt.
             lines = [line for line in excerpt.split("\n") if not line.startswith("# ")]

@@ -17,6 +17,7 @@ from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import Entity, Evidence, Method, VectorSpaces
 from leanrag_engine.hierarchy.texts.attribution import cite_summaries
 from leanrag_engine.retrieval.context.explanation import name_group
+from leanrag_engine.retrieval.context.rendering import STATEMENTS
 from leanrag_engine.retrieval.filters import EVERYTHING
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
 from leanrag_engine.retrieval.query import QueryResult, answer_query
@@ -393,6 +394,30 @@ async def test_paper_ranking_matches_no_names_and_no_keywords(
     await answer_query(index, Query("Who was Edmond Halley?", ranking="paper"))
     assert calls
     assert not {"entities_by_name", "search_windows", "search_entities"} & set(calls)
+
+
+@pytest.mark.parametrize(("relations", "budget"), [(True, 4000), (False, 4000), (True, 200)])
+async def test_the_context_of_the_paper_holds_entities_clusters_relations_with_lambda_and_passages(
+    corpus: Corpus, relations: bool, budget: int
+) -> None:
+    """``G_ret`` in words: descriptions of the path's nodes, relations between its clusters, then the top passages."""
+    result = await ask(
+        corpus,
+        "What did William Herschel brew?",
+        ranking="paper",
+        seeds=10,
+        include_relations=relations,
+        token_budget=budget,
+    )
+    kinds = {line.kind for line in result.context.lines}
+    assert {"entity description", "excerpt"} <= kinds
+    assert ("summary" in kinds) is (budget == 4000)
+    assert ("relation" in kinds) is relations
+    assert ("(λ " in result.context.text) is relations
+    assert result.context.tokens <= budget
+    graph, passages = result.context.text.split("\n### ", 2)[1:]
+    assert graph.startswith(STATEMENTS)
+    assert passages
 
 
 # --- facts ---------------------------------------------------------------------------------

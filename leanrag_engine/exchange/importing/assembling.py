@@ -281,7 +281,7 @@ def _read_document(
     )
     chunks = chunk_at(document, located.places, tokenizer=tokenizer)
     extracts = [
-        placed[passage.id].extract(chunk.id) if passage.id in placed else Extract(chunk.id, Method.MODEL)
+        placed[passage.id].extract(chunk.id) if passage.id in placed else Extract(chunk.id, Method.IMPORTED)
         for chunk, passage in zip(chunks, located.passages, strict=True)
     ]
     return ReadDocument(replace(document, file_digest=import_digest(document, extracts)), chunks, extracts)
@@ -298,7 +298,7 @@ class _Placed:
     relations: list[ExtractedRelation] = field(default_factory=list)
 
     def extract(self, chunk_id: str) -> Extract:
-        return Extract(chunk_id, Method.MODEL, tuple(self.entities.values()), tuple(self.relations))
+        return Extract(chunk_id, Method.IMPORTED, tuple(self.entities.values()), tuple(self.relations))
 
 
 @dataclass(frozen=True, slots=True)

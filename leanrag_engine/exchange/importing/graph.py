@@ -86,7 +86,7 @@ class ForeignCluster:
     name: str
     description: str = ""
     findings: tuple[Finding, ...] = ()
-    method: Method = Method.MODEL
+    method: Method = Method.IMPORTED
     parent: str = ""
     members: tuple[str, ...] = ()
 

@@ -265,6 +265,31 @@ def _lower(statement: Statement, loss: float, options: RelevanceOptions) -> Stat
     return replace(statement, value=parts.total, parts=parts, kept=kept)
 
 
+def list_statements(run: QueryRun, graph: Subgraph, citations: LineCitations) -> list[list[Statement]]:
+    """Return all that is said about the retrieved subgraph, as the paper's context prints it: first seeds and aggregated entities,
+    from the lowest layer up, then relations with their λ, the strongest first."""
+    query = run.query
+    names = {node.id: node.name for node in graph.path}
+    nodes = [
+        each
+        for node in sorted(graph.path, key=lambda node: node.layer)
+        if node.layer == 0 or query.include_summaries
+        for each in entity_statements(node, citations)
+    ]
+    relations = [
+        replace(each, subject=f"{each.subject} (λ {relation.strength})") if relation.layer else each
+        for relation in sorted(
+            (*graph.inter_cluster_relations, *graph.base_relations), key=lambda each: -each.strength
+        )
+        if query.include_relations
+        for each in relation_statements(relation, names, citations)
+    ]
+    fixed = ScoreParts(fixed=1.0)
+    return [
+        [replace(each, value=1.0, parts=fixed, kept=True) for each in said] for said in (nodes, relations)
+    ]
+
+
 def find_bridges(graph: Subgraph) -> set[str]:
     """Return the ids of what joins seeds: relations between two of them, and the LCAs of several."""
     lcas = {group.lca.id for group in graph.groups if len(group.seeds) > 1}

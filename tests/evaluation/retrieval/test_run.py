@@ -193,7 +193,7 @@ async def test_a_scratch_collection_is_reused_and_another_graph_has_its_own(
     assert seen == [
         (False, {"heuristic": 5}),
         (True, {"heuristic": 5}),
-        (False, {"heuristic": 4, "model": 1}),
+        (False, {"heuristic": 4, "imported": 1}),
     ]
 
 

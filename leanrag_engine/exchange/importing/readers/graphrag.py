@@ -142,7 +142,7 @@ def _read_cluster(
             if isinstance(each, dict) and get_text(each, "summary")
         ),
         # Only an export of our own says how a text was made.
-        METHODS.get(get_text(report, "written_by"), Method.MODEL),
+        METHODS.get(get_text(report, "written_by"), Method.IMPORTED),
         "" if bottom is None or parent == "-1" else parent,
         tuple(members.get(number, ())) if layer == 1 else (),
     )

@@ -124,7 +124,7 @@ class _Links:
             entities.setdefault(name_key(target), ExtractedEntity(target, "note"))
             relations.append(ExtractedRelation(note.name, target, _show(said)))
             self.taken += 1
-        return Extract(part.id, Method.MODEL, tuple(entities.values()), tuple(relations))
+        return Extract(part.id, Method.IMPORTED, tuple(entities.values()), tuple(relations))
 
     def _resolve(self, note: _Note, link: re.Match[str]) -> str:
         """Return the name of what is linked to; "" for a file that is shown, and for the note itself."""
