@@ -558,19 +558,21 @@ class LeanRAG:
         *,
         token_budget: int = 4000,
         rounds: int = 1,
+        mode: str = "lca",
+        open_mode: bool = False,
         collection: str = "default",
     ) -> ModelAnswer:
         """Answer a question by the configured model from its context, with checked citations. In several ``rounds``
-        the model says what is missing, until the evidence suffices or ``token_budget`` is spent. Raises
-        ``InvalidInput`` without a model, and its errors."""
-        from .llm.answering import answer
+        the model says what is missing, until the evidence suffices or ``token_budget`` is spent. In mode ``global`` it reads
+        the summaries page by page. In ``open_mode`` it may add what it knows. Raises ``InvalidInput`` without a model, and its errors."""
+        from .llm.answering import LEAST_PAGE, PAGE_TOKENS, answer_from_pages
         from .llm.batching import Meter
-        from .llm.iteration import AnswerLimits, answer_iteratively
+        from .llm.iteration import AnswerLimits, answer_iteratively, unite_contexts
         from .pipeline.building.models import cache_replies, open_answer_model
-        from .retrieval.request import QUERY_LIMITS, Query
+        from .retrieval.request import QUERY_LIMITS, Mode, Query
         from .retrieval.search.decomposition import find_parts
 
-        query = Query(text=question, token_budget=token_budget).check()
+        query = Query(text=question, mode=mode, token_budget=token_budget).check()
         if self._chat is None:
             self._chat = await open_answer_model(self.settings)
         model = cache_replies(self._chat, self._stores, collection)
@@ -590,7 +592,7 @@ class LeanRAG:
             divide = partial(find_parts, comparisons=True)
             types = await self.list_schema_types(collection=collection)
             made = await answer_iteratively(
-                model, query.text, retrieve, divide, meter, limits, self.prompts, types
+                model, query.text, retrieve, divide, meter, limits, self.prompts, types, open_mode=open_mode
             )
             if len(made.rounds) > 1:
                 # One subgraph for the evidence of all rounds: their seeds united, with the LCAs that join them.
@@ -599,8 +601,21 @@ class LeanRAG:
                 results.insert(0, results.pop())
             found, context, trace, ending = made.answer, made.context, made.rounds, str(made.ending)
         else:
-            context = await retrieve((query.text,), (), token_budget)
-            found = await answer(model, query.text, context, meter, prompts=self.prompts)
+            most = PAGE_TOKENS if mode == Mode.GLOBAL else token_budget
+            pages = [await retrieve((query.text,), (), min(token_budget, most))]
+            while (
+                mode == Mode.GLOBAL
+                and (left := token_budget - sum(each.tokens for each in pages)) > LEAST_PAGE
+            ):
+                seen = unite_contexts(pages).cited
+                page = await retrieve((query.text,), seen[: QUERY_LIMITS.seen], min(left, most))
+                if set(page.cited) <= set(seen):
+                    break
+                pages.append(page)
+            context = unite_contexts(pages)
+            found = await answer_from_pages(
+                model, query.text, pages, meter, open_mode=open_mode, prompts=self.prompts
+            )
             trace, ending = (), ""
         warnings = tuple(dict.fromkeys(warning for each in results for warning in each.warnings))
         result = replace(results[0], query=query, context=context, warnings=warnings)

@@ -1,6 +1,7 @@
 """Answer a question by a model from a context alone, and check the citations against it."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leanrag_engine.core.errors import ReplyUnusable
@@ -9,8 +10,11 @@ from leanrag_engine.core.ports import ChatModel, ChatRequest, Message
 from leanrag_engine.core.text.citation import find_citations
 from leanrag_engine.core.text.fencing import fence
 
-from .batching import Meter, ask
+from .batching import Meter, ask, for_each
 from .prompts import BUILT_IN, Prompts
+
+PAGE_TOKENS, LEAST_PAGE = 4000, 500
+"""Tokens of a page of summaries that one call reads, and those up to which another page is not worth its call."""
 
 _GAP = re.compile(r"\A\W*insufficient\b[^\w\n]*", re.IGNORECASE)
 """The beginning of an answer for which the evidence is insufficient, as the prompt demands."""
@@ -42,6 +46,32 @@ async def answer(
     """Answer the question. Raises the errors of the model, and ``ReplyUnusable`` if two replies are incomplete."""
     request = answer_request(question, context, temperature=temperature, open_mode=open_mode, prompts=prompts)
     return await ask(model, request, lambda text: check_answer(text, context), meter, prompts)
+
+
+async def answer_from_pages(
+    model: ChatModel,
+    question: str,
+    pages: Sequence[Context],
+    meter: Meter,
+    *,
+    open_mode: bool = False,
+    prompts: Prompts = BUILT_IN,
+) -> Answer:
+    """Answer from each page, several at once, then from these answers, whose citations stay (GraphRAG's map and reduce)."""
+    if len(pages) == 1:
+        return await answer(model, question, pages[0], meter, open_mode=open_mode, prompts=prompts)
+    parts: dict[int, Answer] = {}
+
+    async def read(number: int) -> None:
+        parts[number] = await answer(model, question, pages[number], meter, prompts=prompts)
+
+    await for_each(range(len(pages)), read, places=model.concurrency)
+    useful = [parts[number] for number in sorted(parts) if parts[number].sufficient]
+    if len(useful) <= 1 and not open_mode:
+        return useful[0] if useful else parts[0]
+    cited = tuple(dict.fromkeys(citation for each in useful for citation in each.cited))
+    united = Context("\n\n".join(each.text for each in useful), 0, False, cited)
+    return await answer(model, question, united, meter, open_mode=open_mode, prompts=prompts)
 
 
 def answer_request(

@@ -21,6 +21,8 @@ from .prompts import BUILT_IN, Prompts
 
 LONGEST_QUERY = 500
 """Characters of a search that a model writes."""
+LONGEST_KNOWN = 3000
+"""Characters of what a model has concluded from the evidence."""
 TYPED = (
     "- The documents were read by a schema. Where they fit, write each search in its terms: the type of entity that is sought, "
     "the entity that it starts from, the relation or attribute that joins them."
@@ -81,6 +83,7 @@ class _Reflection:
     """What a model says of the evidence."""
 
     sufficient: bool
+    known: str
     missing: str
     queries: tuple[str, ...]
 
@@ -94,6 +97,8 @@ async def answer_iteratively(
     limits: AnswerLimits = AnswerLimits(),
     prompts: Prompts = BUILT_IN,
     schema: str = "",
+    *,
+    open_mode: bool = False,
 ) -> IterativeAnswer:
     """Answer the question. ``split`` divides it by rule if the model's own division cannot be read. ``schema`` names
     the types of the collection's schema, in whose terms the model is to ask; "" if there is none. Raises the errors
@@ -110,7 +115,7 @@ async def answer_iteratively(
     rounds: list[AnswerRound] = []
     contexts: list[Context] = []
     cited: dict[str, None] = {}
-    room = limits.tokens
+    room, known = limits.tokens, "nothing yet"
     while True:
         is_last = ending is not None or len(rounds) + 1 >= limits.rounds
         budget = room if is_last else min(room, max(room // 2, limits.least))
@@ -125,21 +130,22 @@ async def answer_iteratively(
         if ending:
             break
         try:
-            evidence = _unite(contexts)
+            evidence = unite_contexts(contexts)
             reflection = await _reflect(
-                model, question, sorted(asked), evidence, typed, meter, limits, prompts
+                model, question, sorted(asked), known, evidence, typed, meter, limits, prompts
             )
         except ReplyUnusable:
             ending = Ending.UNREADABLE
             break
         rounds[-1] = AnswerRound(queries, new, found.tokens, reflection.missing)
+        known = reflection.known or known
         queries = tuple(each for each in reflection.queries if fold_case(each) not in asked)
         if reflection.sufficient or not queries:
             ending = Ending.SUFFICIENT if reflection.sufficient else Ending.NO_QUERY
             break
         asked |= {fold_case(each) for each in queries}
-    context = _unite(contexts)
-    written = await answer(model, question, context, meter, prompts=prompts)
+    context = unite_contexts(contexts)
+    written = await answer(model, question, context, meter, open_mode=open_mode, prompts=prompts)
     return IterativeAnswer(written, context, tuple(rounds), ending)
 
 
@@ -155,8 +161,8 @@ def _find_ending(
     return Ending.SECONDS if anyio.current_time() > deadline else None
 
 
-def _unite(contexts: Sequence[Context]) -> Context:
-    """Return the contexts of all rounds as one; each has evidence that the others lack."""
+def unite_contexts(contexts: Sequence[Context]) -> Context:
+    """Return several contexts as one; each has evidence that the others lack."""
     return Context(
         "\n\n".join(each.text for each in contexts),
         sum(each.tokens for each in contexts),
@@ -179,6 +185,7 @@ async def _reflect(
     model: ChatModel,
     question: str,
     asked: Sequence[str],
+    known: str,
     evidence: Context,
     typed: str,
     meter: Meter,
@@ -189,11 +196,13 @@ async def _reflect(
         "reflect",
         question=fence(question),
         queries="\n".join(f"- {one_line(each)}" for each in asked),
+        known=fence(known),
         evidence=fence(evidence.text),
         most=str(limits.queries),
         schema=typed,
     )
     properties: dict[str, JsonSchema] = {
+        "known": {"type": "string"},
         "missing": {"type": "string"},
         "sufficient": {"type": "boolean"},
         "queries": _QUERIES,
@@ -218,11 +227,12 @@ def _make_request(text: str, step: str, properties: Mapping[str, JsonSchema]) ->
 
 def _read_reflection(text: str, most: int) -> _Reflection:
     found = read_object(text)
-    sufficient, missing = found.get("sufficient"), found.get("missing", "")
+    sufficient, known, missing = found.get("sufficient"), found.get("known"), found.get("missing", "")
     if not isinstance(sufficient, bool):
         raise ReplyUnusable(f'"sufficient" is {quote(repr(sufficient))}; expected true or false.')
     missing = "" if sufficient or not isinstance(missing, str) else shorten(one_line(missing), LONGEST_QUERY)
-    return _Reflection(sufficient, missing, () if sufficient else _read_queries(found, most))
+    known = shorten(one_line(clean(known)), LONGEST_KNOWN) if isinstance(known, str) else ""
+    return _Reflection(sufficient, known, missing, () if sufficient else _read_queries(found, most))
 
 
 def _read_queries(found: JsonObject, most: int) -> tuple[str, ...]:

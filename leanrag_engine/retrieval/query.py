@@ -14,6 +14,7 @@ from .context.rendering import Statement
 from .context.statements import is_written
 from .evidence.beneath import Beneath, find_bearers, sample_clusters
 from .evidence.citations import load_citations
+from .evidence.outline import outline_documents
 from .evidence.passages import order_plain, put_anchors_first, rank_passages, rank_sources
 from .evidence.pool import (
     find_bridges,
@@ -29,7 +30,7 @@ from .evidence.restriction import restrict_subgraph
 from .evidence.run import QueryRun
 from .evidence.seeds import find_allowed_beneath, select_seeds
 from .evidence.summaries import select_summaries
-from .evidence.written import has_sentences, wants_overview, widen_by_sentences
+from .evidence.written import asks_about_everything, has_sentences, wants_overview, widen_by_sentences
 from .filters import open_scope
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
@@ -73,6 +74,8 @@ async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> Q
     run.warn_of_build()
     run.warn_of_undated(undated)
     run.warn_of_unused()
+    if query.mode in (Mode.LCA, Mode.GLOBAL) and asks_about_everything(run) and not has_sentences(run):
+        return await _answer_outline(run)
     if query.mode == Mode.NAIVE or index.state is BuildState.MISSING:
         return await _answer_naive(run)
     if query.mode == Mode.LCA and wants_overview(run):
@@ -95,6 +98,14 @@ async def _answer_naive(run: QueryRun) -> QueryResult:
     else:
         windows = [await value_windows(run, each, ()) for each in found]
     return _make_result(run, subgraph.EMPTY, rank_sources(run, windows), found, windows)
+
+
+async def _answer_outline(run: QueryRun) -> QueryResult:
+    """Answer with an outline of the documents: nothing is written that tells what all of them are about."""
+    run.warnings.append(
+        "No summaries were written here: an outline of the documents follows. Ask about one of its subjects, or call get_outline."
+    )
+    return _make_result(run, subgraph.EMPTY, (), (), ((),), (await outline_documents(run),))
 
 
 async def _answer_lca(run: QueryRun) -> QueryResult:
@@ -203,7 +214,7 @@ def _make_result(
 ) -> QueryResult:
     query, index = run.query, run.index
     paper = query.ranking == Ranking.PAPER
-    overview = wants_overview(run) and any(statements)
+    overview = not paper and asks_about_everything(run) and any(statements)
     weak = not paper and not overview and run.warn_of_weakness(found, windows)
     if not overview:
         run.warn_of_absent()

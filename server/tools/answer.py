@@ -14,12 +14,14 @@ class AnswerTools(ToolGroup):
         self,
         question: Annotated[str, Field(min_length=1, max_length=10_000)],
         strategy: Annotated[
-            Literal["one_shot", "iterative"],
+            Literal["one_shot", "iterative", "global"],
             Field(
-                description="iterative: divide the question, retrieve, say what is missing, retrieve that; slower"
+                description="iterative: divide the question, retrieve, say what is missing, retrieve that; slower. "
+                "global: read the summaries of all documents page by page, with a budget of 16,000 or more"
             ),
         ] = "one_shot",
         rounds: Annotated[int, Field(ge=2, le=8, description="Most rounds of iterative")] = 4,
+        open: Annotated[bool, Field(description="Let the model add what it knows; else it declines")] = False,
         token_budget: Annotated[int, Field(ge=200, le=32_000, description="Of all evidence")] = 4000,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, AnswerReply]:
@@ -32,6 +34,8 @@ where the evidence does not settle the question. Next: get_sources to read what 
             question,
             token_budget=token_budget,
             rounds=rounds if strategy == "iterative" else 1,
+            mode="global" if strategy == "global" else "lca",
+            open_mode=open,
             collection=await self._engine.choose(collection),
         )
         return AnswerReply.from_engine(answered).to_result()

@@ -328,6 +328,26 @@ async def test_a_written_sentence_is_found_by_its_own_words_in_whatever_branch_i
     assert "accountants of Mercia" not in naive.context.text
 
 
+@pytest.mark.parametrize("mode", ["lca", "global"])
+@pytest.mark.parametrize("built", [True, False])
+async def test_without_summaries_a_question_for_an_overview_gets_an_outline_of_the_documents(
+    corpus: Corpus, make_corpus: partial[Corpus], mode: str, built: bool
+) -> None:
+    made = corpus if built else make_corpus(corpus.texts, None)
+    result = await ask(made, "What are the main themes?", mode=mode)
+    first, *lines = result.context.lines
+    assert first.text == f"{len(corpus.texts)}."
+    if built:
+        assert lines.pop(0).subject == "Topics"
+    assert [line.citations for line in lines] == [(chunk.citation,) for chunk in corpus.chunks]
+    assert all(line.text in corpus.texts[line.subject.split(" (")[0]] for line in lines)
+    assert any("No summaries were written" in warning for warning in result.warnings)
+    assert not any("No document has" in warning for warning in result.warnings)
+    chosen = Filters(documents=("Halley", "Comets"))
+    narrow = await ask(made, "What are the main themes?", mode=mode, filters=chosen)
+    assert set(narrow.context.cited) == {"d1:c1", "d7:c1"}
+
+
 async def test_a_question_for_an_overview_gets_summaries_before_descriptions(
     corpus: Corpus, make_corpus: partial[Corpus]
 ) -> None:
@@ -584,13 +604,13 @@ async def test_local_tells_of_the_seeds_neighbours(corpus: Corpus) -> None:
 async def test_global_tells_of_the_lowest_layer_whose_summaries_about_the_question_fit(
     corpus: Corpus,
 ) -> None:
-    general = await ask(corpus, "What is this about?", mode="global", seeds=4, token_budget=110)
+    general = await ask(corpus, "Is it good?", mode="global", seeds=4, token_budget=110)
     assert {node.name for node in general.subgraph.path} == {"Astronomy", "Food"}
     assert [each.layer for each in general.subgraph.inter_cluster_relations] == [2]
     assert "- Astronomy brings together" in general.context.text
     assert {ranked.chunk.citation for ranked in general.sources} <= {f"d{n}:c1" for n in range(1, 8)}
     # With more room all four clusters below fit.
-    roomy = await ask(corpus, "What is this about?", mode="global", seeds=4, token_budget=2000)
+    roomy = await ask(corpus, "Is it good?", mode="global", seeds=4, token_budget=2000)
     assert {node.name for node in roomy.subgraph.path} == {
         "Sky watchers",
         "Heavenly bodies",
@@ -602,7 +622,7 @@ async def test_global_tells_of_the_lowest_layer_whose_summaries_about_the_questi
     assert {node.layer for node in narrow.subgraph.path} == {1}
     assert narrow.subgraph.path[0].name == "Fermentation"
     # The caller may want more summaries than a high layer has.
-    finer = await ask(corpus, "What is this about?", mode="global", seeds=8, token_budget=110)
+    finer = await ask(corpus, "Is it good?", mode="global", seeds=8, token_budget=110)
     assert {node.layer for node in finer.subgraph.path} == {1}
 
 

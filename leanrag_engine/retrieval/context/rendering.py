@@ -26,6 +26,9 @@ GAP = "[…]"
 
 STATEMENTS = "Written about these documents, each with its sources"
 
+OUTLINE_LINE, OUTLINE = "outline line", "Outline of the documents"
+"""The kind of a statement that stands for a document, and the heading of such."""
+
 _BLANK_LINES = re.compile(r"\n\s*\n(?:[ \t]*\n)+")
 _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
 
@@ -179,7 +182,8 @@ def render_statements(statements: Sequence[Statement], fence: str, *, by_date: b
         else f"- {' '.join(render_statement(each, place == 0) for place, each in enumerate(said))}"
         for key, said in subjects.items()
     )
-    return f"### {STATEMENTS}\n{wrap_in_fence(chr(10).join(lines), fence)}"
+    heading = OUTLINE if statements[0].kind == OUTLINE_LINE else STATEMENTS
+    return f"### {heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
 
 
 def describe_line(evidence: RankedWindow | Statement) -> ContextLine:

@@ -18,9 +18,14 @@ def has_sentences(run: QueryRun) -> bool:
     return generation is not None and generation.record.vectors.get("sentences", 0) > 0
 
 
+def asks_about_everything(run: QueryRun) -> bool:
+    """Return whether the query asks what all is about, no word of which has to stand anywhere."""
+    return not run.query.entities and all(map(asks_about_all, run.query.texts))
+
+
 def wants_overview(run: QueryRun) -> bool:
-    """Return whether the query asks what all is about, no word of which has to stand anywhere, and something is written about it."""
-    return has_sentences(run) and not run.query.entities and all(map(asks_about_all, run.query.texts))
+    """Return whether the query asks what all is about, and something is written about it."""
+    return has_sentences(run) and asks_about_everything(run)
 
 
 async def widen_by_sentences(run: QueryRun, found: Sequence[SearchHits], graph: Subgraph) -> Subgraph:

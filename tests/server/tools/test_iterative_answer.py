@@ -21,6 +21,9 @@ pytestmark = pytest.mark.anyio
 QUESTION = "Who was the father of the engineer of Skerryvore, and what did he build?"
 
 
+CONCLUDED = "Alan Stevenson designed Skerryvore [d1:c1]."
+
+
 def kind_of(request: Any) -> str:
     """Return which of the three requests of an iterative answer this is."""
     title = request.body.get("response_format", {}).get("json_schema", {}).get("name", "")
@@ -52,7 +55,9 @@ def script(
 
 
 def missing(*queries: str) -> str:
-    return json.dumps({"missing": "what he built", "sufficient": False, "queries": queries})
+    return json.dumps(
+        {"known": CONCLUDED, "missing": "what he built", "sufficient": False, "queries": queries}
+    )
 
 
 def model(server: Any) -> dict[str, Any]:
@@ -73,6 +78,11 @@ async def test_rounds_retrieve_what_the_model_misses_until_it_has_enough(
     replies = [missing("Bell Rock lighthouse built by Robert Stevenson"), enough]
     chat_server.follows(script(reflect=lambda number: replies[number]))
     reply = await ask(serve_in_process, lighthouses, chat_server, token_budget=800)
+    first_reflection, second_reflection = [
+        request.last for request in chat_server.requests if kind_of(request) == "reflect"
+    ]
+    assert CONCLUDED not in first_reflection
+    assert CONCLUDED in second_reflection, "a reflection keeps what was concluded before"
     first, second = reply.data["rounds"]
     assert first["queries"] == [QUESTION, "engineer who designed Skerryvore"]
     assert first["missing"] == "what he built"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,38 @@ async def test_a_model_that_does_not_answer_is_an_error_with_a_next_step(
         reply = await call("answer_question", question="Who lit the Bell Rock?")
         assert reply.is_error
         assert "key" in reply.text
+
+
+async def test_a_global_answer_unites_the_answers_from_pages_of_summaries_and_keeps_their_citations(
+    lighthouses: Path, serve_in_process: Any, chat_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leanrag_engine.llm.answering.PAGE_TOKENS", 150)
+    monkeypatch.setattr("leanrag_engine.llm.answering.LEAST_PAGE", 100)
+
+    def first_citation(prompt: str) -> str:
+        return re.findall(r"\[d\d+:c\d+\]", prompt[prompt.index("The evidence:") :])[0]
+
+    chat_server.follows(lambda request: f"They build lighthouses {first_citation(request.prompt)}.")
+    async with serve_in_process(lighthouses, **model(chat_server)) as call:
+        answered = await call(
+            "answer_question", question="What are the main themes?", strategy="global", token_budget=1000
+        )
+    *pages, union = [request.prompt for request in chat_server.requests]
+    assert len(pages) > 1
+    assert union.count("They build lighthouses [d") == len(pages)
+    assert len(set(map(first_citation, pages))) == len(pages), "each page is new"
+    assert answered.data["sufficient"]
+    assert answered.data["tokens"] <= 1000
+
+
+async def test_an_open_answer_may_add_what_the_model_knows(
+    lighthouses: Path, serve_in_process: Any, chat_server: Any
+) -> None:
+    chat_server.says("It is grey.")
+    async with serve_in_process(lighthouses, **model(chat_server)) as call:
+        for strategy in ("one_shot", "global"):
+            await call("answer_question", question="What colour is it?", open=True, strategy=strategy)
+            assert "use what you know" in chat_server.requests[-1].prompt
 
 
 async def test_without_a_model_nothing_offers_to_answer(tmp_path: Path, serve_in_process: Any) -> None:

@@ -1,0 +1,77 @@
+"""Outline the documents, for a question about all of them where nobody wrote a summary: folders, topics, and first sentences."""
+
+from __future__ import annotations
+
+import os
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from leanrag_engine.core.model import Chunk, Document, ScoreParts
+from leanrag_engine.core.text.citation import format_citation
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.statements import is_statement
+from leanrag_engine.core.text.language.words import word_count
+from leanrag_engine.core.text.paths import find_folder
+from leanrag_engine.core.text.shortening import one_line, shorten
+from leanrag_engine.retrieval.context.rendering import OUTLINE_LINE, Statement
+from leanrag_engine.retrieval.filters import select_documents
+from leanrag_engine.retrieval.index import BuildState
+
+if TYPE_CHECKING:
+    from .run import QueryRun
+
+LINE_TOKENS = 40
+"""Tokens of a line of an outline, roughly."""
+LONGEST, FEWEST_WORDS = 200, 8
+"""Characters of a first sentence at most, and its words at least."""
+NAMED = 12
+"""Folders and topics that the first lines name."""
+
+
+async def outline_documents(run: QueryRun) -> list[Statement]:
+    """Return a line for each document that fits, the largest of each folder first, in order of date and path; several for each,
+    spread over it, where they are few. The first lines name folders and topics."""
+    store, collection = run.index.documents, run.index.collection.name
+    documents = select_documents(await store.find_all(collection), run.query.filters)
+    root = find_folder(each.source for each in documents)
+    folders: dict[str, list[Document]] = {}
+    for each in sorted(documents, key=lambda each: -each.chunks):
+        folder = os.path.dirname(each.source.removeprefix(root))  # noqa: PTH120 - not this machine's
+        folders.setdefault(folder, []).append(each)
+    most = run.query.token_budget // LINE_TOKENS
+    chosen = [each for row in zip_longest(*folders.values()) for each in row if each][:most]
+    chosen.sort(key=lambda each: (each.own_date, each.source, each.number))
+    labels = await store.chunk_labels(collection, [each.number for each in chosen])
+    lines = most // max(len(chosen), 1)
+    cited = [
+        format_citation(each.number, label)
+        for each in chosen
+        for label in labels[each.number][:: -(-len(labels[each.number]) // lines)]
+    ]
+    counts = sorted(folders.items(), key=lambda each: -len(each[1]))
+    held = ", ".join(f"{folder or 'the folder itself'} ({len(within)})" for folder, within in counts[:NAMED])
+    within = f" in {len(folders)} folders: {held}" if len(folders) > 1 else ""
+    said: list[tuple[str, str, tuple[str, ...]]] = [("Documents", f"{len(documents)}{within}.", ())]
+    if topics := await _name_topics(run):
+        said.append(("Topics", f"{', '.join(topics)}.", ()))
+    for chunk in await store.chunks_by_citation(collection, cited):
+        heading = chunk.windows[0].heading or chunk.title
+        dated = f" ({chunk.own_date})" if chunk.own_date and chunk.own_date not in heading else ""
+        said.append((f"{heading}{dated}", _first_sentence(chunk), (chunk.citation,)))
+    fixed = ScoreParts(fixed=1.0)
+    return [Statement(*each, 1.0, OUTLINE_LINE, kept=True, parts=fixed) for each in said]
+
+
+async def _name_topics(run: QueryRun) -> list[str]:
+    """Return the names of the largest clusters of the lowest layer."""
+    if run.index.state is BuildState.MISSING or not run.scope.everything:
+        return []
+    clusters = await run.index.generations.layer(run.index.generation.number, 1)
+    return [each.name for each in sorted(clusters, key=lambda each: -each.mentions)[:NAMED]]
+
+
+def _first_sentence(chunk: Chunk) -> str:
+    """Return the first statement that is more than a greeting, else the beginning."""
+    told = (one_line(chunk.text[start:end]) for start, end in sentences(chunk.text))
+    said = (each for each in told if word_count(each) >= FEWEST_WORDS and is_statement(each))
+    return shorten(next(said, one_line(chunk.text)), LONGEST)
