@@ -21,6 +21,8 @@ from .evidence.pool import (
     leave_out_seen,
     list_statements,
     rank_chunk_windows,
+    relations_between_named,
+    state_relations,
     unite_evidence,
     value_statements,
     value_windows,
@@ -36,8 +38,17 @@ from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import Mode, Query, Ranking
 from .search.hits import SearchHits, embed_with_parts, search_windows
-from .search.relevance import RankedWindow, asks_for_list, asks_for_order, asks_for_overview
+from .search.relevance import (
+    RankedWindow,
+    asks_for_list,
+    asks_for_order,
+    asks_for_overview,
+    asks_for_relation,
+)
 from .search.seeds import sure_score
+
+LEADING = 6
+"""Sentences on how two things are related that come first where that is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,17 +202,27 @@ async def _answer_from(
         ]
     sources = rank_sources(run, windows)
     statements: list[list[Statement]] = []
-    paper = run.query.ranking == Ranking.PAPER
-    everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources or paper
-    if everything or is_written([*wider.path, *wider.base_relations]):
+    leading: list[Statement] = []
+    listed = _lists_statements(run.query)
+    everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources or listed
+    between = []
+    if run.query.include_relations and any(map(asks_for_relation, run.query.texts)):
+        between = relations_between_named(graph, sure_score(run.query.search_options))
+    if everything or between or is_written([*wider.path, *wider.base_relations]):
         citations = await load_citations(run, wider, beneath, sources)
         bridges = find_bridges(graph)
-        if paper:
+        if listed:
             statements = list_statements(run, wider, citations)
         else:
             statements = [await value_statements(run, each, wider, citations, bridges) for each in found]
+        leading = state_relations(graph, between, citations)[:LEADING]
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
-    return _make_result(run, graph, sources, found, windows, statements)
+    return _make_result(run, graph, sources, found, windows, statements, leading)
+
+
+def _lists_statements(query: Query) -> bool:
+    """Return whether a context holds what is said of the subgraph beside passages, each with its share, and is not chosen by value."""
+    return query.ranking == Ranking.PAPER or query.mode == Mode.LOCAL
 
 
 def _make_result(
@@ -211,20 +232,22 @@ def _make_result(
     found: Sequence[SearchHits],
     windows: Sequence[Sequence[RankedWindow]],
     statements: Sequence[Sequence[Statement]] = (),
+    leading: Sequence[Statement] = (),
 ) -> QueryResult:
     query, index = run.query, run.index
-    paper = query.ranking == Ranking.PAPER
-    overview = not paper and asks_about_everything(run) and any(statements)
-    weak = not paper and not overview and run.warn_of_weakness(found, windows)
+    listed = _lists_statements(query)
+    overview = not listed and asks_about_everything(run) and any(statements)
+    weak = query.ranking != Ranking.PAPER and not overview and run.warn_of_weakness(found, windows)
     if not overview:
         run.warn_of_absent()
     plain = graph is subgraph.EMPTY
     shown = windows if (query.include_sources and not overview) or plain else [[] for _ in windows]
     said = statements or [[] for _ in windows]
-    # The paper's context is not chosen by value: entities, relations and passages have an equal share.
-    rankings: Sequence[Sequence[RankedWindow | Statement]] = (
-        [*shown, *said] if paper else [unite_evidence(*each) for each in zip(shown, said, strict=True)]
-    )
+    rankings: list[Sequence[RankedWindow | Statement]] = [leading] if leading else []
+    if listed:
+        rankings += [*shown, *said]
+    else:
+        rankings += [unite_evidence(*each) for each in zip(shown, said, strict=True)]
     options = query.context_options
     seen = query.seen_passages
     in_order = any(map(asks_for_order, query.texts))
@@ -232,7 +255,8 @@ def _make_result(
     if seen or in_order or broad or query.mode == Mode.GLOBAL:
         options = replace(options, cutoff=options.weaker)  # what is asked for is breadth
     if seen:
-        rankings, left_out = leave_out_seen(rankings, seen, options.cutoff)
+        fresh, left_out = leave_out_seen(rankings, seen, options.cutoff)
+        rankings = [*fresh]
         sources = [each for each in sources if each.chunk.citation not in seen]
         run.warn_of_seen(left_out, nothing_new=not any(rankings))
     budget = query.token_budget

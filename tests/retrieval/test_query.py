@@ -416,6 +416,29 @@ async def test_paper_ranking_matches_no_names_and_no_keywords(
     assert not {"entities_by_name", "search_windows", "search_entities"} & set(calls)
 
 
+async def test_a_question_how_two_are_related_is_answered_by_their_relation_first(corpus: Corpus) -> None:
+    related = await ask(corpus, "How are William Herschel and Caroline Herschel related?")
+    first = related.context.lines[0]
+    assert (first.kind, first.subject) == ("relation", "William Herschel — Caroline Herschel")
+    told = await ask(corpus, "What did William Herschel and Caroline Herschel find?")
+    assert {line.kind for line in told.context.lines} == {"excerpt"}, (
+        "without a model relations quote passages"
+    )
+    apart = await ask(corpus, "How are yeast and Uranus related?")
+    assert apart.context.lines[0].subject.endswith("(λ 1)") or apart.context.lines[0].kind == "excerpt"
+
+
+async def test_local_tells_of_the_entity_its_relations_and_its_neighbours(corpus: Corpus) -> None:
+    result = await ask(corpus, "Caroline Herschel", mode="local", seeds=1)
+    lines = result.context.lines
+    assert {line.kind for line in lines} >= {"entity description", "relation", "excerpt"}
+    ends = [line.subject for line in lines if line.kind == "relation"]
+    assert all("Caroline Herschel" in each for each in ends)
+    described = [line.subject for line in lines if line.kind == "entity description"]
+    assert described[0] == "Caroline Herschel"
+    assert set(described) <= {node.name for node in result.subgraph.path}
+
+
 @pytest.mark.parametrize(("relations", "budget"), [(True, 4000), (False, 4000), (True, 200)])
 async def test_the_context_of_the_paper_holds_entities_clusters_relations_with_lambda_and_passages(
     corpus: Corpus, relations: bool, budget: int

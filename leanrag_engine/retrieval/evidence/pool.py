@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -266,28 +266,44 @@ def _lower(statement: Statement, loss: float, options: RelevanceOptions) -> Stat
 
 
 def list_statements(run: QueryRun, graph: Subgraph, citations: LineCitations) -> list[list[Statement]]:
-    """Return all that is said about the retrieved subgraph, as the paper's context prints it: first seeds and aggregated entities,
-    from the lowest layer up, then relations with their λ, the strongest first."""
+    """Return all that is said about the subgraph, as the paper's context prints it: first seeds, then what else is on its
+    paths from the lowest layer up, then relations with their λ, the strongest first."""
     query = run.query
-    names = {node.id: node.name for node in graph.path}
+    seeds = {seed.entity.id for seed in graph.seeds}
     nodes = [
         each
-        for node in sorted(graph.path, key=lambda node: node.layer)
+        for node in sorted(graph.path, key=lambda node: (node.layer, node.id not in seeds))
         if node.layer == 0 or query.include_summaries
         for each in entity_statements(node, citations)
     ]
-    relations = [
+    relations = (*graph.inter_cluster_relations, *graph.base_relations) if query.include_relations else ()
+    return [_fix(nodes), state_relations(graph, relations, citations)]
+
+
+def state_relations(
+    graph: Subgraph, relations: Sequence[Relation], citations: LineCitations
+) -> list[Statement]:
+    """Return what is said about the relations, with their λ, the strongest first."""
+    names = {node.id: node.name for node in graph.path}
+    return _fix(
         replace(each, subject=f"{each.subject} (λ {relation.strength})") if relation.layer else each
-        for relation in sorted(
-            (*graph.inter_cluster_relations, *graph.base_relations), key=lambda each: -each.strength
-        )
-        if query.include_relations
+        for relation in sorted(relations, key=lambda each: -each.strength)
         for each in relation_statements(relation, names, citations)
-    ]
+    )
+
+
+def _fix(said: Iterable[Statement]) -> list[Statement]:
     fixed = ScoreParts(fixed=1.0)
-    return [
-        [replace(each, value=1.0, parts=fixed, kept=True) for each in said] for said in (nodes, relations)
-    ]
+    return [replace(each, value=1.0, parts=fixed, kept=True) for each in said]
+
+
+def relations_between_named(graph: Subgraph, sure: float) -> list[Relation]:
+    """Return the relations between seeds that the query names (of a score above ``sure``), else the strongest two of clusters on
+    the paths between them."""
+    named = {seed.entity.id for seed in graph.seeds if seed.score > sure}
+    between = [each for each in graph.base_relations if {each.source_id, each.target_id} <= named]
+    clusters = sorted(graph.inter_cluster_relations, key=lambda each: -each.strength)[:2]
+    return (between or clusters) if len(named) > 1 else []
 
 
 def find_bridges(graph: Subgraph) -> set[str]:

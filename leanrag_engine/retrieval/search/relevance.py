@@ -68,6 +68,11 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 
+_RELATED = re.compile(
+    r"\b(?:related|relate to|(?:relation(?:ship)?s?|connections?|links?) (?:between|of)|in common|know each other|to do with)\b",
+    re.IGNORECASE,
+)
+
 NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 
 
@@ -259,6 +264,11 @@ def asks_for_overview(text: str) -> bool:
 def asks_for_list(text: str) -> bool:
     """Return whether an English text asks for all of something."""
     return _LIST.search(text) is not None
+
+
+def asks_for_relation(text: str) -> bool:
+    """Return whether an English text asks what things have to do with each other."""
+    return _RELATED.search(text) is not None
 
 
 def asks_about_all(text: str) -> bool:
