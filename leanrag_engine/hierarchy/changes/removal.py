@@ -19,6 +19,7 @@ from leanrag_engine.core.graphs.restriction import (
 from leanrag_engine.core.model import Chunk, Entity, Evidence, Extract, Method, Relation, Staleness
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
+from leanrag_engine.hierarchy.texts.naming import join_names
 
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
 
@@ -98,7 +99,7 @@ class _ClusterRest:
     members: int = 0
     mentions: int = 0
     foremost: list[Entity] = field(default_factory=list)
-    """The base entities with most mentions, which a hidden summary names."""
+    """The base entities with most mentions, which a hidden summary names, and which name it."""
 
     def add(self, child: Entity, foremost: Sequence[Entity], *, most: int = 5) -> None:
         self.members += 1
@@ -182,9 +183,9 @@ def _reduce_cluster(
     if reduced is not None:
         stale = changes.since(cluster.stale)
         return replace(reduced, members=rest.members, mentions=rest.mentions, stale=stale)
-    names = ", ".join(each.name for each in rest.foremost)
-    description = f"{HIDDEN} {rest.mentions} entities are beneath it, such as {names}."
-    hidden = hide_summary(cluster, f"(hidden summary {cluster.id})", description)
+    names = [each.name for each in rest.foremost]
+    description = f"{HIDDEN} {rest.mentions} entities are beneath it, such as {', '.join(names)}."
+    hidden = hide_summary(cluster, join_names(names[:3]), description)
     return replace(hidden, members=rest.members, mentions=rest.mentions, stale=None)
 
 

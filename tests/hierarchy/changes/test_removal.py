@@ -147,6 +147,8 @@ def test_no_word_of_a_removed_chunk_is_left_and_every_figure_is_recounted(seed: 
         assert {r.id: (r.strength, r.weight, r.support) for r in above.relations} == counted
     assert left.root.mentions == len(supported)
     assert HIDDEN in left.root.description
+    foremost = sorted(left.layers[0].entities, key=lambda e: (-e.mentions, e.id))[:3]
+    assert all(e.name in left.root.name for e in foremost), "a hidden summary is named by its members"
 
 
 @pytest.mark.parametrize("seed", range(4))
