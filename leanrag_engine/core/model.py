@@ -794,7 +794,7 @@ class VectorSpaces:
 
 @dataclass(frozen=True, slots=True)
 class MethodCounts:
-    """How many aggregated entities and relations of a layer were made by which method."""
+    """How many entities and relations of a layer were made by which method."""
 
     layer: int
     entities: Mapping[str, int]
@@ -865,8 +865,22 @@ class BuildRecord:
         """The number of aggregated entities by the method that made them."""
         counts: Counter[str] = Counter()
         for layer in self.methods:
-            counts.update(layer.entities)
+            if layer.layer:
+                counts.update(layer.entities)
         return counts
+
+    @property
+    def graph(self) -> str:
+        """Who wrote the graph, in a few words; "" where G0 was not counted, as in builds of earlier versions."""
+        base = {name for each in self.methods if not each.layer for name in each.entities}
+        who = " and ".join(dict.fromkeys(self.models.values())) or "an agent"
+        if not base or base == {Method.IMPORTED}:
+            return "imported graph" if base else ""
+        if base - {Method.HEURISTIC}:
+            return f"graph written by {who}{' in part' if Method.HEURISTIC in base else ''}"
+        return (
+            f"heuristic graph{f', summaries by {who}' if self.summaries.keys() - {Method.HEURISTIC} else ''}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,10 +290,10 @@ def _by_layer(layers: Labels) -> dict[int, float]:
 
 
 def count_methods(hierarchy: Hierarchy) -> tuple[MethodCounts, ...]:
-    """Count the aggregated entities and relations of each layer above G0 by the method that made them."""
+    """Count the entities and relations of each layer by the method that made them."""
     return tuple(
         MethodCounts(number, _by_method(layer.nodes.methods), _by_method(layer.edges.methods))
-        for number, layer in enumerate(hierarchy.layers[1:], 1)
+        for number, layer in enumerate(hierarchy.layers)
     )
 
 

@@ -11,7 +11,6 @@ from leanrag_engine.core.model import (
     Correction,
     ExtractionSchema,
     Generation,
-    Method,
     Spent,
 )
 from leanrag_engine.core.ports import LockHolder, VectorStore
@@ -42,15 +41,7 @@ class Status:
     def graph(self) -> str:
         """Say in a few words who wrote the published graph; "" without one."""
         generation = self.collection.generation
-        if generation is None:
-            return ""
-        record, heuristic = generation.record, Method.HEURISTIC.value
-        who = " and ".join(dict.fromkeys(record.models.values())) or "a model or agent"
-        if set(self.extracts) == {Method.IMPORTED.value}:
-            return "imported graph"
-        if set(self.extracts) - {heuristic}:
-            return f"graph written by {who}{' in part' if self.extracts.get(heuristic) else ''}"
-        return f"heuristic graph{f', summaries by {who}' if set(record.summaries) - {heuristic} else ''}"
+        return generation.record.graph if generation else ""
 
 
 async def vector_counts(

@@ -274,6 +274,7 @@ def _make_result(
         notes=tuple(dict.fromkeys(run.warnings)),
         explanation=explain_subgraph(graph) if query.detailed else (),
         by_date=in_order,
+        graph="" if plain else index.generation.record.graph,
     )
     context = compose_context(material, budget, index.tokenizer, options)
     if not query.include_relations:

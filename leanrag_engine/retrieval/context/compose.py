@@ -58,7 +58,7 @@ class ContextMaterial:
 
     ``rankings`` hold the evidence for each text of the query, best first. ``notes`` stand first, a line each;
     ``explanation`` are lines on how the evidence is connected, for a detailed context. ``by_date``: dated evidence stands in
-    order of date.
+    order of date. ``graph``: who wrote the graph that the evidence was found by, "" without one.
     """
 
     rankings: tuple[tuple[Evidence, ...], ...] = ()
@@ -66,6 +66,7 @@ class ContextMaterial:
     notes: tuple[str, ...] = ()
     explanation: tuple[str, ...] = ()
     by_date: bool = False
+    graph: str = ""
 
 
 def compose_context(
@@ -76,7 +77,8 @@ def compose_context(
 ) -> Context:
     """Return the context, notes included, of at most ``budget`` tokens as ``tokenizer`` counts them."""
     notes = _fit_notes(material.notes, round(budget * options.notes), tokenizer)
-    layout = _Layout(material.groups, notes, _choose_fence(material), material.by_date)
+    head = HEAD.replace(":", f" ({material.graph}):", 1) if material.graph else HEAD
+    layout = _Layout(material.groups, [*notes, head], _choose_fence(material), material.by_date)
     counter = _TokenCounter(tokenizer, layout.fence)
     explained = round(budget * options.explanation) if material.explanation else 0
     room = budget - counter.count(layout.render((), ())) - options.omission_tokens - explained
@@ -300,7 +302,7 @@ class _Layout:
     """How the chosen evidence stands in the text: by group, document and section, the best group and document first."""
 
     groups: Sequence[EvidenceGroup]
-    notes: Sequence[str]
+    opening: Sequence[str]
     fence: str
     by_date: bool = False
 
@@ -318,7 +320,7 @@ class _Layout:
             ordered = sorted(each, key=_reading_place)
             heading = "" if self.by_date else self._heading_of(each)
             by_group.setdefault(heading, []).append(render_document(ordered, self.fence))
-        blocks = [*self.notes, HEAD]
+        blocks = [*self.opening]
         if statements:
             blocks.append(render_statements(statements, self.fence, by_date=self.by_date))
         several = len(by_group.keys() - {""}) > 1
