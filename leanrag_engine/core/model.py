@@ -744,7 +744,6 @@ class HierarchyHealth:
     """A whole hierarchy: the options it was built with, its layers and where seeds meet."""
 
     clustering: str
-    relation_weight: float
     cluster_size: int
     cluster_cap: int
     layers: tuple[LayerHealth, ...]

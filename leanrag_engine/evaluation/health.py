@@ -246,7 +246,7 @@ def _stability(built: _PublishedHierarchy, generation: Generation) -> Clustering
     if made is None:
         return None
     sizes = ClusterSizes(made.cluster_size, made.cluster_cap)
-    clustering = ClusteringOptions(ClusteringMethod(made.clustering), made.relation_weight)
+    clustering = ClusteringOptions(ClusteringMethod(made.clustering))
     vectors, links = built.rows(built.layers[0]), EdgeList.of(Graph(tuple(built.layers[0]), built.relations))
     if len(vectors) <= sizes.mean:
         return None

@@ -32,7 +32,7 @@ from .changes.carrying import (
 )
 from .changes.comparing import Flags, find_touched, find_unchanged
 from .clustering.balancing import ClusterSizes, cap_for, cluster_sums
-from .clustering.methods import ClusteringMethod, ClusteringOptions, partition, select_links
+from .clustering.methods import ClusteringOptions, partition, select_links
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
 from .clustering.placement import Memberships, place
 from .health import measure_hierarchy
@@ -249,8 +249,8 @@ def _cluster_layer(
         before = _find_memberships(stack.lineage, lower.entities[0].layer, previous)
         if (before.homes >= 0).any():
             found = place(points, links, before, sizes, options, pulse=pulse)
-            of_base = points is stack.vectors[0] and options.method is not ClusteringMethod.DUAL
-            return found.clusters, Origins(above.entities, found.origins), found.means if of_base else None
+            means = found.means if points is stack.vectors[0] else None
+            return found.clusters, Origins(above.entities, found.origins), means
     return partition(points, links, sizes, options, pulse=pulse), None, None
 
 

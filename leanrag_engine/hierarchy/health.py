@@ -24,9 +24,9 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.vectors import one_thread
 
-from .clustering.balancing import ClusterSizes, Labels
+from .clustering.balancing import ClusterSizes, Labels, cluster_sums
 from .clustering.communities import leiden
-from .clustering.links import EdgeList, sum_members
+from .clustering.links import EdgeList
 from .clustering.methods import ClusteringMethod, ClusteringOptions
 from .relations import Threshold
 
@@ -77,7 +77,6 @@ def measure_hierarchy(
     ]
     return HierarchyHealth(
         clustering=clustering.method.value,
-        relation_weight=clustering.relation_weight,
         cluster_size=sizes.mean,
         cluster_cap=sizes.cap,
         layers=(*layers, found[-1]),
@@ -169,7 +168,7 @@ def measure_shape(
 def tightness(vectors: Vectors, labels: Labels) -> float:
     """Return the mean cosine of the unit rows ``vectors`` (n, d) to the mean of their cluster."""
     # The cosines of a cluster's members to their mean add up to the length of the sum of their vectors.
-    sums = sum_members(vectors, labels)
+    sums = cluster_sums(vectors, labels, int(labels.max()) + 1)
     return float(np.linalg.norm(sums, axis=1).sum(dtype=np.float64) / len(labels))
 
 

@@ -159,20 +159,6 @@ def test_relations_decide_which_entities_share_a_cluster(one: BuiltHierarchy, ra
     assert one.health.layers[0].inside > 1.2 * inside / total
 
 
-def test_more_weight_of_relations_puts_more_of_them_inside_clusters(random_case: Maker) -> None:
-    case = random_case(420, kind="clustered", density=1.5, seed=3)
-    inside = [
-        build_case(
-            *case, HierarchyOptions(8, 12, clustering=ClusteringOptions(ClusteringMethod.DUAL, weight))
-        )
-        .health.layers[0]
-        .inside
-        for weight in (0.05, 0.5, 5.0)
-    ]
-    assert inside == sorted(set(inside))
-    assert inside[-1] > 2 * inside[0]
-
-
 def test_each_aggregate_that_a_base_relation_leaves_has_a_relation_of_its_own(one: BuiltHierarchy) -> None:
     layers = one.hierarchy.layers
     above = {entity.id: entity.id for entity in layers[0].entities}
@@ -246,7 +232,7 @@ def test_the_nearest_are_found_in_blocks_as_by_sorting_all(block: int, order: in
 
 
 def test_the_record_holds_the_options_of_the_build(one: BuiltHierarchy) -> None:
-    assert one.health.clustering in ("gmm", "dual", "leiden")
+    assert one.health.clustering in ("gmm", "leiden")
     assert (one.health.cluster_size, one.health.cluster_cap) == (8, 12)
 
 

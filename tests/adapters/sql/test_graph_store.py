@@ -353,7 +353,6 @@ NAMES = (
 
 HEALTH = HierarchyHealth(
     clustering="leiden",
-    relation_weight=0.4,
     cluster_size=20,
     cluster_cap=30,
     layers=(

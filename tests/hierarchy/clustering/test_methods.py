@@ -1,4 +1,4 @@
-"""The three ways to cluster: one contract for all, and what is particular to each."""
+"""The two ways to cluster: one contract for all, and what is particular to each."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ def test_a_layer_of_more_than_20_shrinks_to_between_a_tenth_and_a_twentieth(
 
 
 def test_a_layer_of_20000_shrinks_to_a_twentieth(some_vectors: MakeVectors) -> None:
-    # Once, as it takes seconds: ``dual`` takes the most steps.
+    # Once, as it takes seconds.
     found = partition(
         some_vectors("clustered", 20_000, 1),
         groups_of(27, 20_000),
         USUAL,
-        ClusteringOptions(ClusteringMethod.DUAL),
+        ClusteringOptions(),
         pulse=silent,
     )
     assert 1000 <= found.count <= 2000
@@ -169,12 +169,11 @@ def test_leiden_finds_what_only_relations_show_and_gmm_does_not() -> None:
     vectors, links, truth = planted()
     agreement = {
         method: adjusted_rand_score(
-            truth, partition(vectors, links, USUAL, ClusteringOptions(method, 2.0), pulse=silent).labels
+            truth, partition(vectors, links, USUAL, ClusteringOptions(method), pulse=silent).labels
         )
         for method in ClusteringMethod
     }
     assert agreement[ClusteringMethod.LEIDEN] == 1.0
-    assert agreement[ClusteringMethod.DUAL] == 1.0
     assert agreement[ClusteringMethod.GMM] < 0.5
 
 
@@ -199,9 +198,7 @@ def test_the_weight_trades_tightness_for_relations_inside(some_vectors: MakeVect
     vectors, links = some_vectors("clustered", 600, 0), links_of("random", 600)
     inside = [
         links.inside(
-            partition(
-                vectors, links, USUAL, ClusteringOptions(ClusteringMethod.DUAL, weight), pulse=silent
-            ).labels
+            partition(vectors, links, USUAL, ClusteringOptions(tie_weight=weight), pulse=silent).labels
         )
         for weight in (0.0, 0.2, 2.0)
     ]

@@ -54,7 +54,6 @@ LAYER = LayerHealth(
 )  # fmt: skip
 HEALTH = HierarchyHealth(
     clustering="leiden",
-    relation_weight=0.5,
     cluster_size=20,
     cluster_cap=30,
     layers=(
