@@ -7,7 +7,6 @@ from __future__ import annotations
 import json as json_
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,8 +46,6 @@ def retrieval(
     budgets: option.Budgets = "500,1000,2000,4000",
     limit: option.Limit = None,
     by_type: option.ByType = False,
-    routes: option.WithRoutes = False,
-    plot: option.PlotFile = None,
     data_dir: option.ScratchDir = None,
     json: option.Json = False,
 ) -> None:
@@ -71,7 +68,7 @@ def retrieval(
     index, …]}]}`. `--json` gives the keys recall@2, recall@5, recall@10, all@5, mrr, coverage, tokens,
     latency_ms_p50, latency_ms_p95, build_s: recalls, all@5 and coverage in percent, mrr from 0 to 1.
 
-    Example: `leanrag eval retrieval questions.json --compare lca,naive,paper --plot recall.png`
+    Example: `leanrag eval retrieval questions.json --compare lca,naive,paper`
     """
 
     async def work() -> None:
@@ -82,18 +79,10 @@ def retrieval(
             raise InvalidInput(
                 "--json prints the figures of one way, --compare asks for several.", "Leave one out."
             )
-        questions, given, ways = read_inputs(question_set, graph, limit, mode, ranking, names, plot)
-        if json and routes:
-            raise InvalidInput(
-                "--json prints the figures of one way, --routes asks for more.", "Leave one out."
-            )
-        found = await run_evaluation(
-            questions, given, ways, parse_numbers(budgets), embedder, data_dir, routes=routes
-        )
+        questions, given, ways = read_inputs(question_set, graph, limit, mode, ranking, names)
+        found = await run_evaluation(questions, given, ways, parse_numbers(budgets), embedder, data_dir)
         for remark in report.remarks(questions, given, found):
             typer.echo(remark, err=True)
-        if plot:
-            report.draw(plot, questions, found)
         if json:
             typer.echo(json_.dumps(next(iter(found.figures.values())).as_json()))
         else:
@@ -195,18 +184,14 @@ def read_inputs(
     mode: str,
     ranking: str,
     names: Sequence[str],
-    plot: Path | None,
 ) -> tuple[QuestionSet, GivenGraph | None, list[Strategy]]:
     """Read and check all input before any work; return the set, the graph to build on and the strategies."""
     # Heavy, all of them: --help must not wait for them.
     from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
-    from leanrag_engine.evaluation.retrieval.plots import check_plot  # noqa: PLC0415
     from leanrag_engine.evaluation.retrieval.run import parse_strategies, strategy  # noqa: PLC0415
     from leanrag_engine.evaluation.scratch import GivenGraph  # noqa: PLC0415
     from leanrag_engine.extraction.openie import read_openie  # noqa: PLC0415
 
-    if plot:
-        check_plot(plot)
     ways = parse_strategies(names) if names else [strategy(mode, ranking)]
     questions = read_set(question_set).first(limit)
     return questions, GivenGraph.of(read_openie(graph), questions) if graph else None, ways
@@ -219,11 +204,8 @@ async def run_evaluation(
     budgets: Sequence[int],
     embedder: str | None,
     data_dir: Path | None,
-    *,
-    routes: bool,
 ) -> Evaluation:
     """Run the evaluation in ``data_dir`` or a scratch folder, with progress on standard error."""
-    from leanrag_engine.evaluation.retrieval.routes import ask_routes  # noqa: PLC0415 - heavy
     from leanrag_engine.evaluation.retrieval.run import evaluate  # noqa: PLC0415 - heavy
     from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415 - heavy
 
@@ -232,12 +214,7 @@ async def run_evaluation(
     with ExitStack() as cleanup:
         folder = data_dir or cleanup.enter_context(scratch_folder())
         show = cleanup.enter_context(stage_bars())
-        settings = scratch_settings(folder, embedder)
-        found = await evaluate(settings, questions, given, ways, budgets, show)
-        if not routes:
-            return found
-        more = await ask_routes(settings, found.scratch.collection, questions, show)
-        return replace(found, answered={**found.answered, **more})
+        return await evaluate(scratch_settings(folder, embedder), questions, given, ways, budgets, show)
 
 
 async def run_coverage(
