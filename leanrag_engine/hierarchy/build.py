@@ -114,7 +114,6 @@ class _LayerStack:
     sums: NDArray[np.floating[Any]]
     phrases: PhraseTable | None = None
     thresholds: list[Threshold] = field(default_factory=list)
-    resolutions: list[float] = field(default_factory=list)
 
     @property
     def points(self) -> Vectors:
@@ -171,7 +170,6 @@ async def build(
         clustering=options.clustering,
         sizes=sizes,
         thresholds=stack.thresholds,
-        resolutions=stack.resolutions,
     )
     return BuiltHierarchy(hierarchy, stack.vectors, await in_thread(measure))
 
@@ -226,7 +224,6 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     stack.graphs[-1] = await in_thread(_assign_parents, lower, clusters, upper)
     stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences, carried)))
     stack.thresholds.append(draft.threshold)
-    stack.resolutions.append(clusters.resolution)
     if context.previous is not None:
         stack.lineage = await in_thread(Lineage.of_clusters, upper.entities, summaries.origins)
     stack.vectors.append(await _embed(stack.graphs[-1], context.embedder, context.progress))

@@ -92,13 +92,7 @@ def test_what_cannot_be_is_one_line_on_standard_error(
 
 
 def test_every_part_explains_itself() -> None:
-    for command in ("retrieval", "coverage", "answers", "anonymise", "health"):
+    for command in ("retrieval", "coverage", "answers", "anonymise"):
         ran = CliRunner().invoke(app, [command, "--help"])
         assert ran.exit_code == 0
         assert "Example" in ran.stdout
-
-
-def test_the_health_of_nothing_is_an_error_with_a_next_step(tmp_path: Path) -> None:
-    ran = CliRunner().invoke(app, ["health", "--data-dir", str(tmp_path)])
-    assert ran.exit_code == 1
-    assert "Traceback" not in ran.stderr

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
 
 from leanrag_engine.core.graphs.graph import Graph
 
@@ -63,11 +62,6 @@ class EdgeList:
         near, far = np.concatenate((first, second)), np.concatenate((second, first))
         weights = np.tile(self.weights[away], 2)
         return coo_array((weights, (near, far)), shape=(self.count, self.count)).tocsr()
-
-    def components(self) -> Labels:
-        """Return the connected component of each entity, (count,), numbered by their first members."""
-        linked = coo_array((self.weights, (self.ends[:, 0], self.ends[:, 1])), shape=(self.count, self.count))
-        return np.asarray(connected_components(linked.tocsr(), directed=False)[1], dtype=np.intp)
 
     def within(self, parts: Labels) -> Iterator[tuple[Labels, EdgeList]]:
         """Yield the renumbered rows of each part of ``parts`` (count,), -1 being none, with the relations

@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -52,9 +52,9 @@ def partition(
     check_vectors(vectors, sizes.mean, sizes.cap)
     reduced = reduce_dimensions(vectors)
     if clustering.method is ClusteringMethod.LEIDEN:
-        labels, resolution = find_communities(vectors, links, sizes, seed=seed, pulse=pulse)
+        labels = find_communities(vectors, links, sizes, seed=seed, pulse=pulse)
         labels = split_until_enough(vectors, labels, links, sizes, split_by_relations, pulse)
-        return replace(measure_clusters(reduced, labels, links, clustering.method), resolution=resolution)
+        return measure_clusters(reduced, labels, links, clustering.method)
     labels = assign_clusters(reduced, mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse)
     pulse()
     labels = join_related(vectors, labels, links, weight=clustering.tie_weight, cap=sizes.cap, pulse=pulse)

@@ -34,14 +34,13 @@ class Clusters:
     """A partition of n points, and how strongly each belongs to its cluster and to the runner-up. ``labels`` and
     ``second`` are (n,) cluster numbers, clusters being numbered by their first members; ``second`` is -1 where there
     is one cluster alone. The responsibilities (n,) are posterior probabilities; the runner-up's may be the higher
-    where the cap kept a point out. ``resolution`` is that of Leiden's communities, 0 for other methods."""
+    where the cap kept a point out."""
 
     count: int
     labels: Labels
     responsibility: NDArray[np.float64]
     second: Labels
     second_responsibility: NDArray[np.float64]
-    resolution: float = 0.0
 
 
 def cluster(

@@ -14,7 +14,7 @@ import typer
 
 from leanrag_engine.core.errors import InvalidInput
 
-from ..options import CollectionOption, DataDir, run_async
+from ..options import run_async
 from . import options as option
 from .anonymise import anonymise
 from .answers import answers, scratch_folder
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from leanrag_engine.evaluation.scratch import GivenGraph
 
 app = typer.Typer(
-    help="Measure: retrieval on a question set, replies on your own documents, answers by a judge, the health of a built "
-    "collection.",
+    help="Measure: retrieval on a question set, replies on your own documents, answers by a judge.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -146,35 +145,6 @@ def coverage(
 app.command()(answers)
 app.command()(anonymise)
 app.command()(questions)
-
-
-@app.command()
-def health(collection: CollectionOption = None, data_dir: DataDir = None, json: option.Json = False) -> None:
-    """Measure a built collection without a judge. Nothing is written.
-
-    Reports the share of entity pairs whose lowest common ancestor lies below the root (by where the pair comes from),
-    sizes and tightness of the clusters, their stability (adjusted Rand index), and how much contexts
-    repeat themselves.
-
-    Example: `leanrag eval health --collection notes`
-    """
-
-    async def work() -> None:
-        from leanrag_engine.core.config import load_settings  # noqa: PLC0415 - heavy
-        from leanrag_engine.evaluation.health import collection_health  # noqa: PLC0415 - heavy
-
-        from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
-        from .reports.health import show_health  # noqa: PLC0415 - rich is heavy
-
-        settings = load_settings(data_dir=data_dir, collection=collection, read_only=True)
-        with stage_bars() as show:
-            found = await collection_health(settings, settings.collection, show)
-        if json:
-            typer.echo(json_.dumps(found.as_json()))
-        else:
-            show_health(found)
-
-    run_async(work)
 
 
 def read_inputs(

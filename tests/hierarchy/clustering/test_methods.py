@@ -254,20 +254,6 @@ def test_an_entity_between_two_clusters_goes_where_its_relations_are() -> None:
     assert moved.tolist() == [0] * 10 + [1] * 10 + [1]
 
 
-# --- links ---------------------------------------------------------------------------------
-
-
-@settings(max_examples=40, deadline=None)
-@given(shape=st.sampled_from(SHAPES), count=st.integers(2, 80), seed=st.integers(0, 20))
-def test_components_are_those_of_networkx(shape: str, count: int, seed: int) -> None:
-    links = links_of(shape, count, seed)
-    graph = nx.Graph(links.ends.tolist())
-    graph.add_nodes_from(range(count))
-    found = links.components()
-    expected = {frozenset(each) for each in nx.connected_components(graph)}
-    assert {frozenset(np.flatnonzero(found == number).tolist()) for number in set(found.tolist())} == expected
-
-
 @pytest.mark.parametrize("method", list(ClusteringMethod))
 def test_every_method_refuses_values_that_are_not_finite(method: ClusteringMethod) -> None:
     vectors = np.ones((50, 3), dtype=np.float32)
