@@ -51,12 +51,6 @@ class Settings(BaseSettings):
         default=SecretStr(""),
         description="Token for the Chroma server, sent as Authorization: Bearer and as X-Chroma-Token.",
     )
-    chroma_shards: int = Field(
-        default=1,
-        ge=1,
-        le=64,
-        description="Collections over which the Chroma server spreads each kind of vectors; counts for the next builds.",
-    )
     allow_dirs: Annotated[tuple[Path, ...], NoDecode] = Field(
         default=(),
         description="Folders beneath which the server may read documents; none: it reads no path.",
