@@ -18,9 +18,6 @@ def demo(
         ),
     ] = None,
     collection: Annotated[str, typer.Option(help="What to call the corpus.")] = "python-reference",
-    full: Annotated[
-        bool, typer.Option("--full", help="Print whole contexts and the other tools too.")
-    ] = False,
     questions: Annotated[
         Path | None,
         typer.Option(
@@ -44,4 +41,4 @@ def demo(
         return
     from .run import run_demo  # noqa: PLC0415 - heavy
 
-    run_async(lambda: run_demo(data_dir, collection, full, json))
+    run_async(lambda: run_demo(data_dir, collection, json))
