@@ -8,16 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from leanrag_tests_forks import run as run_process
-from typer.testing import CliRunner
 
-from leanrag_engine.evaluation.datasets import read_set
 from leanrag_mcp.cli.demo.run import FACTS, TOPICS, choose_topics
-from leanrag_mcp.cli.main import app
 
 
 @dataclass(frozen=True)
@@ -101,15 +97,3 @@ def test_the_demo_indexes_each_chosen_topic_and_ends_in_one_root(
     assert figures["documents"] == len(choose_topics()) == len(TOPICS.pattern.split("|"))
     assert figures["layers"][-1] == 1
     assert all(below > above for below, above in zip(figures["layers"], figures["layers"][1:], strict=False))
-
-
-def test_the_demos_questions_are_a_set_that_the_evaluation_reads(tmp_path: Path) -> None:
-    file = tmp_path / "questions.json"
-    ran = CliRunner().invoke(app, ["demo", "--questions", str(file)])
-    assert ran.exit_code == 0, ran.output
-    found = read_set(file)
-    assert len(found.questions) == 10
-    assert found.repeated == 0
-    for question in found.questions:
-        texts = " ".join(" ".join(found.passages[index].text.split()) for index in question.gold)
-        assert question.answers[0] in texts
