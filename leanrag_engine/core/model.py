@@ -690,8 +690,7 @@ class LayerHealth:
     """One layer and its clusters. Shares are from 0 to 1.
 
     ``joined``: share of entities with a relation inside the layer. ``strength``: of the relations, λ above layer 0; those
-    with λ > ``tau`` get a text of their own (no τ at layer 0); ``tau_reason`` says how τ was chosen.
-    ``heuristic_entities``: share made without a model.
+    with λ > ``tau`` get a text of their own (no τ at layer 0). ``heuristic_entities``: share made without a model.
 
     Clusters of this layer's entities: ``sizes``; ``tightness``, the mean cosine to the mean of the own cluster;
     ``inside``, the share of relations within a cluster; ``modularity``, by how much the share of G0's relations within
@@ -705,7 +704,6 @@ class LayerHealth:
     strength: Distribution
     heuristic_entities: float
     tau: int | None = None
-    tau_reason: str = ""
     clusters: int = 0
     sizes: Distribution | None = None
     tightness: float = 0.0

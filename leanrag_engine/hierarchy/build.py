@@ -37,7 +37,7 @@ from .clustering.mixture import Clusters, check_sizes, measure_memberships, redu
 from .clustering.placement import Memberships, place
 from .health import measure_hierarchy
 from .invariants import check_hierarchy
-from .relations import LayerStep, PairCounts, Threshold, count_pairs, fit_threshold, inter_cluster_relations
+from .relations import LayerStep, PairCounts, count_pairs, fit_threshold, inter_cluster_relations
 from .texts.naming import PhraseTable, TakenNames, find_phrases
 
 Labels = NDArray[np.intp]
@@ -69,11 +69,11 @@ class HierarchyOptions:
         check_sizes(self.cluster_size, cap)
         return ClusterSizes(self.cluster_size, cap)
 
-    def threshold(self, strengths: NDArray[np.int64]) -> Threshold:
+    def threshold(self, strengths: NDArray[np.int64]) -> int:
         """Return τ of a layer whose relations have these λ."""
         if self.tau == "auto":
             return fit_threshold(strengths, self.relation_calls, self.batch)
-        return Threshold(self.tau, f"{self.tau}, as set.")
+        return self.tau
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class _LayerStack:
     touched: Flags
     sums: NDArray[np.floating[Any]]
     phrases: PhraseTable | None = None
-    thresholds: list[Threshold] = field(default_factory=list)
+    thresholds: list[int] = field(default_factory=list)
 
     @property
     def points(self) -> Vectors:
@@ -213,7 +213,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     sentences = await write_sentences(
         step,
         draft.counts,
-        draft.threshold.value,
+        draft.threshold,
         drafted.entities,
         written,
         upper,
@@ -307,7 +307,7 @@ class _DraftLayer:
 
     graph: Graph
     counts: PairCounts
-    threshold: Threshold
+    threshold: int
 
 
 def _lift_touched(step: LayerStep, beneath: Flags, previous: PreviousBuild) -> Flags:
@@ -368,7 +368,7 @@ def _draft_layer(
     if context.previous is not None:
         worded = find_unchanged(upper, stack.touched, context.previous.layer(number))
     relations = inter_cluster_relations(
-        step, upper.entities, tau=threshold.value, counts=counts, unchanged=worded, note=note
+        step, upper.entities, tau=threshold, counts=counts, unchanged=worded, note=note
     )
     return _DraftLayer(replace(upper, relations=relations), counts, threshold)
 

@@ -26,7 +26,6 @@ from leanrag_engine.core.vectors import one_thread
 from .clustering.balancing import ClusterSizes, Labels, cluster_sums
 from .clustering.links import EdgeList
 from .clustering.methods import ClusteringOptions
-from .relations import Threshold
 
 SEEDS = 10
 """Seeds of a typical query (paper, appendix B.4)."""
@@ -38,14 +37,12 @@ def measure_hierarchy(
     *,
     clustering: ClusteringOptions,
     sizes: ClusterSizes,
-    thresholds: Sequence[Threshold],
+    thresholds: Sequence[int],
 ) -> HierarchyHealth:
     """Return the record of ``hierarchy``; ``vectors`` are (n, d) unit rows per layer, ``thresholds`` those above G0."""
     found = [
-        _layer(lower, upper, rows, threshold)
-        for (lower, upper), rows, threshold in zip(
-            _steps(hierarchy), vectors, (None, *thresholds), strict=True
-        )
+        _layer(lower, upper, rows, tau)
+        for (lower, upper), rows, tau in zip(_steps(hierarchy), vectors, (None, *thresholds), strict=True)
     ]
     base = EdgeList.of(hierarchy.layers[0])
     ancestors = find_ancestors(hierarchy.layers)
@@ -77,7 +74,7 @@ def _layer(
     lower: Graph,
     upper: Graph | None,
     vectors: Vectors,
-    threshold: Threshold | None,
+    tau: int | None,
 ) -> LayerHealth:
     links = EdgeList.of(lower)
     plain = LayerHealth(
@@ -86,8 +83,7 @@ def _layer(
         joined=_share(_count_distinct(links.ends, links.count), links.count),
         strength=_distribution(lower.edges.strengths),
         heuristic_entities=_heuristic(_by_method(lower.nodes.methods)),
-        tau=threshold.value if threshold else None,
-        tau_reason=threshold.reason if threshold else "",
+        tau=tau,
     )
     if upper is None:
         return plain

@@ -18,7 +18,6 @@ from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, bui
 from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import SEEDS, find_nearest, measure_hierarchy
-from leanrag_engine.hierarchy.relations import Threshold
 
 Maker = Callable[..., tuple[Graph, Embedder]]
 
@@ -110,7 +109,7 @@ def test_a_cluster_that_relations_leave_and_no_relation_above_joins_is_an_island
         one.vectors,
         clustering=ClusteringOptions(ClusteringMethod(one.health.clustering)),
         sizes=ClusterSizes(8, 12),
-        thresholds=[Threshold(3, "as set")] * (len(layers) - 1),
+        thresholds=[3] * (len(layers) - 1),
     )
     parent = {entity.id: entity.parent_id for entity in base.entities}
     ends = [(parent[each.source_id], parent[each.target_id]) for each in base.relations]

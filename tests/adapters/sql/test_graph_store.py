@@ -360,7 +360,7 @@ HEALTH = HierarchyHealth(
             0, 9, 0.5, Distribution(1, 1, 1.0, 1), 1.0,
             clusters=3, sizes=Distribution(2.0, 3.0, 3.0, 4.0), tightness=0.75,
         ),
-        LayerHealth(1, 3, 1.0, Distribution(1, 2, 2.5, 4), 0.0, tau=3, tau_reason="3, as set."),
+        LayerHealth(1, 3, 1.0, Distribution(1, 2, 2.5, 4), 0.0, tau=3),
     ),
     meetings=SeedMeetings({1: 0.75, 2: 0.25}, {2: 1.0}),
 )  # fmt: skip
