@@ -62,7 +62,6 @@ from .core.model import (
     DocumentSource,
     Entity,
     EntityHead,
-    ExtractionSchema,
     Generation,
     Relation,
     Seed,
@@ -462,15 +461,13 @@ class LeanRAG:
         return await list_held_types(self._stores, known)
 
     async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
-        """Constrain extraction by a schema: a YAML file, the name of one of ours, or ``auto``, which proposes one, by
-        the configured model if there is one. The next build has the model read again what it read with another
-        schema. Raises ``InvalidInput``."""
+        """Constrain extraction by a schema: a YAML file or the name of one of ours. The next build has the model read
+        again what it read with another schema. Raises ``InvalidInput``."""
         from .pipeline.building.schemas import set_schema, view_schema
 
         self._writable()
         name = check_name(collection)
-        chosen = await self._propose_schema(name) if source == "auto" else source
-        await set_schema(self._stores, name, chosen)
+        await set_schema(self._stores, name, source)
         return await view_schema(self._stores, name)
 
     async def remove_schema(self, *, collection: str = "default") -> SchemaView:
@@ -1188,17 +1185,6 @@ class LeanRAG:
     ) -> Correction:
         self._writable()
         return await self._stores.corrections.put(collection, await self._read(collection, plan, built=True))
-
-    async def _propose_schema(self, collection: str) -> ExtractionSchema:
-        from .pipeline.building.models import cache_replies, open_answer_model
-        from .pipeline.building.schemas import propose_schema
-
-        if not self.settings.llm_model:
-            return await propose_schema(self._stores, collection, self.prompts, None)
-        if self._chat is None:
-            self._chat = await open_answer_model(self.settings)
-        model = cache_replies(self._chat, self._stores, collection)
-        return await propose_schema(self._stores, collection, self.prompts, model)
 
     async def _agent_work(self, collection: str) -> AgentWork:
         from .pipeline.agent.work import AgentWork

@@ -97,7 +97,7 @@ async def _open_vectors(settings: Settings, database: SqlDatabase, folder: Path)
     # Spaces are named by numbers of the database: those of two must not meet on one server.
     name = f"leanrag-{await database.identity()}"
     token = settings.chroma_token.get_secret_value()
-    return ChromaVectorStore(ChromaServer(settings.chroma_url, token, name, settings.chroma_shards))
+    return ChromaVectorStore(ChromaServer(settings.chroma_url, token, name))
 
 
 LEAST_BYTES = 1_000_000

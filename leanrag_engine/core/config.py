@@ -51,12 +51,6 @@ class Settings(BaseSettings):
         default=SecretStr(""),
         description="Token for the Chroma server, sent as Authorization: Bearer and as X-Chroma-Token.",
     )
-    chroma_shards: int = Field(
-        default=1,
-        ge=1,
-        le=64,
-        description="Collections over which the Chroma server spreads each kind of vectors; counts for the next builds.",
-    )
     allow_dirs: Annotated[tuple[Path, ...], NoDecode] = Field(
         default=(),
         description="Folders beneath which the server may read documents; none: it reads no path.",
@@ -153,15 +147,9 @@ class Settings(BaseSettings):
     chunk_overlap: int = Field(
         default=64, ge=0, le=4096, description="Tokens that neighbouring chunks share."
     )
-    clustering: Literal["gmm", "dual", "leiden"] = Field(
+    clustering: Literal["gmm", "leiden"] = Field(
         default="gmm",
-        description="How clusters are found: gmm by meaning (the paper), leiden by relations, dual by both.",
-    )
-    relation_weight: float = Field(
-        default=0.43,
-        ge=0,
-        le=100,
-        description="What relations weigh in dual clustering, where meaning weighs 1.",
+        description="How clusters are found: gmm by meaning (the paper), leiden by relations.",
     )
     cluster_size: int = Field(default=20, ge=2, le=200, description="Mean number of members of a cluster.")
     cluster_cap: int = Field(

@@ -691,54 +691,36 @@ class Distribution:
 class LayerHealth:
     """One layer and its clusters. Shares are from 0 to 1.
 
-    ``joined``: share of entities with a relation inside the layer. ``strength``: of the relations, λ above layer 0.
-    ``above_tau``: share of relations with λ > ``tau``, which get a text of their own (no τ at layer 0); ``tau_reason``
-    says how τ was chosen. ``heuristic_*``: shares made without a model.
+    ``joined``: share of entities with a relation inside the layer. ``strength``: of the relations, λ above layer 0; those
+    with λ > ``tau`` get a text of their own (no τ at layer 0). ``heuristic_entities``: share made without a model.
 
     Clusters of this layer's entities: ``sizes``; ``tightness``, the mean cosine to the mean of the own cluster;
     ``inside``, the share of relations within a cluster; ``modularity``, by how much the share of G0's relations within
-    a cluster exceeds that of random ends; ``connected``, the share of clusters that those relations
-    connect (the cap, the tree's shape or meaning alone put the others together); ``contested``, the share of members
-    with a responsibility below one half; ``islands``, the clusters that a relation leaves but that have no relation
+    a cluster exceeds that of random ends; ``islands``, the clusters that a relation leaves but that have no relation
     of their own, which must be 0.
-
-    With Leiden only: ``resolution``, at which the clusters were found (0 after an update, which keeps clusters);
-    ``communities`` of at least two members at resolution 1, and ``apart``, the share of relations
-    within a community that leave their cluster because of the cap and the tree's shape.
     """
 
     layer: int
     entities: int
-    relations: int
     joined: float
     strength: Distribution
-    above_tau: float
     heuristic_entities: float
-    heuristic_relations: float
     tau: int | None = None
-    tau_reason: str = ""
     clusters: int = 0
     sizes: Distribution | None = None
     tightness: float = 0.0
     inside: float = 0.0
     modularity: float = 0.0
-    resolution: float = 0.0
-    connected: float = 0.0
-    contested: float = 0.0
     islands: int = 0
-    communities: int = 0
-    apart: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SeedMeetings:
     """Layers at which the seeds of a query have their LCA: ``pairs`` (a seed and the most similar entity) and
-    ``sets`` (ten seeds) as shares by layer; ``beneath``, the median share of G0 beneath a pair's."""
+    ``sets`` (ten seeds) as shares by layer."""
 
-    tried: int
     pairs: Mapping[int, float]
     sets: Mapping[int, float]
-    beneath: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -746,7 +728,6 @@ class HierarchyHealth:
     """A whole hierarchy: the options it was built with, its layers and where seeds meet."""
 
     clustering: str
-    relation_weight: float
     cluster_size: int
     cluster_cap: int
     layers: tuple[LayerHealth, ...]

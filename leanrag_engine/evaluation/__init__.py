@@ -1,1 +1,1 @@
-"""How good the answers are: question sets, measures, runs over a scratch collection, plots."""
+"""How good the answers are: question sets, measures, runs over a scratch collection."""

@@ -8,8 +8,6 @@ class ExportFormat(StrEnum):
 
     GRAPHML = "graphml"
     JSON = "json"
-    CYPHER = "cypher"
-    TRIPLES = "ntriples"
     VAULT = "obsidian"
     PARQUET = "parquet"
 

@@ -32,12 +32,12 @@ from .changes.carrying import (
 )
 from .changes.comparing import Flags, find_touched, find_unchanged
 from .clustering.balancing import ClusterSizes, cap_for, cluster_sums
-from .clustering.methods import ClusteringMethod, ClusteringOptions, partition, select_links
+from .clustering.methods import ClusteringOptions, partition, select_links
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
 from .clustering.placement import Memberships, place
 from .health import measure_hierarchy
 from .invariants import check_hierarchy
-from .relations import LayerStep, PairCounts, Threshold, count_pairs, fit_threshold, inter_cluster_relations
+from .relations import LayerStep, PairCounts, count_pairs, fit_threshold, inter_cluster_relations
 from .texts.naming import PhraseTable, TakenNames, find_phrases
 
 Labels = NDArray[np.intp]
@@ -69,11 +69,11 @@ class HierarchyOptions:
         check_sizes(self.cluster_size, cap)
         return ClusterSizes(self.cluster_size, cap)
 
-    def threshold(self, strengths: NDArray[np.int64]) -> Threshold:
+    def threshold(self, strengths: NDArray[np.int64]) -> int:
         """Return τ of a layer whose relations have these λ."""
         if self.tau == "auto":
             return fit_threshold(strengths, self.relation_calls, self.batch)
-        return Threshold(self.tau, f"{self.tau}, as set.")
+        return self.tau
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,7 @@ class _LayerStack:
     touched: Flags
     sums: NDArray[np.floating[Any]]
     phrases: PhraseTable | None = None
-    thresholds: list[Threshold] = field(default_factory=list)
-    resolutions: list[float] = field(default_factory=list)
+    thresholds: list[int] = field(default_factory=list)
 
     @property
     def points(self) -> Vectors:
@@ -171,7 +170,6 @@ async def build(
         clustering=options.clustering,
         sizes=sizes,
         thresholds=stack.thresholds,
-        resolutions=stack.resolutions,
     )
     return BuiltHierarchy(hierarchy, stack.vectors, await in_thread(measure))
 
@@ -215,7 +213,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     sentences = await write_sentences(
         step,
         draft.counts,
-        draft.threshold.value,
+        draft.threshold,
         drafted.entities,
         written,
         upper,
@@ -226,7 +224,6 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     stack.graphs[-1] = await in_thread(_assign_parents, lower, clusters, upper)
     stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences, carried)))
     stack.thresholds.append(draft.threshold)
-    stack.resolutions.append(clusters.resolution)
     if context.previous is not None:
         stack.lineage = await in_thread(Lineage.of_clusters, upper.entities, summaries.origins)
     stack.vectors.append(await _embed(stack.graphs[-1], context.embedder, context.progress))
@@ -249,8 +246,8 @@ def _cluster_layer(
         before = _find_memberships(stack.lineage, lower.entities[0].layer, previous)
         if (before.homes >= 0).any():
             found = place(points, links, before, sizes, options, pulse=pulse)
-            of_base = points is stack.vectors[0] and options.method is not ClusteringMethod.DUAL
-            return found.clusters, Origins(above.entities, found.origins), found.means if of_base else None
+            means = found.means if points is stack.vectors[0] else None
+            return found.clusters, Origins(above.entities, found.origins), means
     return partition(points, links, sizes, options, pulse=pulse), None, None
 
 
@@ -310,7 +307,7 @@ class _DraftLayer:
 
     graph: Graph
     counts: PairCounts
-    threshold: Threshold
+    threshold: int
 
 
 def _lift_touched(step: LayerStep, beneath: Flags, previous: PreviousBuild) -> Flags:
@@ -371,7 +368,7 @@ def _draft_layer(
     if context.previous is not None:
         worded = find_unchanged(upper, stack.touched, context.previous.layer(number))
     relations = inter_cluster_relations(
-        step, upper.entities, tau=threshold.value, counts=counts, unchanged=worded, note=note
+        step, upper.entities, tau=threshold, counts=counts, unchanged=worded, note=note
     )
     return _DraftLayer(replace(upper, relations=relations), counts, threshold)
 

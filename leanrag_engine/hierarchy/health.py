@@ -1,9 +1,8 @@
-"""Measure a hierarchy at the end of a build. Which figures deserve a warning, the status and the evaluation
-decide."""
+"""Measure a hierarchy at the end of a build. Which figures deserve a warning, the status decides."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -24,32 +23,12 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.vectors import one_thread
 
-from .clustering.balancing import ClusterSizes, Labels
-from .clustering.communities import leiden
-from .clustering.links import EdgeList, sum_members
-from .clustering.methods import ClusteringMethod, ClusteringOptions
-from .relations import Threshold
+from .clustering.balancing import ClusterSizes, Labels, cluster_sums
+from .clustering.links import EdgeList
+from .clustering.methods import ClusteringOptions
 
 SEEDS = 10
 """Seeds of a typical query (paper, appendix B.4)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterShape:
-    """The clusters that form layer ``layer``: member counts, and the mean cosine of members to their centroid."""
-
-    layer: int
-    clusters: int
-    smallest: int
-    median: float
-    mean: float
-    largest: int
-    tightness: float
-
-    @property
-    def sizes(self) -> Distribution:
-        values = (self.smallest, self.median, self.mean, self.largest)
-        return Distribution(*(round(float(value), 4) for value in values))
 
 
 def measure_hierarchy(
@@ -58,30 +37,25 @@ def measure_hierarchy(
     *,
     clustering: ClusteringOptions,
     sizes: ClusterSizes,
-    thresholds: Sequence[Threshold],
-    resolutions: Sequence[float],
+    thresholds: Sequence[int],
 ) -> HierarchyHealth:
-    """Return the record of ``hierarchy``; ``vectors`` are (n, d) unit rows per layer, ``thresholds`` and ``resolutions``
-    those above G0."""
+    """Return the record of ``hierarchy``; ``vectors`` are (n, d) unit rows per layer, ``thresholds`` those above G0."""
     found = [
-        _layer(lower, upper, rows, threshold, clustering)
-        for (lower, upper), rows, threshold in zip(
-            _steps(hierarchy), vectors, (None, *thresholds), strict=True
-        )
+        _layer(lower, upper, rows, tau)
+        for (lower, upper), rows, tau in zip(_steps(hierarchy), vectors, (None, *thresholds), strict=True)
     ]
     base = EdgeList.of(hierarchy.layers[0])
     ancestors = find_ancestors(hierarchy.layers)
     layers = [
-        replace(each, modularity=round(base.modularity(places), 4), resolution=resolution)
-        for each, places, resolution in zip(found[:-1], ancestors[1:], resolutions, strict=True)
+        replace(each, modularity=round(base.modularity(places), 4))
+        for each, places in zip(found[:-1], ancestors[1:], strict=True)
     ]
     return HierarchyHealth(
         clustering=clustering.method.value,
-        relation_weight=clustering.relation_weight,
         cluster_size=sizes.mean,
         cluster_cap=sizes.cap,
         layers=(*layers, found[-1]),
-        meetings=_measure_meetings(hierarchy, ancestors, vectors[0]),
+        meetings=_measure_meetings(ancestors, vectors[0]),
     )
 
 
@@ -100,97 +74,36 @@ def _layer(
     lower: Graph,
     upper: Graph | None,
     vectors: Vectors,
-    threshold: Threshold | None,
-    clustering: ClusteringOptions,
+    tau: int | None,
 ) -> LayerHealth:
     links = EdgeList.of(lower)
-    strengths = lower.edges.strengths
     plain = LayerHealth(
         layer=int(lower.nodes.layers[0]),
         entities=len(lower.entities),
-        relations=len(lower.relations),
         joined=_share(_count_distinct(links.ends, links.count), links.count),
-        strength=_distribution(strengths),
-        above_tau=_share(int(np.count_nonzero(strengths > threshold.value)), len(strengths))
-        if threshold
-        else 0.0,
+        strength=_distribution(lower.edges.strengths),
         heuristic_entities=_heuristic(_by_method(lower.nodes.methods)),
-        heuristic_relations=_heuristic(_by_method(lower.edges.methods)),
-        tau=threshold.value if threshold else None,
-        tau_reason=threshold.reason if threshold else "",
+        tau=tau,
     )
     if upper is None:
         return plain
-    found = _measure_clusters(plain, lower, upper, vectors, links)
-    return (
-        _compare_communities(found, links, find_parents(lower, upper))
-        if clustering.method is ClusteringMethod.LEIDEN
-        else found
-    )
-
-
-def _measure_clusters(
-    plain: LayerHealth, lower: Graph, upper: Graph, vectors: Vectors, links: EdgeList
-) -> LayerHealth:
     labels = find_parents(lower, upper)
-    shape = measure_shape(plain.layer + 1, labels, vectors)
-    shares = lower.nodes.responsibilities
-    half = 0.5
+    sizes = np.bincount(labels)
     return replace(
         plain,
-        clusters=shape.clusters,
-        sizes=shape.sizes,
-        tightness=round(shape.tightness, 4),
+        clusters=len(sizes),
+        sizes=_distribution(sizes),
+        tightness=round(tightness(vectors, labels), 4),
         inside=round(links.inside(labels), 4),
-        connected=_share(int((_pieces(links, labels) == 1).sum()), shape.clusters),
-        contested=_share(int(np.count_nonzero(shares < half)), len(shares)),
         islands=_islands(links, labels, upper),
-    )
-
-
-def measure_shape(
-    layer: int, labels: Labels, vectors: Vectors, *, known: NDArray[np.bool_] | None = None
-) -> ClusterShape:
-    """Return the shape of the clusters ``labels`` (n,) of the unit rows ``vectors`` (n, d). Only ``known``
-    (n,) rows, by default all, count for the tightness."""
-    sizes = np.bincount(labels)
-    rows = slice(None) if known is None else known
-    return ClusterShape(
-        layer,
-        len(sizes),
-        int(sizes.min()),
-        float(np.median(sizes)),
-        float(sizes.mean()),
-        int(sizes.max()),
-        tightness(vectors[rows], labels[rows]) if known is None or known.any() else 0.0,
     )
 
 
 def tightness(vectors: Vectors, labels: Labels) -> float:
     """Return the mean cosine of the unit rows ``vectors`` (n, d) to the mean of their cluster."""
     # The cosines of a cluster's members to their mean add up to the length of the sum of their vectors.
-    sums = sum_members(vectors, labels)
+    sums = cluster_sums(vectors, labels, int(labels.max()) + 1)
     return float(np.linalg.norm(sums, axis=1).sum(dtype=np.float64) / len(labels))
-
-
-def _pieces(links: EdgeList, labels: Labels) -> Labels:
-    """Return the number of connected components of each cluster, by the relations inside it."""
-    within = labels[links.ends[:, 0]] == labels[links.ends[:, 1]]
-    found = EdgeList(links.count, links.ends[within], links.weights[within]).components()
-    clusters = np.empty(int(found.max()) + 1, dtype=np.intp)
-    clusters[found] = labels  # a component is within one cluster
-    return np.bincount(clusters)
-
-
-def _compare_communities(found: LayerHealth, links: EdgeList, labels: Labels) -> LayerHealth:
-    parts = leiden(links, 1.0)
-    within = parts[links.ends[:, 0]] == parts[links.ends[:, 1]]
-    leaving = within & (labels[links.ends[:, 0]] != labels[links.ends[:, 1]])
-    return replace(
-        found,
-        communities=int((np.bincount(parts) > 1).sum()),
-        apart=_share(links.weights[leaving].sum(), links.weights[within].sum()),
-    )
 
 
 def _islands(links: EdgeList, labels: Labels, upper: Graph) -> int:
@@ -218,25 +131,17 @@ def _share(part: float, whole: float) -> float:
 # --- where seeds meet ----------------------------------------------------------------------
 
 
-def _measure_meetings(
-    hierarchy: Hierarchy, ancestors: Sequence[Labels], vectors: Vectors, seed_sets: int = 200
-) -> SeedMeetings:
+def _measure_meetings(ancestors: Sequence[Labels], vectors: Vectors, seed_sets: int = 200) -> SeedMeetings:
     """Return where sets of one entity and the ``SEEDS - 1`` most similar to it meet. The first entities of
     the ``seed_sets`` sets are spread evenly over G0."""
     count = len(vectors)
     chosen = np.unique(np.linspace(0, count - 1, min(count, seed_sets)).astype(np.intp))
     if count == 1:
-        return SeedMeetings(0, {}, {}, 0.0)
+        return SeedMeetings({}, {})
     with one_thread():  # several wait for each other longer than they compute
         near = find_nearest(vectors, chosen, min(SEEDS, count))
-    pairs = meeting_layers(ancestors, near[:, :2])
-    sets = meeting_layers(ancestors, near)
-    beneath = [
-        hierarchy.layers[layer].nodes.mentions[ancestors[layer][row]]
-        for layer, row in zip(pairs.tolist(), chosen.tolist(), strict=True)
-    ]
     return SeedMeetings(
-        len(chosen), _by_layer(pairs), _by_layer(sets), round(float(np.median(beneath)) / count, 4)
+        _by_layer(meeting_layers(ancestors, near[:, :2])), _by_layer(meeting_layers(ancestors, near))
     )
 
 

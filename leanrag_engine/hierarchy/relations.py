@@ -251,28 +251,12 @@ def inter_cluster_relations(
     return compose_rows(before.layer.relations, np.where(equal, places, -1), own)
 
 
-# --- thresholds ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """τ of one layer, and the reason for it in words."""
-
-    value: int
-    reason: str
-
-
-def fit_threshold(strengths: Counts, calls: int, batch: int) -> Threshold:
+def fit_threshold(strengths: Counts, calls: int, batch: int) -> int:
     """Return the smallest τ for which all relations with λ > τ fit into ``calls`` calls of ``batch``
     relations each: "a data-dependent hyper-parameter that may vary with the layer index" (paper)."""
     room = calls * batch
     falling = -np.sort(-strengths)
-    tau = int(falling[room]) if room < len(falling) else 0
-    above = int(np.count_nonzero(strengths > tau))
-    used = -(-above // batch)
-    return Threshold(
-        tau, f"auto: {above} of {len(falling)} relations are above it, {used} of at most {calls} calls."
-    )
+    return int(falling[room]) if room < len(falling) else 0
 
 
 # --- texts ---------------------------------------------------------------------------------

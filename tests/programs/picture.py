@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from leanrag_mcp.cli.demo.run import QUESTIONS, TOKEN_BUDGET
+from leanrag_mcp.cli.demo.run import QUESTION, TOKEN_BUDGET
 
 COLUMNS = 80
 TITLE = "leanrag demo"
@@ -39,7 +39,7 @@ def run_demo(folder: str) -> str:
 
 def draw_answer(folder: str, path: Path) -> None:
     """Draw the demo's question on the demo's corpus."""
-    asked = ["query", QUESTIONS[0], "--token-budget", str(TOKEN_BUDGET), "--svg", str(path)]
+    asked = ["query", QUESTION, "--token-budget", str(TOKEN_BUDGET), "--svg", str(path)]
     subprocess.run(
         [sys.executable, "-P", "-m", "leanrag_mcp", *asked, "--collection", "python-reference"],
         env=os.environ | {"XDG_DATA_HOME": folder},

@@ -61,7 +61,6 @@ HOMES = {
     "jwt": {"server/http/tokens.py"},
     "litellm": {"leanrag_engine/adapters/chat/model.py"},
     "lxml": {"leanrag_engine/documents/readers"},
-    "matplotlib": {"leanrag_engine/evaluation/retrieval/plots.py"},
     "mcp": {"server"},
     "mcp_types": {"server"},
     "networkx": {"leanrag_engine/exchange"},

@@ -87,11 +87,11 @@ class ChromaFolder:
     def recall(self, space: str) -> Space | None:
         return self._recent.get(space)
 
-    def create(self, space: str, dimension: int, shards: int = 1) -> Space:
+    def create(self, space: str, dimension: int) -> Space:
         metadata = {"dimension": dimension}
         made = self.calls.create_collection(space, json.dumps(CONFIGURATION), None, metadata, False, *PLACE)
         self._names.add(space)
-        return Space(str(made.id), dimension, shards)
+        return Space(str(made.id), dimension)
 
     def drop(self, space: str) -> None:
         self._recent.pop(space, None)

@@ -1,7 +1,5 @@
 """Operations on vector spaces, the same for a folder and for a server: dimensions, ties, and writes that reads see at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -28,13 +26,10 @@ recall there (0.986). 2 is the smallest ``sync_threshold`` that Chroma accepts."
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A vector space: Chroma's id of it, how many numbers its vectors have, and if it is spread over several,
-    its ``parts``; a part knows how many ``shards`` there are."""
+    """A vector space: Chroma's id of it, and how many numbers its vectors have."""
 
     id: str
     dimension: int
-    shards: int = 1
-    parts: tuple[Space, ...] = ()
 
 
 class ChromaClient(Protocol):
@@ -47,8 +42,7 @@ class ChromaClient(Protocol):
     def recall(self, space: str) -> Space | None:
         """Return a space that was found before, without asking whether it is still there; None if it is not known."""
 
-    def create(self, space: str, dimension: int, shards: int = 1) -> Space:
-        """Create a Chroma collection. ``shards`` is the number of shards of its space."""
+    def create(self, space: str, dimension: int) -> Space: ...
 
     def drop(self, space: str) -> None: ...
 

@@ -18,7 +18,6 @@ from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.model import Vectors
 
 from .index import CONFIGURATION, Index, Space
-from .shards import ShardedClient
 
 T = TypeVar("T")
 
@@ -51,9 +50,9 @@ class _SpaceGone(Exception):
 
 class ChromaServer:
     """A :class:`.index.ChromaClient` of the Chroma database ``name``, all of which is ours, on the server at
-    ``url``; new spaces have ``shards`` collections. Safe to share between threads."""
+    ``url``. Safe to share between threads."""
 
-    def __init__(self, url: str, token: str, name: str, shards: int = 1) -> None:
+    def __init__(self, url: str, token: str, name: str) -> None:
         address = httpx2.URL(url)
         self._shown = str(address.copy_with(userinfo=b"")).rstrip("/")
         self._name = name
@@ -64,7 +63,6 @@ class ChromaServer:
         self._spaces: dict[str, Space] = {}
         self._spaces_lock = threading.Lock()
         self._silent_until = 0.0
-        self._sharded = ShardedClient(self, shards)
 
     # --- the connection of a store --------------------------------------------------------
 
@@ -72,11 +70,11 @@ class ChromaServer:
         """Run ``work``, which may be repeated. Raises ``StoreUnreachable`` without an answer or access,
         ``StoreUnusable`` for an error."""
         try:
-            return work(Index(self._sharded))
+            return work(Index(self))
         except _SpaceGone:
             self.refresh()
         try:
-            return work(Index(self._sharded))
+            return work(Index(self))
         except _SpaceGone as problem:
             raise self._unusable(str(problem)) from problem
 
@@ -93,7 +91,6 @@ class ChromaServer:
             self._spaces.clear()
 
     def close(self) -> None:
-        self._sharded.close()
         self._session.close()
 
     # --- spaces ---------------------------------------------------------------------------
@@ -115,14 +112,14 @@ class ChromaServer:
     def recall(self, space: str) -> Space | None:  # noqa: ARG002 - of a folder only: another machine may write to a server
         return None
 
-    def create(self, space: str, dimension: int, shards: int = 1) -> Space:
+    def create(self, space: str, dimension: int) -> Space:
         with self._reporting_errors():
             answer = self._send("POST", TENANT, {"name": self._name})
             if answer.status_code != httpx2.codes.CONFLICT:  # it exists
                 self._check(answer)
         wanted = {
             "name": space,
-            "metadata": {"dimension": dimension, "shards": shards},
+            "metadata": {"dimension": dimension},
             "configuration": CONFIGURATION,
             "get_or_create": True,
         }
@@ -146,7 +143,7 @@ class ChromaServer:
         return nullcontext()
 
     def _remember(self, space: str, found: Any) -> Space:
-        made = Space(found["id"], found["metadata"]["dimension"], found["metadata"].get("shards", 1))
+        made = Space(found["id"], found["metadata"]["dimension"])
         with self._spaces_lock:
             self._spaces[space] = made
         return made

@@ -8,18 +8,14 @@ from tempfile import mkdtemp
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.exchange.formats import ExportFormat
 
-from .cypher import write_cypher
 from .graph import ExportedGraph
 from .network import write_graphml, write_json
 from .tables import write_tables
-from .triples import write_triples
 from .vault import write_vault
 
 _WRITERS: Mapping[ExportFormat, Callable[[ExportedGraph, Path], None]] = {
     ExportFormat.GRAPHML: write_graphml,
     ExportFormat.JSON: write_json,
-    ExportFormat.CYPHER: write_cypher,
-    ExportFormat.TRIPLES: write_triples,
     ExportFormat.VAULT: write_vault,
     ExportFormat.PARQUET: write_tables,
 }

@@ -1,1 +1,1 @@
-"""Schemas of extraction: read from YAML, proposed from a sample, and applied to extracts."""
+"""Schemas of extraction: read from YAML, and applied to extracts."""

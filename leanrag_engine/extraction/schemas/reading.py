@@ -58,7 +58,7 @@ def load_schema(source: str) -> ExtractionSchema:
         hint = f"Did you mean {near[0]}? " if near else ""
         raise InvalidInput(
             f"There is no schema and no file {source!r}.",
-            f"{hint}Give a YAML file, auto, or one of {', '.join(ready)}.",
+            f"{hint}Give a YAML file, or one of {', '.join(ready)}.",
         )
     try:
         if path.stat().st_size > LIMITS.file_bytes:

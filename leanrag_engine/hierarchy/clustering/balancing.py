@@ -17,9 +17,6 @@ Labels = NDArray[np.intp]
 SHORTLIST = 512
 """Most clusters that a point is scored against; with more clusters, those of its region. A limit on cost."""
 
-TINY = 1e-9
-"""A difference of scores below this is rounding."""
-
 SMALLEST = 2
 """Members of the smallest cluster that is more than a lone member."""
 

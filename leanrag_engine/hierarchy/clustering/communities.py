@@ -22,11 +22,11 @@ COARSEST, FINEST = 2.0**-6, 4.0**8
 
 def find_communities(
     vectors: Vectors, links: EdgeList, sizes: ClusterSizes, *, seed: int = 0, pulse: Callable[[], None]
-) -> tuple[Labels, float]:
+) -> Labels:
     """Return labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by their first
-    ones, and the resolution. Vectors decide only what relations leave open. ``pulse`` may raise to stop."""
+    ones. Vectors decide only what relations leave open. ``pulse`` may raise to stop."""
     if links.count <= sizes.cap and links.count <= sizes.mean:
-        return np.zeros(links.count, dtype=np.intp), COARSEST
+        return np.zeros(links.count, dtype=np.intp)
     resolution, parts = find_level(links, sizes.cap, seed, pulse)
     labels = np.arange(links.count)
     for number, rows in enumerate(_divide(links, parts, resolution, sizes.cap, seed, pulse)):
@@ -37,7 +37,7 @@ def find_communities(
     pulse()
     labels = _cluster_runts(vectors, labels, sizes, seed, pulse)
     labels = pack_runts(vectors, labels, sizes)
-    return renumber(place_lone_members(vectors.astype(np.float64), labels, sizes.cap)), resolution
+    return renumber(place_lone_members(vectors.astype(np.float64), labels, sizes.cap))
 
 
 def find_level(links: EdgeList, size: int, seed: int, pulse: Callable[[], None]) -> tuple[float, Labels]:

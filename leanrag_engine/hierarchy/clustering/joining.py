@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .balancing import SMALLEST, TINY, Labels, cluster_means
+from .balancing import SMALLEST, Labels, cluster_means
 from .links import EdgeList, matrix_rows
 
 Rows = NDArray[np.float64]
+
+TINY = 1e-9
+"""A gain below this is rounding."""
 
 
 def join_related(

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, diags_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import coo_array, csr_array
 
 from leanrag_engine.core.graphs.graph import Graph
 
 Labels = NDArray[np.intp]
 Weights = NDArray[np.float64]
-Matrix = csr_array
-Rows = TypeVar("Rows", csr_array, NDArray[np.float64], NDArray[np.float32])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +63,6 @@ class EdgeList:
         weights = np.tile(self.weights[away], 2)
         return coo_array((weights, (near, far)), shape=(self.count, self.count)).tocsr()
 
-    def neighbourhoods(self) -> csr_array:
-        """Return the matrix of closed one-hop neighbourhoods: 1 for the entity itself, and for its neighbours their weights
-        relative to its strongest relation. Where all relations weigh the same, each row is a plain set."""
-        near = self.neighbours()
-        strongest = np.ones(self.count)
-        strongest[np.diff(near.indptr) > 0] = near.max(axis=1).toarray().ravel()[np.diff(near.indptr) > 0]
-        return csr_array(diags_array(1.0 / strongest) @ near + diags_array(np.ones(self.count)))
-
-    def components(self) -> Labels:
-        """Return the connected component of each entity, (count,), numbered by their first members."""
-        linked = coo_array((self.weights, (self.ends[:, 0], self.ends[:, 1])), shape=(self.count, self.count))
-        return np.asarray(connected_components(linked.tocsr(), directed=False)[1], dtype=np.intp)
-
     def within(self, parts: Labels) -> Iterator[tuple[Labels, EdgeList]]:
         """Yield the renumbered rows of each part of ``parts`` (count,), -1 being none, with the relations
         among them."""
@@ -100,12 +83,3 @@ class EdgeList:
 def matrix_rows(matrix: csr_array) -> Labels:
     """Return the row of each stored value of ``matrix``."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-
-
-def sum_members(rows: Rows, labels: Labels) -> Rows:
-    """Return the sums of the rows (n, d) of each cluster 0, 1, …, (clusters, d)."""
-    count = len(labels)
-    members = csr_array(
-        (np.ones(count, dtype=rows.dtype), (labels, np.arange(count))), shape=(int(labels.max()) + 1, count)
-    )
-    return cast(Rows, members @ rows)

@@ -1,13 +1,12 @@
-"""The three methods to cluster a layer, behind one call. Retrieval does not depend on the method.
+"""The two methods to cluster a layer, behind one call. Retrieval does not depend on the method.
 
 ``gmm``     by meaning (the paper): Gaussian mixtures; relations decide between equally good clusters.
-``dual``    by meaning and relations (Youtu-GraphRAG's dual perception, :mod:`.perception`), traded by one weight.
 ``leiden``  by relations (course reader §4); meaning decides what they leave open. Layers are communities of G0 at falling
             resolutions (:mod:`.communities`), so that it takes all relations of G0, by :func:`select_links`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -20,13 +19,11 @@ from .communities import find_communities
 from .joining import join_related
 from .links import EdgeList, matrix_rows
 from .mixture import Clusters, assign_clusters, check_vectors, measure_memberships, reduce_dimensions
-from .perception import encode_neighbourhoods, find_dual_communities
 from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
 
 class ClusteringMethod(StrEnum):
     GMM = "gmm"
-    DUAL = "dual"
     LEIDEN = "leiden"
 
 
@@ -35,8 +32,6 @@ class ClusteringOptions:
     """How layers are clustered. :mod:`.joining` has the objective in which the weights of relations count."""
 
     method: ClusteringMethod = ClusteringMethod.GMM
-    relation_weight: float = 0.43
-    """Weight of relations for ``dual``, where meaning weighs 1: 1/λ, by default 3 to 7 as in Youtu-GraphRAG's code."""
     tie_weight: float = 0.05
     """Weight of relations for ``gmm``. On real vectors it costs at most 0.1 % of the tightness and keeps 1.2 to 1.9 times
     as many relations inside clusters (tests/programs/benchmarks/tightness.py)."""
@@ -55,23 +50,16 @@ def partition(
     ``sizes.cap``. Raises :class:`InvalidInput` for values that are not finite, contradicting sizes, and what
     ``pulse`` raises."""
     check_vectors(vectors, sizes.mean, sizes.cap)
-    points, weight = points_of(vectors, links, clustering)
-    reduced = reduce_dimensions(points)
+    reduced = reduce_dimensions(vectors)
     if clustering.method is ClusteringMethod.LEIDEN:
-        labels, resolution = find_communities(vectors, links, sizes, seed=seed, pulse=pulse)
+        labels = find_communities(vectors, links, sizes, seed=seed, pulse=pulse)
         labels = split_until_enough(vectors, labels, links, sizes, split_by_relations, pulse)
-        return replace(measure_clusters(reduced, labels, links, clustering.method), resolution=resolution)
-    if clustering.method is ClusteringMethod.DUAL:
-        labels = find_dual_communities(
-            points, links, sizes, share=weight / (1 + weight), seed=seed, pulse=pulse
-        )
-        labels = split_until_enough(points, labels, links, sizes, split_by_meaning, pulse)
         return measure_clusters(reduced, labels, links, clustering.method)
     labels = assign_clusters(reduced, mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse)
     pulse()
-    labels = join_related(points, labels, links, weight=weight, cap=sizes.cap, pulse=pulse)
+    labels = join_related(vectors, labels, links, weight=clustering.tie_weight, cap=sizes.cap, pulse=pulse)
     pulse()
-    labels = split_until_enough(points, renumber(labels), links, sizes, split_by_meaning, pulse)
+    labels = split_until_enough(vectors, renumber(labels), links, sizes, split_by_meaning, pulse)
     return measure_clusters(reduced, labels, links, clustering.method)
 
 
@@ -81,13 +69,6 @@ def select_links(lower: Graph, base: Graph, ancestors: Labels, method: Clusterin
     if method is ClusteringMethod.LEIDEN:
         return EdgeList.of(base).contract(ancestors)
     return EdgeList.of(lower)
-
-
-def points_of(vectors: Vectors, links: EdgeList, clustering: ClusteringOptions) -> tuple[Vectors, float]:
-    """Return the (n, d) points that the method clusters, and the weight that it gives to relations."""
-    if clustering.method is ClusteringMethod.DUAL:
-        return encode_neighbourhoods(vectors, links), clustering.relation_weight
-    return vectors, clustering.tie_weight
 
 
 def measure_clusters(

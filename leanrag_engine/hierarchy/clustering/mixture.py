@@ -7,7 +7,6 @@ clusters out under a hard cap. One seed and one thread: equal input gives equal 
 """
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,14 +34,13 @@ class Clusters:
     """A partition of n points, and how strongly each belongs to its cluster and to the runner-up. ``labels`` and
     ``second`` are (n,) cluster numbers, clusters being numbered by their first members; ``second`` is -1 where there
     is one cluster alone. The responsibilities (n,) are posterior probabilities; the runner-up's may be the higher
-    where the cap kept a point out. ``resolution`` is that of Leiden's communities, 0 for other methods."""
+    where the cap kept a point out."""
 
     count: int
     labels: Labels
     responsibility: NDArray[np.float64]
     second: Labels
     second_responsibility: NDArray[np.float64]
-    resolution: float = 0.0
 
 
 def cluster(
@@ -75,18 +73,6 @@ def assign_clusters(
         # The layer is split in its first 128 principal axes, and evened out in all of ``reduced``.
         labels = _partition(reduced[:, -128:], count, seed, pulse)
         return balance(reduced, labels, mean_size=mean_size, cap=cap, pulse=pulse)
-
-
-def assign_nearest_means(points: Vectors, count: int, seed: int) -> Labels:
-    """Return at most ``count`` clusters (n,) of any size by k-means, numbered by their first members."""
-    # Both take a second to import, as in _mixture.
-    from sklearn.cluster import KMeans  # noqa: PLC0415
-    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
-
-    model = KMeans(count, n_init=1, max_iter=20, random_state=seed)
-    with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer clusters are right where points are equal
-        return renumber(np.asarray(model.fit_predict(points), dtype=np.intp))
 
 
 def measure_memberships(reduced: Coordinates, labels: Labels) -> Clusters:

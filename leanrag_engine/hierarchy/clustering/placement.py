@@ -12,7 +12,7 @@ from leanrag_engine.core.model import Vectors
 from .balancing import ClusterSizes, Labels, Points, cluster_means, place_lone_members, renumber
 from .joining import join_related
 from .links import EdgeList
-from .methods import ClusteringMethod, ClusteringOptions, measure_clusters, points_of
+from .methods import ClusteringMethod, ClusteringOptions, measure_clusters
 from .mixture import Clusters, check_vectors, cluster, measure_some, reduce_dimensions
 from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
@@ -54,35 +54,34 @@ def place(
     split where there are too few; empty ones vanish; memberships in unchanged clusters stay. Raises as
     :func:`leanrag_engine.hierarchy.clustering.methods.partition`."""
     check_vectors(vectors, sizes.mean, sizes.cap)
-    points, weight = points_of(vectors, links, clustering)
     homes = before.homes
     previous, labels = np.unique(homes, return_inverse=True)
     labels = labels - np.count_nonzero(previous < 0)
     new = np.flatnonzero(homes < 0)
     # What has no cluster yet counts as one before the first.
-    means = cluster_means(points, labels + 1, int(labels.max()) + 2)[1:]
+    means = cluster_means(vectors, labels + 1, int(labels.max()) + 2)[1:]
     held = labels
-    labels = _join_likeliest(points, labels, new, means, sizes.cap)
+    labels = _join_likeliest(vectors, labels, new, means, sizes.cap)
     pulse()
-    labels = _split_above_cap(points, labels, sizes, pulse)
-    divide = split_by_relations if clustering.method is ClusteringMethod.LEIDEN else split_by_meaning
-    labels = split_until_enough(points, labels, links, sizes, divide, pulse)
-    if clustering.method is ClusteringMethod.LEIDEN:
-        weight = 1.0  # relations decide, meaning only between equals
+    labels = _split_above_cap(vectors, labels, sizes, pulse)
+    by_relations = clustering.method is ClusteringMethod.LEIDEN
+    divide = split_by_relations if by_relations else split_by_meaning
+    labels = split_until_enough(vectors, labels, links, sizes, divide, pulse)
     labels = join_related(
-        points,
+        vectors,
         labels,
         links,
-        weight=weight,
+        # With Leiden relations decide, meaning only between equals.
+        weight=1.0 if by_relations else clustering.tie_weight,
         cap=sizes.cap,
         movable=homes < 0,
-        means=_update_means(points, means, held, labels),
+        means=_update_means(vectors, means, held, labels),
         pulse=pulse,
     )
-    labels = renumber(place_lone_members(points, labels, sizes.cap))
+    labels = renumber(place_lone_members(vectors, labels, sizes.cap))
     origins = _find_origins(labels, homes)
-    means = _update_means(points, means, held, labels)
-    measured = _measure(points, labels, means, origins, links, before, clustering.method)
+    means = _update_means(vectors, means, held, labels)
+    measured = _measure(vectors, labels, means, origins, links, before, clustering.method)
     return Placement(measured, origins, means)
 
 

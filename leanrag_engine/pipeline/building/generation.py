@@ -496,5 +496,5 @@ def plan_of(settings: Settings) -> HierarchyOptions:
         tau=settings.tau,
         relation_calls=settings.relation_calls,
         batch=settings.llm_batch,
-        clustering=ClusteringOptions(ClusteringMethod(settings.clustering), settings.relation_weight),
+        clustering=ClusteringOptions(ClusteringMethod(settings.clustering)),
     )

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from leanrag_engine.core.errors import Candidate, NotFound, NotReady
+from leanrag_engine.core.errors import Candidate, NotFound
 from leanrag_engine.core.model import Collection, ExtractionSchema, Method, SchemaEffects, TypeProposal
 from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.extraction.schemas.reading import list_types, load_schema
 from leanrag_engine.pipeline.index import Stores
-
-if TYPE_CHECKING:
-    from leanrag_engine.core.ports import ChatModel
-    from leanrag_engine.llm.prompts import Prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +64,10 @@ async def view_schema(stores: Stores, name: str) -> SchemaView:
     )
 
 
-async def set_schema(stores: Stores, name: str, source: str | ExtractionSchema) -> None:
+async def set_schema(stores: Stores, name: str, source: str) -> None:
     """Give the collection, created if need be, the schema of this name or file; the same types change
     nothing. Raises as ``load_schema``."""
-    schema = load_schema(source) if isinstance(source, str) else source
+    schema = load_schema(source)
     await stores.documents.create_collection(name)
     held = await stores.documents.schema(name)
     if held is None or (held.digest, held.name) != (schema.digest, schema.name):
@@ -121,20 +116,3 @@ async def _require_schema(stores: Stores, name: str) -> ExtractionSchema:
             "Give it one: leanrag schema set FILE, or leanrag schema list.",
         )
     return schema
-
-
-async def propose_schema(
-    stores: Stores, name: str, prompts: Prompts, model: ChatModel | None
-) -> ExtractionSchema:
-    """Return a schema for the collection, by the model from a sample of its chunks, without one from its
-    extracts. Raises ``NotReady``."""
-    from leanrag_engine.extraction.schemas.proposing import propose_by_model, propose_from_extracts  # noqa: PLC0415 - heavy
-    from leanrag_engine.llm.batching import ModelWork  # noqa: PLC0415 - heavy
-
-    collection = await stores.documents.collection(name)
-    if collection is None or not collection.documents:
-        raise NotReady(f"Collection {name!r} holds no document to sample.", "Ingest documents first.")
-    if model is None:
-        return propose_from_extracts(await stores.documents.extracts(name))
-    work = ModelWork(model, prompts=prompts)
-    return await propose_by_model(work, await stores.documents.all_chunks(name))

@@ -53,7 +53,7 @@ def build(
     ] = None,
     clustering: Annotated[
         str | None,
-        typer.Option(help="gmm (by meaning), leiden (by relations) or dual (by both).", show_default="gmm"),
+        typer.Option(help="gmm (by meaning) or leiden (by relations).", show_default="gmm"),
     ] = None,
     cluster_size: Annotated[
         int | None, typer.Option(min=2, help="Mean members of a cluster.", show_default="20")

@@ -30,13 +30,13 @@ async def set_schema(
     source: Annotated[
         str,
         typer.Argument(
-            help="A YAML file, the name of a schema as `leanrag schema list` shows it, or auto.",
-            metavar="FILE|NAME|auto",
+            help="A YAML file, or the name of a schema as `leanrag schema list` shows it.",
+            metavar="FILE|NAME",
         ),
     ],
     json: Json = False,
 ) -> None:
-    """Give the collection a schema; auto proposes one from a sample of its documents, by the configured model.
+    """Give the collection a schema.
 
     Example: `leanrag schema set software --collection manuals`, then `leanrag build --dry-run`
     """

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import report_errors, run_async
+from ..options import run_async
 
 
 def demo(
@@ -18,17 +18,6 @@ def demo(
         ),
     ] = None,
     collection: Annotated[str, typer.Option(help="What to call the corpus.")] = "python-reference",
-    full: Annotated[
-        bool, typer.Option("--full", help="Print whole contexts and the other tools too.")
-    ] = False,
-    questions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Only write a small question set on this corpus, for `leanrag eval`.",
-            show_default=False,
-        ),
-    ] = None,
     json: Annotated[bool, typer.Option("--json", help="End with one JSON object of figures.")] = False,
 ) -> None:
     """Show what it does on real input: the Python language reference that comes with Python.
@@ -36,12 +25,6 @@ def demo(
     Indexes it, starts the MCP server, asks a question through an MCP client, and shows the best passage with the tree of
     what the question is about. The collection is kept: a second run takes seconds. No network, no key, no download.
     """
-    if questions:
-        from .questions import write_questions  # noqa: PLC0415 - only on request
-
-        with report_errors():
-            typer.echo(write_questions(questions))
-        return
     from .run import run_demo  # noqa: PLC0415 - heavy
 
-    run_async(lambda: run_demo(data_dir, collection, full, json))
+    run_async(lambda: run_demo(data_dir, collection, json))

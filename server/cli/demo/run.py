@@ -14,7 +14,6 @@ from typing import Any
 from mcp.client import Client
 from rich.console import Console
 from rich.padding import Padding
-from rich.rule import Rule
 from rich.text import Text
 from rich.tree import Tree
 
@@ -31,10 +30,8 @@ from ..progress import follow
 
 TOKEN_BUDGET = 1200
 
-QUESTIONS = (
-    "Which takes precedence in attribute lookup: a data descriptor, the instance dictionary or __getattr__?",
-    "What does the with statement do with __enter__ and __exit__ when the body raises an exception?",
-    "How does a generator function differ from a coroutine function, and what does yield do in each?",
+QUESTION = (
+    "Which takes precedence in attribute lookup: a data descriptor, the instance dictionary or __getattr__?"
 )
 
 FACTS = (
@@ -43,7 +40,7 @@ FACTS = (
     'does not define "__get__()"',
     "Called when the default attribute access fails",
 )
-"""Words of the reference that answer the first question; which of them a reply holds is found out by each run."""
+"""Words of the reference that answer the question; which of them a reply holds is found out by each run."""
 
 TOPICS = re.compile(
     r"async|attribute-references|await|class|del|dict|global|lambda|nonlocal|objects|raise|return|specialnames|subscriptions|types|with|yield"
@@ -61,11 +58,10 @@ class DemoFigures:
     layers: list[int] = field(default_factory=list)
     relations: list[int] = field(default_factory=list)
     index_seconds: float = 0
-    context_tokens: list[int] = field(default_factory=list)
+    context_tokens: int = 0
     document_tokens: int = 0
     facts: list[bool] = field(default_factory=list)
     flat_facts: list[bool] = field(default_factory=list)
-    tools: list[str] = field(default_factory=list)
     total_seconds: float = 0
 
 
@@ -87,8 +83,8 @@ class DemoQuote:
     sentence: str
 
 
-async def run_demo(data_dir: Path | None, collection: str, full: bool, as_json: bool) -> None:
-    """Ingest, build, serve and ask; print one screen, with ``full`` the rest too, with ``as_json`` the figures last."""
+async def run_demo(data_dir: Path | None, collection: str, as_json: bool) -> None:
+    """Ingest, build, serve and ask; print one screen, with ``as_json`` the figures last."""
     console = Console(stderr=as_json, highlight=False)
     figures = DemoFigures()
     started = time.perf_counter()
@@ -97,10 +93,8 @@ async def run_demo(data_dir: Path | None, collection: str, full: bool, as_json: 
     command = [*server_command(), *index_options(settings)]
     async with open_session(command) as client:
         await show_answer(console, client, settings, figures)
-        if full:
-            await show_rest(console, client, figures)
     figures.total_seconds = round(time.perf_counter() - started, 1)
-    show_next(console, settings, figures, full=full)
+    show_next(console, settings, figures)
     if as_json:
         sys.stdout.write(json.dumps(asdict(figures)) + "\n")
 
@@ -137,18 +131,17 @@ async def index_reference(console: Console, settings: Settings, figures: DemoFig
 
 
 async def show_answer(console: Console, client: Client, settings: Settings, figures: DemoFigures) -> None:
-    """Ask the first question through the MCP client; print the lines that answer it and what flat search has of them, then
+    """Ask the question through the MCP client; print the lines that answer it and what flat search has of them, then
     the tree."""
-    figures.tools = [tool.name for tool in (await client.list_tools()).tools]
-    asked = {"query": QUESTIONS[0], "token_budget": TOKEN_BUDGET, "response_format": "detailed"}
+    asked = {"query": QUESTION, "token_budget": TOKEN_BUDGET, "response_format": "detailed"}
     reply = await call_tool(client, "query_lca_context", asked)
-    flat = await answer_flat(settings, [*choose_topics().values()], QUESTIONS[0], TOKEN_BUDGET)
-    figures.context_tokens.append(reply["tokens"])
+    flat = await answer_flat(settings, [*choose_topics().values()], QUESTION, TOKEN_BUDGET)
+    figures.context_tokens = reply["tokens"]
     figures.facts, figures.flat_facts = (
         [fact in " ".join(text.split()) for fact in FACTS] for text in (reply["context"], flat)
     )
 
-    console.print(f"\n[bold]{QUESTIONS[0]}[/bold]\n")
+    console.print(f"\n[bold]{QUESTION}[/bold]\n")
     quotes = list(find_quotes(reply["context"]))
     for fact, found, in_flat in zip(FACTS, figures.facts, figures.flat_facts, strict=True):
         if not found:
@@ -200,51 +193,14 @@ def lca_tree(reply: dict[str, Any]) -> Tree:
     return trees[top]
 
 
-def show_next(console: Console, settings: Settings, figures: DemoFigures, *, full: bool) -> None:
+def show_next(console: Console, settings: Settings, figures: DemoFigures) -> None:
     """Print where the collection is kept, what to type next, and how little of the documents the reply is."""
-    rows = [("leanrag setup FOLDER", "the same with your documents, in your MCP clients")]
-    if not full:
-        rows.append(("leanrag demo --full", "whole contexts, three questions, the other tools"))
     console.print("\n[bold]Next[/bold]")
-    for command, meaning in rows:
-        console.print(Text.assemble((f"  {command:22}", "cyan"), (meaning, "dim")))
+    meaning = "  the same with your documents, in your MCP clients"
+    console.print(Text.assemble(("  leanrag setup FOLDER", "cyan"), (meaning, "dim")))
     ask = command_line(["leanrag", "query", *index_options(settings), SHORT_QUESTION])
     console.print(Text(f"  {ask}", style="cyan"), soft_wrap=True)
     place = settings.data_dir.expanduser()
     console.print(Text(f"Kept in {place}, collection {settings.collection}.", style="dim"), soft_wrap=True)
-    tokens = f"{figures.context_tokens[0]:,} tokens of a reply instead of {figures.document_tokens:,} of the documents"
+    tokens = f"{figures.context_tokens:,} tokens of a reply instead of {figures.document_tokens:,} of the documents"
     console.print(f"\n[bold green]{tokens}[/bold green]")
-
-
-async def show_rest(console: Console, client: Client, figures: DemoFigures) -> None:
-    """Print the context of each question, then one entity with what is above and beside it, then the tools."""
-    figures.context_tokens.clear()
-    for question in QUESTIONS:
-        console.print(Rule(f"query_lca_context: {question}", align="left", style="cyan"))
-        reply = await call_tool(
-            client, "query_lca_context", {"query": question, "token_budget": TOKEN_BUDGET}
-        )
-        console.print(reply["context"], markup=False)
-        console.print(
-            f"[green]{reply['tokens']} tokens of {TOKEN_BUDGET}; sources {', '.join(reply['sources'])}[/green]"
-        )
-        figures.context_tokens.append(reply["tokens"])
-    await walk(console, client)
-    console.print(Rule(f"{len(figures.tools)} tools", align="left", style="cyan"))
-    console.print(", ".join(figures.tools))
-
-
-async def walk(console: Console, client: Client) -> None:
-    steps = "search_entities, get_entity_ancestors, list_inter_cluster_relations"
-    console.print(Rule(f"Step by step: {steps}", align="left", style="cyan"))
-    found = await call_tool(client, "search_entities", {"query": "context manager", "layer": 0, "limit": 3})
-    for entity in found["entities"]:
-        console.print(f"  {entity['name']} ({entity['ref']}): {entity['description']}", markup=False)
-    chain = await call_tool(client, "get_entity_ancestors", {"entity": found["entities"][0]["ref"]})
-    path = " < ".join(f"{node['name']} (G{node['layer']})" for node in chain["path"])
-    console.print(f"  belongs to: {path}", markup=False)
-    parent = chain["path"][1]
-    related = await call_tool(client, "list_inter_cluster_relations", {"cluster": parent["ref"], "limit": 3})
-    for relation in related["relations"]:
-        ends = f"{relation['source']} — {relation['target']}"
-        console.print(f"  {ends} (λ={relation['strength']}): {relation['description']}", markup=False)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json as json_
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ import typer
 
 from leanrag_engine.core.errors import InvalidInput
 
-from ..options import CollectionOption, DataDir, run_async
+from ..options import run_async
 from . import options as option
 from .anonymise import anonymise
 from .answers import answers, scratch_folder
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from leanrag_engine.evaluation.scratch import GivenGraph
 
 app = typer.Typer(
-    help="Measure: retrieval on a question set, replies on your own documents, answers by a judge, the health of a built "
-    "collection.",
+    help="Measure: retrieval on a question set, replies on your own documents, answers by a judge.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -47,8 +45,6 @@ def retrieval(
     budgets: option.Budgets = "500,1000,2000,4000",
     limit: option.Limit = None,
     by_type: option.ByType = False,
-    routes: option.WithRoutes = False,
-    plot: option.PlotFile = None,
     data_dir: option.ScratchDir = None,
     json: option.Json = False,
 ) -> None:
@@ -71,7 +67,7 @@ def retrieval(
     index, …]}]}`. `--json` gives the keys recall@2, recall@5, recall@10, all@5, mrr, coverage, tokens,
     latency_ms_p50, latency_ms_p95, build_s: recalls, all@5 and coverage in percent, mrr from 0 to 1.
 
-    Example: `leanrag eval retrieval questions.json --compare lca,naive,paper --plot recall.png`
+    Example: `leanrag eval retrieval questions.json --compare lca,naive,paper`
     """
 
     async def work() -> None:
@@ -82,18 +78,10 @@ def retrieval(
             raise InvalidInput(
                 "--json prints the figures of one way, --compare asks for several.", "Leave one out."
             )
-        questions, given, ways = read_inputs(question_set, graph, limit, mode, ranking, names, plot)
-        if json and routes:
-            raise InvalidInput(
-                "--json prints the figures of one way, --routes asks for more.", "Leave one out."
-            )
-        found = await run_evaluation(
-            questions, given, ways, parse_numbers(budgets), embedder, data_dir, routes=routes
-        )
+        questions, given, ways = read_inputs(question_set, graph, limit, mode, ranking, names)
+        found = await run_evaluation(questions, given, ways, parse_numbers(budgets), embedder, data_dir)
         for remark in report.remarks(questions, given, found):
             typer.echo(remark, err=True)
-        if plot:
-            report.draw(plot, questions, found)
         if json:
             typer.echo(json_.dumps(next(iter(found.figures.values())).as_json()))
         else:
@@ -159,35 +147,6 @@ app.command()(anonymise)
 app.command()(questions)
 
 
-@app.command()
-def health(collection: CollectionOption = None, data_dir: DataDir = None, json: option.Json = False) -> None:
-    """Measure a built collection without a judge. Nothing is written.
-
-    Reports the share of entity pairs whose lowest common ancestor lies below the root (by where the pair comes from),
-    sizes and tightness of the clusters, their stability (adjusted Rand index), and how much contexts
-    repeat themselves.
-
-    Example: `leanrag eval health --collection notes`
-    """
-
-    async def work() -> None:
-        from leanrag_engine.core.config import load_settings  # noqa: PLC0415 - heavy
-        from leanrag_engine.evaluation.health import collection_health  # noqa: PLC0415 - heavy
-
-        from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
-        from .reports.health import show_health  # noqa: PLC0415 - rich is heavy
-
-        settings = load_settings(data_dir=data_dir, collection=collection, read_only=True)
-        with stage_bars() as show:
-            found = await collection_health(settings, settings.collection, show)
-        if json:
-            typer.echo(json_.dumps(found.as_json()))
-        else:
-            show_health(found)
-
-    run_async(work)
-
-
 def read_inputs(
     question_set: Path,
     graph: Path | None,
@@ -195,18 +154,14 @@ def read_inputs(
     mode: str,
     ranking: str,
     names: Sequence[str],
-    plot: Path | None,
 ) -> tuple[QuestionSet, GivenGraph | None, list[Strategy]]:
     """Read and check all input before any work; return the set, the graph to build on and the strategies."""
     # Heavy, all of them: --help must not wait for them.
     from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
-    from leanrag_engine.evaluation.retrieval.plots import check_plot  # noqa: PLC0415
     from leanrag_engine.evaluation.retrieval.run import parse_strategies, strategy  # noqa: PLC0415
     from leanrag_engine.evaluation.scratch import GivenGraph  # noqa: PLC0415
     from leanrag_engine.extraction.openie import read_openie  # noqa: PLC0415
 
-    if plot:
-        check_plot(plot)
     ways = parse_strategies(names) if names else [strategy(mode, ranking)]
     questions = read_set(question_set).first(limit)
     return questions, GivenGraph.of(read_openie(graph), questions) if graph else None, ways
@@ -219,11 +174,8 @@ async def run_evaluation(
     budgets: Sequence[int],
     embedder: str | None,
     data_dir: Path | None,
-    *,
-    routes: bool,
 ) -> Evaluation:
     """Run the evaluation in ``data_dir`` or a scratch folder, with progress on standard error."""
-    from leanrag_engine.evaluation.retrieval.routes import ask_routes  # noqa: PLC0415 - heavy
     from leanrag_engine.evaluation.retrieval.run import evaluate  # noqa: PLC0415 - heavy
     from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415 - heavy
 
@@ -232,12 +184,7 @@ async def run_evaluation(
     with ExitStack() as cleanup:
         folder = data_dir or cleanup.enter_context(scratch_folder())
         show = cleanup.enter_context(stage_bars())
-        settings = scratch_settings(folder, embedder)
-        found = await evaluate(settings, questions, given, ways, budgets, show)
-        if not routes:
-            return found
-        more = await ask_routes(settings, found.scratch.collection, questions, show)
-        return replace(found, answered={**found.answered, **more})
+        return await evaluate(scratch_settings(folder, embedder), questions, given, ways, budgets, show)
 
 
 async def run_coverage(

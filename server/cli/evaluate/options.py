@@ -29,15 +29,6 @@ CompareStrategies = Annotated[
 ]
 Budgets = Annotated[str, typer.Option(help="Token budgets, comma separated.")]
 ByType = Annotated[bool, typer.Option("--by-type", help="Recall by type of question as well.")]
-WithRoutes = Annotated[
-    bool,
-    typer.Option(
-        "--routes", help="Youtu-GraphRAG's routes beside it: entity, triple, community, path, and all fused."
-    ),
-]
-PlotFile = Annotated[
-    Path | None, typer.Option(metavar="FILE.png", help="Draw recall, and coverage against tokens.")
-]
 ScratchDir = Annotated[
     Path | None,
     typer.Option(

@@ -106,7 +106,6 @@ def find_extras(settings: Settings) -> Iterator[Check]:
         ("dask", "distributed", bool(settings.dask)),
         ("telemetry", "opentelemetry.sdk", settings.telemetry),
         ("parquet", "pyarrow", False),
-        ("plot", "matplotlib", False),
     ):
         if find_spec(module):
             yield report(f"extra {extra}", "ok", "installed")
@@ -119,10 +118,7 @@ def find_extras(settings: Settings) -> Iterator[Check]:
             mend = f"Install the extra `{extra}`, or {way}."
             yield report(f"extra {extra}", "broken", f"the {name} needs it", mend)
         else:
-            use = {
-                "parquet": ", only Parquet files need it",
-                "plot": ", only `leanrag eval … --plot` needs it",
-            }.get(extra, ", not needed")
+            use = ", only Parquet files need it" if extra == "parquet" else ", not needed"
             yield report(f"extra {extra}", "ok", f"not installed{use}")
 
 

@@ -31,8 +31,8 @@ async def export(
 ) -> None:
     """Write the graph with its layers, relations and passages for another program. Nothing is changed or replaced.
 
-    graphml: Gephi, yEd. json: networkx, d3. cypher: Neo4j. ntriples: RDF stores (SKOS). obsidian: a vault of linked notes. parquet:
-    a folder of tables with the columns of Microsoft GraphRAG.
+    graphml: Gephi, yEd, Neo4j's APOC. json: networkx, d3. obsidian: a vault of linked notes. parquet: a folder of tables with the columns
+    of Microsoft GraphRAG.
 
     Example: `leanrag export graphml graph.graphml`
     """

@@ -74,6 +74,19 @@ async def test_a_space_that_another_process_wrote_anew_is_found(chroma_server: s
         await each.close()
 
 
+async def test_a_search_makes_one_request(chroma_server: str) -> None:
+    server = ChromaServer(chroma_server, "", f"tests-{uuid.uuid4().hex}")
+    store = ChromaVectorStore(server)
+    await store.upsert("space", ["a", "b"], BASIS[:2])
+    requests: list[str] = []
+    server._session.event_hooks = {"request": [lambda each: requests.append(each.url.path)]}
+    for _ in range(2):
+        await store.search("space", BASIS[0], 5)
+    assert [path.endswith("/query") for path in requests] == [True, True]
+    await store.start_over()
+    await store.close()
+
+
 async def test_large_rows_are_sent_in_parts(
     store: ChromaVectorStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

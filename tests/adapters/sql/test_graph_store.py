@@ -353,17 +353,16 @@ NAMES = (
 
 HEALTH = HierarchyHealth(
     clustering="leiden",
-    relation_weight=0.4,
     cluster_size=20,
     cluster_cap=30,
     layers=(
         LayerHealth(
-            0, 9, 4, 0.5, Distribution(1, 1, 1.0, 1), 0.0, 1.0, 1.0,
-            clusters=3, sizes=Distribution(2.0, 3.0, 3.0, 4.0), tightness=0.75, communities=2, apart=0.25,
+            0, 9, 0.5, Distribution(1, 1, 1.0, 1), 1.0,
+            clusters=3, sizes=Distribution(2.0, 3.0, 3.0, 4.0), tightness=0.75,
         ),
-        LayerHealth(1, 3, 2, 1.0, Distribution(1, 2, 2.5, 4), 0.5, 0.0, 0.5, tau=3, tau_reason="3, as set."),
+        LayerHealth(1, 3, 1.0, Distribution(1, 2, 2.5, 4), 0.0, tau=3),
     ),
-    meetings=SeedMeetings(9, {1: 0.75, 2: 0.25}, {2: 1.0}, 0.5),
+    meetings=SeedMeetings({1: 0.75, 2: 0.25}, {2: 1.0}),
 )  # fmt: skip
 
 

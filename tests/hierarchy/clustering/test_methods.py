@@ -1,4 +1,4 @@
-"""The three ways to cluster: one contract for all, and what is particular to each."""
+"""The two ways to cluster: one contract for all, and what is particular to each."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ def test_a_layer_of_more_than_20_shrinks_to_between_a_tenth_and_a_twentieth(
 
 
 def test_a_layer_of_20000_shrinks_to_a_twentieth(some_vectors: MakeVectors) -> None:
-    # Once, as it takes seconds: ``dual`` takes the most steps.
+    # Once, as it takes seconds.
     found = partition(
         some_vectors("clustered", 20_000, 1),
         groups_of(27, 20_000),
         USUAL,
-        ClusteringOptions(ClusteringMethod.DUAL),
+        ClusteringOptions(),
         pulse=silent,
     )
     assert 1000 <= found.count <= 2000
@@ -169,12 +169,11 @@ def test_leiden_finds_what_only_relations_show_and_gmm_does_not() -> None:
     vectors, links, truth = planted()
     agreement = {
         method: adjusted_rand_score(
-            truth, partition(vectors, links, USUAL, ClusteringOptions(method, 2.0), pulse=silent).labels
+            truth, partition(vectors, links, USUAL, ClusteringOptions(method), pulse=silent).labels
         )
         for method in ClusteringMethod
     }
     assert agreement[ClusteringMethod.LEIDEN] == 1.0
-    assert agreement[ClusteringMethod.DUAL] == 1.0
     assert agreement[ClusteringMethod.GMM] < 0.5
 
 
@@ -199,9 +198,7 @@ def test_the_weight_trades_tightness_for_relations_inside(some_vectors: MakeVect
     vectors, links = some_vectors("clustered", 600, 0), links_of("random", 600)
     inside = [
         links.inside(
-            partition(
-                vectors, links, USUAL, ClusteringOptions(ClusteringMethod.DUAL, weight), pulse=silent
-            ).labels
+            partition(vectors, links, USUAL, ClusteringOptions(tie_weight=weight), pulse=silent).labels
         )
         for weight in (0.0, 0.2, 2.0)
     ]
@@ -255,20 +252,6 @@ def test_an_entity_between_two_clusters_goes_where_its_relations_are() -> None:
     ends = np.array([[20, number] for number in range(10, 15)])
     moved = join_related(vectors, labels, EdgeList(21, ends, np.ones(5)), weight=0.1, cap=15, pulse=silent)
     assert moved.tolist() == [0] * 10 + [1] * 10 + [1]
-
-
-# --- links ---------------------------------------------------------------------------------
-
-
-@settings(max_examples=40, deadline=None)
-@given(shape=st.sampled_from(SHAPES), count=st.integers(2, 80), seed=st.integers(0, 20))
-def test_components_are_those_of_networkx(shape: str, count: int, seed: int) -> None:
-    links = links_of(shape, count, seed)
-    graph = nx.Graph(links.ends.tolist())
-    graph.add_nodes_from(range(count))
-    found = links.components()
-    expected = {frozenset(each) for each in nx.connected_components(graph)}
-    assert {frozenset(np.flatnonzero(found == number).tolist()) for number in set(found.tolist())} == expected
 
 
 @pytest.mark.parametrize("method", list(ClusteringMethod))

@@ -287,42 +287,6 @@ async def test_heuristics_keep_what_they_find_map_the_types_they_know_and_say_wh
         assert (await engine.schema()).heuristic == 1
 
 
-async def test_auto_proposes_a_schema_by_the_model_or_from_what_heuristics_found(
-    tmp_path: Path, scribe: Any
-) -> None:
-    answer = {
-        "task": 1,
-        "entities": [{"name": "Crew_Member", "description": "who sails"}, {"name": " ", "description": ""}],
-        "relations": [{"name": "commands", "description": "of a ship"}],
-        "attributes": [],
-    }
-    async with open_engine(tmp_path / "data", llm_model="openai/tiny", llm_api_base=scribe.url) as engine:
-        await finish(engine, await engine.submit_ingest(NOTES, build=False))
-        scribe.says(json.dumps({"items": [answer]}))
-        view = await engine.set_schema("auto")
-        assert view.schema is not None
-        assert (view.schema.entities, view.schema.relations) == (
-            {"crew member": "who sails"},
-            {"commands": "of a ship"},
-        )
-        asked = scribe.requests[-1].prompt
-        assert all(name in asked for name in CREW)
-    async with open_engine(tmp_path / "data") as engine:
-        met = [DocumentSource(text=f"Mr Ewan Reid met Mrs {name} at sea.", id=name) for name in CREW]
-        await finish(engine, await engine.submit_ingest(met, build=False, collection="met"))
-        view = await engine.set_schema("auto", collection="met")
-        assert view.schema is not None
-        assert (view.schema.name, view.schema.entities) == (
-            "auto, from heuristics",
-            {"person": "found in 4 passages"},
-        )
-        dull = [DocumentSource(text="it rained.", id="x")]
-        await finish(engine, await engine.submit_ingest(dull, build=False, collection="dull"))
-        with pytest.raises(InvalidInput, match="no chat model"):
-            await engine.set_schema("auto", collection="dull")
-        assert (await engine.schema(collection="dull")).schema is None
-
-
 async def test_a_faulty_schema_leaves_the_one_before(tmp_path: Path, schema_file: str) -> None:
     async with open_engine(tmp_path / "data") as engine:
         await engine.set_schema(schema_file)

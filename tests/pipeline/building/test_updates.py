@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 from leanrag_tests_jobs import build, finish, ingest, open_engine, published
 
+from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.adapters.sql.generations import relations
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.stored import pack_layers
@@ -404,6 +407,22 @@ async def test_other_cluster_sizes_ask_for_a_rebuild(tmp_path: Path) -> None:
         result = await build(engine, "update")
         assert result.mode == "rebuild"
         assert "6 members" in result.reason
+
+
+async def test_a_collection_of_a_method_that_is_no_longer_there_is_read_and_built_again_by_the_default(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, NOTES)
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
+        connection.execute(
+            "UPDATE generations SET settings ="
+            " json_set(settings, '$.health.clustering', 'dual', '$.health.relation_weight', 0.43)"
+        )
+    async with opened(tmp_path) as engine:
+        assert (await engine.query(Query("lighthouse"))).sources
+        result = await build(engine, "auto")
+    assert result.reason == "clustering is gmm now, dual before"
 
 
 async def test_relations_between_unchanged_clusters_keep_the_texts_that_they_would_get_again(

@@ -163,7 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entities", type=int, default=100_000)
     parser.add_argument("--relations", type=int, default=300_000)
-    parser.add_argument("--clustering", choices=("gmm", "dual", "leiden"), default="gmm")
+    parser.add_argument("--clustering", choices=("gmm", "leiden"), default="gmm")
     parser.add_argument("--cancel-after", type=float, default=0.0)
     parser.add_argument("--passages", type=Path)
     parser.add_argument("--count", type=int, default=400)

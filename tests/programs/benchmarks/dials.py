@@ -44,7 +44,6 @@ from leanrag_engine.evaluation.scratch import open_scratch, scratch_settings
 from leanrag_engine.extraction.heuristic.extract import extract
 from leanrag_engine.extraction.merging import merge
 from leanrag_engine.hierarchy.build import HierarchyOptions, build
-from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.retrieval.query import Query
 
 STAGES = (
@@ -57,9 +56,6 @@ STAGES = (
     ("leanrag_engine.hierarchy.", "hierarchy"),
 )
 """What reads the options of a module, by the beginning of its name; the first that fits."""
-
-OF_DUAL = frozenset({"relation_weight"})
-"""Options that only the clustering method ``dual`` reads."""
 
 BUDGETS = (1000, 4000)
 MODES = ("lca", "local", "global")
@@ -192,9 +188,7 @@ class BuildStages:
                 texts = [each.name for each in self.base.entities]
                 rows = await (await fit(self.chunks)).embed(texts, report)
                 return {"vectors of names": [each.round(4).tobytes().hex() for each in rows]}
-        method = ClusteringMethod.DUAL if dial.field in OF_DUAL else ClusteringMethod.GMM
-        options = HierarchyOptions(clustering=ClusteringOptions(method))
-        built = await build(self.base, self.embedder, options, progress=report)
+        built = await build(self.base, self.embedder, HierarchyOptions(), progress=report)
         layers = built.hierarchy.layers[1:]
         return {
             "entities": [repr(each) for layer in layers for each in layer.entities],
@@ -279,7 +273,7 @@ async def run(asked: argparse.Namespace, dials: Sequence[Dial]) -> dict[str, Any
     """Each dial's values with what they change."""
     questions = read_set(asked.questions).first(asked.limit)
     stages = await BuildStages.of(load_documents(questions, asked.documents))
-    usual: dict[tuple[str, bool], Any] = {}
+    usual: dict[str, Any] = {}
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="leanrag-dials-") as scratch_folder:
 
@@ -290,15 +284,14 @@ async def run(asked: argparse.Namespace, dials: Sequence[Dial]) -> dict[str, Any
 
         for dial in dials:
             found[dial.name] = {"default": dial.default, "values": {}}
-            key = (dial.stage, dial.field in OF_DUAL)
-            if key not in usual:
-                usual[key] = await make(dial)
+            if dial.stage not in usual:
+                usual[dial.stage] = await make(dial)
             compare: Any = changes if dial.stage == "query" else count_differences
             for value in dial.values():
                 started = time.perf_counter()
                 try:
                     with turn_dial(dial, value):
-                        changed = compare(usual[key], await make(dial))
+                        changed = compare(usual[dial.stage], await make(dial))
                 except Exception as problem:  # noqa: BLE001 - a value that cannot be is an answer too
                     changed = {"error": repr(problem)}
                 found[dial.name]["values"][str(value)] = changed

@@ -77,6 +77,8 @@ def test_the_other_lines_of_the_file_stay(file: Path) -> None:
         ("", ["set", "embeder", "x"], "Did you mean embedder"),
         ("", ["set", "llm_batch", "99"], "llm_batch cannot be '99'"),
         ("embeder = 1", ["list"], "Did you mean embedder"),
+        ("clustering = 'dual'", ["list"], "`leanrag config set clustering VALUE`"),
+        ("relation_weight = 0.4", ["list"], "take it out"),
         ("no toml", ["list"], "is no TOML file"),
         ("toolsets = [\n'read']", ["set", "toolsets", "agent"], "by hand"),
     ],

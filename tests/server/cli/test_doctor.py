@@ -340,7 +340,7 @@ def test_each_extra_for_users_is_named(tmp_path: Path) -> None:
 def test_an_embedder_of_an_extra_that_is_not_installed_is_broken(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("leanrag_mcp.cli.machine.doctor.find_spec", lambda _: None)
     code, found = examine(tmp_path, LEANRAG_EMBEDDER="BAAI/bge-small-en")
-    assert (code, found["extra local"]["state"], found["extra plot"]["state"]) == (1, "broken", "ok")
+    assert (code, found["extra local"]["state"], found["extra parquet"]["state"]) == (1, "broken", "ok")
 
 
 def test_an_empty_folder_is_in_order_and_the_first_command_is_named(tmp_path: Path) -> None:

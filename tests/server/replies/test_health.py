@@ -49,12 +49,10 @@ def generation(**settings: Any) -> Generation:
 
 
 LAYER = LayerHealth(
-    0, 60, 9, joined=0.9, strength=Distribution(1.0, 1.0, 1.5, 7.0), above_tau=0.0, heuristic_entities=1.0,
-    heuristic_relations=1.0, clusters=20, sizes=Distribution(2.0, 3.0, 3.0, 4.0), tightness=0.512, inside=0.4, islands=1,
+    0, 60, joined=0.9, strength=Distribution(1.0, 1.0, 1.5, 7.0), heuristic_entities=1.0, clusters=20, sizes=Distribution(2.0, 3.0, 3.0, 4.0), tightness=0.512, inside=0.4, islands=1,
 )  # fmt: skip
 HEALTH = HierarchyHealth(
     clustering="leiden",
-    relation_weight=0.5,
     cluster_size=20,
     cluster_cap=30,
     layers=(
@@ -63,7 +61,7 @@ HEALTH = HierarchyHealth(
         replace(LAYER, layer=2, entities=3, clusters=1),
         replace(LAYER, layer=3, entities=1, clusters=0, sizes=None, heuristic_entities=0.0, islands=0),
     ),
-    meetings=SeedMeetings(200, {1: 0.5, 2: 0.2, 3: 0.3}, {2: 0.25, 3: 0.75}, 0.1),
+    meetings=SeedMeetings({1: 0.5, 2: 0.2, 3: 0.3}, {2: 0.25, 3: 0.75}),
 )
 
 

@@ -1,14 +1,12 @@
-"""The printed report of ``leanrag eval retrieval``: remarks, tables, a plot."""
+"""The printed report of ``leanrag eval retrieval``: remarks and tables."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from leanrag_engine.evaluation.datasets import QuestionSet
-from leanrag_engine.evaluation.retrieval.plots import plot
 from leanrag_engine.evaluation.retrieval.run import DEPTHS, Evaluation, RetrievalFigures, by_type
 from leanrag_engine.evaluation.scratch import CHUNK_TOKENS, GivenGraph
 
@@ -73,8 +71,7 @@ def figures_table(figures: Mapping[str, RetrievalFigures]) -> Table:
     table = make_table("", "", *figures)
     columns = [figures_cells(each) for each in figures.values()]
     for label in columns[0]:
-        # The routes make no context, so that they have no coverage and no tokens.
-        table.add_row(label, *(column.get(label, "") for column in columns))
+        table.add_row(label, *(column[label] for column in columns))
     return table
 
 
@@ -97,9 +94,3 @@ def type_tables(found: Evaluation) -> Iterator[tuple[str, Table]]:
                 kind or "(none)", str(each.questions), *recalls, f"{each.all_at_5:.1f}", f"{each.mrr:.3f}"
             )
         yield name, table
-
-
-def draw(path: Path, questions: QuestionSet, found: Evaluation) -> None:
-    embedder = found.scratch.engine.settings.embedder
-    title = f"{questions.name}: {len(questions.questions)} questions, embedder {embedder}"
-    plot(path, title, list(found.figures.items()))
