@@ -975,7 +975,9 @@ class LeanRAG:
             case DeleteRequest(ids):
                 from .pipeline.delete import delete_documents
 
-                result = await delete_documents(self._stores, job.collection, ids, progress.report)
+                result = await delete_documents(
+                    self._stores, job.collection, ids, progress.report, job.created_at
+                )
             case RollbackRequest(number):
                 from .pipeline.building.rollback import roll_back
 
