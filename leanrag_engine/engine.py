@@ -185,6 +185,8 @@ class LeanRAG:
         self._vector_version = -1
         self._own_vector_version = -1
         """The version after the last job of this engine, if the vector store's client has seen all that was written."""
+        self._whole: dict[int, int] = {}
+        """The version at which all vector spaces of a generation were there."""
         self._is_writing = False
         """Whether a job of this engine holds the writer lock: then no other process changes the vector store."""
         self._repairs: dict[str, str] | None = None
@@ -978,7 +980,11 @@ class LeanRAG:
         held = await self._stores.documents.collection(collection)
         if held is None or held.generation is None:
             return set()
-        record = held.generation.record
+        return self._name_spaces(held.generation)
+
+    @staticmethod
+    def _name_spaces(generation: Generation) -> set[str]:
+        record = generation.record
         return {space for kind, space in record.spaces.by_kind().items() if record.vectors.get(kind)}
 
     async def _dispatch(self, job: Job, progress: JobProgress) -> JobResult:
@@ -987,7 +993,9 @@ class LeanRAG:
             case DeleteRequest(ids):
                 from .pipeline.delete import delete_documents
 
-                result = await delete_documents(self._stores, job.collection, ids, progress.report)
+                result = await delete_documents(
+                    self._stores, job.collection, ids, progress.report, job.created_at
+                )
             case RollbackRequest(number):
                 from .pipeline.building.rollback import roll_back
 
@@ -1282,10 +1290,19 @@ class LeanRAG:
         return await self._stores.generations.exists(generation.number)
 
     async def _with_embedder(self, index: IndexSnapshot) -> IndexSnapshot:
-        """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``. Another embedder
-        would find less, without a warning."""
+        """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``, and ``StoreUnusable`` if a
+        vector space is missing. Another embedder, or the other spaces, would find less, without a warning."""
         generation = index.collection.generation
-        return replace(index, embedder=await self._embedder(generation)) if generation else index
+        if generation is None:
+            return index
+        if self._whole.get(generation.number) != index.version:
+            if lost := self._name_spaces(generation).difference(await self._vectors.spaces()):
+                raise StoreUnusable(
+                    f"{len(lost)} vector spaces are missing.",
+                    "Rebuild the vector index from the graph store; no data is lost.",
+                )
+            self._whole[generation.number] = index.version
+        return replace(index, embedder=await self._embedder(generation))
 
     @staticmethod
     def _check_built(index: IndexSnapshot) -> None:

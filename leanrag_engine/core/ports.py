@@ -20,7 +20,7 @@ from leanrag_engine.core.model import CheckedObject, JsonSchema
 from .graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from .graphs.stored import StoredPlaces
 from .history import HistoryEntry, Publication
-from .jobs import Job, JobState, JobStatus
+from .jobs import IngestRequest, Job, JobState, JobStatus
 from .model import (
     Chunk,
     ChunkHead,
@@ -333,12 +333,14 @@ class DocumentStore(Protocol):
         document_ids: Sequence[str],
         remaining: GenerationContent | None,
         publication: Publication,
+        left: Mapping[str, IngestRequest] | None = None,
     ) -> Generation | None:
-        """Delete the documents with all that depends on them, in one transaction.
+        """Delete the documents with all that depends on them, in one transaction. ``left`` are the requests of unfinished jobs
+        without them.
 
         Publishes what is ``remaining`` of the published generation in its place and deletes every older one
         of the collection; with ``None``, no entity is left and no generation either. Removes the documents from
-        the records of finished jobs, the names that no remaining entity has from the history, and every cached reply and text of an agent that rests on anything but present chunks
+        the records of jobs, the names that no remaining entity has from the history, and every cached reply and text of an agent that rests on anything but present chunks
         and aggregated entities whose own text the deletion left as it was. The collection's revision grows by one, the vector version too.
         """
 

@@ -3,8 +3,10 @@ in one transaction: a resumed job finds the documents again. Heuristic summaries
 until the next build."""
 
 import logging
+import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -14,6 +16,7 @@ import numpy as np
 from leanrag_engine.core.errors import (
     Candidate,
     InvalidInput,
+    LeanRAGError,
     ModelUnavailable,
     StoreUnreachable,
     StoreUnusable,
@@ -22,10 +25,11 @@ from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy
 from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import GraphChanges, Publication
-from leanrag_engine.core.jobs import DeleteResult
-from leanrag_engine.core.model import BuildRecord, Chunk, Document, Extract, Generation
+from leanrag_engine.core.jobs import DeleteResult, IngestRequest
+from leanrag_engine.core.model import BuildRecord, Chunk, Document, DocumentSource, Extract, Generation
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.documents.loading import identify, load
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.changes.removal import RemainingChunks, remove_chunks
 from leanrag_engine.retrieval.filters import nearest_documents
@@ -81,10 +85,14 @@ def _suggest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]
 
 
 async def delete_documents(
-    stores: Stores, collection: str, document_ids: Sequence[str], report: ProgressReport
+    stores: Stores,
+    collection: str,
+    document_ids: Sequence[str],
+    report: ProgressReport,
+    asked: datetime | None = None,
 ) -> DeleteResult:
-    """Delete those of the documents that the collection holds; return how many documents and chunks were
-    deleted. Raises ``StoreUnusable`` if the database cannot be used, ``StoreUnreachable`` if the server of
+    """Delete those of the documents that the collection holds, and their texts in requests from before the deletion was
+    ``asked`` for that have not ended; return how many documents and chunks were deleted. Raises ``StoreUnusable`` if the database cannot be used, ``StoreUnreachable`` if the server of
     the vectors cannot be reached, before any document is deleted; an unusable vector space is dropped."""
     started = datetime.now(UTC)
     held = await stores.documents.collection(collection)
@@ -125,11 +133,35 @@ async def delete_documents(
         changes = compare(remains.old, remains.hierarchy)
     since = remains.before.revision if remains else -1
     publication = Publication(started, changes, since=since, removed=len(wanted))
-    generation = await stores.documents.delete(collection, sorted(wanted), content, publication)
+    left = await _withdraw(stores, collection, wanted, asked) if asked else {}
+    generation = await stores.documents.delete(collection, sorted(wanted), content, publication, left)
     if remains and remains.hierarchy and generation:
         await stores.adjacencies.keep(generation, remains.hierarchy.layers, kept)
     await drop_unused_spaces(stores, held)
     return DeleteResult(len(wanted), len(gone))
+
+
+async def _withdraw(
+    stores: Stores, collection: str, wanted: Collection[str], asked: datetime
+) -> dict[str, IngestRequest]:
+    """Return what is left of the requests that name deleted documents, by job."""
+    left = {}
+    for job in await stores.jobs.find_unfinished():
+        if job.collection == collection and job.created_at < asked and isinstance(job.request, IngestRequest):
+            documents = job.request.documents
+            kept = tuple(each for each in documents if _id_of(each) not in wanted)
+            if len(kept) < len(documents):
+                left[job.id] = replace(job.request, documents=kept)
+    return left
+
+
+def _id_of(source: DocumentSource) -> str:
+    """Return the id that a document of a request will have, or nothing if it cannot be read."""
+    with suppress(LeanRAGError):
+        if source.text is None:
+            return identify(source, allowed=None)[0]
+        return source.id.strip() or load(source, allowed=(), max_bytes=sys.maxsize).id
+    return ""
 
 
 async def _compute_remaining(

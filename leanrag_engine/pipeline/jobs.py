@@ -69,6 +69,8 @@ class JobProgress:
     """The scope that the work runs in: work that does not report for a while after a stop is cancelled."""
     activity: Activity | None = None
     """What telemetry is told of the job."""
+    request: JobRequest | None = None
+    """What the work began with: a deletion may have taken documents out of the request before."""
 
     began: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
     """When the present stage began, and ``done`` at that time."""
@@ -241,7 +243,8 @@ class Jobs:
         await self._store.request_cancel(job_id)
         job = await self.job(job_id, wait_seconds=2)
         if job.status is JobStatus.INTERRUPTED:
-            job = replace(job, status=JobStatus.CANCELLED, message="Cancelled while no process ran it.")
+            ended = replace(job, status=JobStatus.CANCELLED, message="Cancelled while no process ran it.")
+            job = replace(ended, request=without_texts(job.request))
             await self._store.put(job)
         return job
 
@@ -324,7 +327,8 @@ class Jobs:
                 message=f"Its process crashed {job.attempts - 1} times at the same place in {job.stage}; "
                 "it is not tried again.",
             )
-        await self._store.put(replace(ended, updated_at=datetime.now(UTC)))
+        request = without_texts(job.request)
+        await self._store.put(replace(ended, request=request, updated_at=datetime.now(UTC)))
 
     async def _start(self, job: Job) -> None:
         self._running[job.id] = JobProgress()
@@ -345,7 +349,7 @@ class Jobs:
                     ended = await self._work_under_lock(job, progress)
                     if ended.status is not JobStatus.DONE:
                         progress.activity.fail(ended.status.value)
-            last = replace(ended, request=without_texts(ended.request))
+            last = replace(ended, request=without_texts(progress.request or ended.request))
             await self._write_end(self._complete(last, progress))
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
@@ -388,6 +392,9 @@ class Jobs:
                     if self._turn.locked():
                         waiting(await self._lock.holder())
                     async with self._turn, self._lock.hold(purpose, waiting=waiting):
+                        if isinstance(job.request, IngestRequest) and (row := await self._store.find(job.id)):
+                            job = replace(job, request=row.request)
+                        progress.request = job.request
                         return await self._work(job, progress)
                 progress.check()
             except LockLost as problem:

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import sys
+from collections import Counter
 from contextlib import suppress
 from copy import deepcopy
 from importlib.metadata import version
@@ -10,7 +11,9 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
+import h11
 import typer
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -36,44 +39,100 @@ HEAD_BYTES = 64 * 1024
 """Most bytes of a request line with its headers. httptools, which uvicorn prefers, keeps any number of them."""
 
 
-def limit_connection(seconds: float) -> type[asyncio.Protocol]:
-    """Return the class of a connection that is closed if the head of a request is not complete after ``seconds``, or no more
-    of its body comes for as long."""
+BYTES_A_SECOND = 16 * 1024
+"""The slowest rate at which a client may send and read what is large."""
 
-    class BoundedConnection(H11Protocol):
-        _deadline: asyncio.TimerHandle | None = None
+MOST_CONNECTIONS = 1_000
+"""Most connections of one address, such as a proxy's: fewer where the process may not open twice as many files."""
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._wait()
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            has_head = self.cycle is not None and not self.cycle.response_complete
-            if has_head and not self.cycle.more_body:
-                self._stop_waiting()
-            elif has_head or self._deadline is None:
-                # More of a body, or the first bytes of another request on a connection that is kept alive.
-                self._wait()
+class BoundedConnection(H11Protocol):
+    """A connection that is closed if a request, head and body, is not complete after ``seconds`` or a response is not read
+    by then, with a second more for every ``BYTES_A_SECOND``. An address has at most ``most`` of them."""
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            super().connection_lost(exc)
+    seconds: float
+    most: int
+    held: Counter[str]
+    _reading: asyncio.TimerHandle | None = None
+    _writing: asyncio.TimerHandle | None = None
+    _begun, _received = 0.0, 0
 
-        def _wait(self) -> None:
-            self._stop_waiting()
-            self._deadline = self.loop.call_later(seconds, self._end_wait)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._peer = self.client[0] if self.client else ""
+        self.held[self._peer] += 1
+        # Writing counts as paused as long as the client has not taken everything.
+        transport.set_write_buffer_limits(high=0)
+        if self.held[self._peer] > self.most:
+            self.logger.warning("%s has %d connections: another one was refused.", self._peer, self.most)
+            transport.write(
+                b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 30\r\nConnection: close\r\n\r\n"
+            )
+            transport.close()
+        self._watch()
 
-        def _end_wait(self) -> None:
-            # What is not read does not come.
-            self._wait() if self.flow.read_paused else self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        self._received += len(data)
+        super().data_received(data)
+        self._watch()
 
-        def _stop_waiting(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        # The next request may have begun before.
+        self._watch()
 
-    return BoundedConnection
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        patience = self.seconds + self.transport.get_write_buffer_size() / BYTES_A_SECOND
+        self._writing = self.loop.call_later(patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._writing:
+            self._writing.cancel()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in filter(None, (self._reading, self._writing)):
+            timer.cancel()
+        self.held[self._peer] -= 1
+        if not self.held[self._peer]:
+            del self.held[self._peer]
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """Begin to wait for a request, or go on, unless it is complete; uvicorn bounds the time between two."""
+        state = self.conn.their_state
+        awaited = state is h11.SEND_BODY or (state is h11.IDLE and not self.timeout_keep_alive_task)
+        if self._reading and not awaited:
+            self._reading.cancel()
+            self._reading = None
+        elif awaited and not self._reading:
+            self._begun, self._received = self.loop.time(), 0
+            self._reading = self.loop.call_later(self.seconds, self._end_reading)
+
+    def _end_reading(self) -> None:
+        if self.flow.read_paused:  # what is not read does not come
+            self._begun = self.loop.time()
+        due = self._begun + self.seconds + self._received / BYTES_A_SECOND
+        if self.loop.time() < due:
+            self._reading = self.loop.call_at(due, self._end_reading)
+        else:
+            self.transport.close()
+
+
+def limit_connection(seconds: float, most: int) -> type[BoundedConnection]:
+    """Return the class of the connections of one server, with its bounds and its count of connections by address."""
+    return type("Connection", (BoundedConnection,), {"seconds": seconds, "most": most, "held": Counter()})
+
+
+def count_connections() -> int:
+    """Return how many connections an address may have, so that others still find files to open."""
+    try:
+        import resource  # noqa: PLC0415 - Windows has none
+    except ImportError:
+        return MOST_CONNECTIONS
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(files // 2, MOST_CONNECTIONS)
 
 
 LogLevel = Literal["error", "warning", "info"]
@@ -125,7 +184,7 @@ def configure_web_server(app: ASGIApp, http: HttpSettings, log_level: LogLevel) 
     """Return uvicorn's settings: limits of connections, and what is logged."""
     return uvicorn.Config(
         app,
-        http=limit_connection(http.http_head_seconds),
+        http=limit_connection(http.http_head_seconds, count_connections()),
         h11_max_incomplete_event_size=HEAD_BYTES,
         # Longer than clients keep an idle connection, 5 s in httpx and 15 s in aiohttp: a request that is sent while
         # the server closes its connection is lost.
@@ -162,7 +221,17 @@ class Calls:
             both = refusal_response(400, "Send Content-Length or Transfer-Encoding, not both.")
             await both(scope, receive, send)
             return
-        started = False
+        started = is_whole = False
+
+        async def receive_or_end() -> Message:
+            nonlocal is_whole
+            message = await receive()
+            is_whole = is_whole or (message["type"] == "http.request" and not message.get("more_body", False))
+            if message["type"] == "http.disconnect" and not is_whole:
+                # Nobody waits for a reply. The SDK would log a traceback, which takes as long as many calls.
+                call.cancel()
+                await anyio.lowlevel.checkpoint()
+            return message
 
         async def send_and_note(message: Message) -> None:
             nonlocal started
@@ -172,7 +241,7 @@ class Calls:
         with anyio.CancelScope() as call:
             self._open.add(call)
             try:
-                await self.app(scope, receive, send_and_note)
+                await self.app(scope, receive_or_end, send_and_note)
             finally:
                 self._open.discard(call)
         if call.cancelled_caught and started:

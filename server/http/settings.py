@@ -80,7 +80,10 @@ class HttpSettings(BaseSettings):
         description="Bearer token that every HTTP client must send; 16 characters or more.",
     )
     http_head_seconds: float = Field(
-        default=20, gt=0, description="A connection is closed that has not sent a request's headers by then."
+        default=20,
+        gt=0,
+        description="A connection is closed that has not sent a request, headers and body, or not read a response by then; "
+        "16 kB allow a second more.",
     )
     http_token_file: Path | None = Field(
         default=None, description="File that holds the bearer token, instead of a variable."

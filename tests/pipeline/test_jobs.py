@@ -114,7 +114,7 @@ async def test_jobs_that_wait_work_in_the_order_in_which_they_were_asked_for(
     assert await text_of_k1(engine) == versions[-1]
 
 
-async def leave_ingest(engine: LeanRAG, text: str, job_id: str) -> None:
+async def leave_ingest(engine: LeanRAG, text: str, job_id: str, *others: DocumentSource) -> str:
     """Leave the row of a job whose process is gone."""
     now = datetime.now(UTC)
     await engine._stores.jobs.put(
@@ -123,13 +123,14 @@ async def leave_ingest(engine: LeanRAG, text: str, job_id: str) -> None:
             kind="ingest",
             collection="default",
             status=JobStatus.RUNNING,
-            request=IngestRequest((DocumentSource(text=text, id="k1"),), build=False),
+            request=IngestRequest((DocumentSource(text=text, id="k1"), *others), build=False),
             owner="999999999@nowhere@0.00",
             created_at=now,
             updated_at=now - timedelta(minutes=5),
             stage="ingest",
         )
     )
+    return job_id
 
 
 async def test_jobs_that_were_interrupted_are_resumed_in_their_order(engine: LeanRAG) -> None:
@@ -152,6 +153,38 @@ async def test_an_interrupted_ingest_does_not_bring_back_a_text_that_was_replace
         ended = await engine.job(job.id, wait_seconds=60)
         assert [each.status for each in ended.documents] == ["unchanged"]
     assert await text_of_k1(engine) == "Kepler-1 is new."
+
+
+async def test_an_interrupted_ingest_does_not_bring_back_a_text_that_was_deleted_since(
+    engine: LeanRAG, tmp_path: Path
+) -> None:
+    without_id = DocumentSource(text="Xyzzyplugh-2 has no id. ")
+    texts = (DocumentSource(text="Xyzzyplugh-1 is here.", id="k1"), without_id, STARS[0])
+    await engine.job((await engine.submit_ingest(texts, build=False)).id, wait_seconds=60)
+    gone = [each.id for each in await engine._stores.documents.find_all("default") if each.id != "k0"]
+    interrupted = await leave_ingest(engine, "Xyzzyplugh-1 is here.", "job-old", without_id, STARS[0])
+    cancelled = await leave_ingest(engine, "Xyzzyplugh-3 was never stored.", "job-cancelled")
+    assert (await engine.cancel_job(cancelled)).status is JobStatus.CANCELLED
+    with Fork(["-c", HOLDER, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin
+        assert other.stdout
+        assert other.stdout.readline()
+        # The job is read, and waits, before the deletion has begun; the one asked for after it is not touched.
+        deletion, _ = await engine.submit_delete(gone)
+        assert [each.id for each in await engine.resume_jobs()] == [interrupted]
+        later = await engine.submit_ingest([DocumentSource(text="Kepler-1 is new.", id="k1")], build=False)
+        other.stdin.close()
+    assert deletion
+    for id_ in (deletion.id, interrupted):
+        assert (await engine.job(id_, wait_seconds=60)).status is JobStatus.DONE
+    resumed = await engine.job(interrupted)
+    assert [each.id for each in resumed.documents] == ["k0"]
+    assert isinstance(resumed.request, IngestRequest)
+    assert [each.id for each in resumed.request.documents] == ["k0"]
+    assert (await engine.job(later.id, wait_seconds=60)).status is JobStatus.DONE
+    assert await text_of_k1(engine) == "Kepler-1 is new."
+    held = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert b"yzzyplugh" not in held
 
 
 async def test_closing_leaves_a_job_that_the_next_opening_resumes(tmp_path: Path) -> None:

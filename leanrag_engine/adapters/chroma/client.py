@@ -15,13 +15,16 @@ Measured with chromadb 1.5.9, with the consequences here:
   each write of ours is synchronised at once, single rows too (``Index.upsert``).
 - The distance is ``ip`` on normalised rows, which equals their cosine and is also defined for zero rows.
 - A process that is killed while it writes may leave its space broken (3 of 28 trials): see ``locks``.
+- It ends the process that opens an index whose rows or header are cut, so their sizes are compared before.
 - A process that reads a space while another one writes it may crash, as the files are changed in place: see ``locks``.
 """
 
 import json
+import sqlite3
+import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,6 +38,9 @@ from . import locks
 from .index import CONFIGURATION, Index, Space
 
 T = TypeVar("T")
+
+HEADER = struct.Struct("<i6Qii3QdQ")
+"""The header of an HNSW index: its version, an offset, the rows that there is room for, those that there are, their size ..."""
 
 PLACE = ("default_tenant", "default_database")
 """Where all our spaces are; Chroma makes this tenant and database itself."""
@@ -63,6 +69,8 @@ class ChromaFolder:
         # the package that defines the error.
         self._names = self.list_names()
         self._recent: dict[str, Space] = {}
+        self._folders: dict[str, Path] = {}
+        """The folders of the indexes, by the id of their space."""
 
     def close(self) -> None:
         # An exception that is still being handled may refer to this object: it must not keep the files open.
@@ -99,7 +107,27 @@ class ChromaFolder:
         self._names.discard(space)
 
     def is_broken(self, space: str) -> bool:
-        return locks.is_broken(self.folder, space)
+        return locks.is_broken(self.folder, space) or self._is_cut(self._recent[space])
+
+    def _is_cut(self, place: Space) -> bool:
+        """Return whether a file of the index is shorter than its header says. What is missing altogether Chroma reports."""
+        try:
+            folder = self._folders[place.id] = self._folders.get(place.id) or self._find_folder(place)
+            header = (folder / "header.bin").read_bytes()
+            rows, links = ((folder / name).stat().st_size for name in ("data_level0.bin", "link_lists.bin"))
+        except (sqlite3.Error, OSError):
+            return False
+        if len(header) != HEADER.size:
+            return True
+        _, _, _, count, size, *_ = HEADER.unpack(header)
+        return bool(rows < count * size or links < count * 4)
+
+    def _find_folder(self, place: Space) -> Path:
+        database = (self.folder / "chroma.sqlite3").absolute().as_uri()
+        asked = "SELECT id FROM segments WHERE collection = ? AND scope = 'VECTOR'"
+        with closing(sqlite3.connect(f"{database}?mode=ro", uri=True)) as opened:
+            (name,) = opened.execute(asked, [place.id]).fetchone() or ("",)
+        return self.folder / str(name)
 
     def reading(self, space: str) -> AbstractContextManager[None]:
         return locks.hold_shared(self.folder, space)

@@ -47,7 +47,7 @@ class ChromaClient(Protocol):
     def drop(self, space: str) -> None: ...
 
     def is_broken(self, space: str) -> bool:
-        """Return whether the space must not be read, because the process that wrote it was killed."""
+        """Return whether the space, which was just found, must not be read: its writer was killed, or a file of it is cut."""
 
     def reading(self, space: str) -> AbstractContextManager[None]:
         """Enclose what reads the index of the space: no process writes to it meanwhile."""
@@ -134,14 +134,14 @@ class Index:
                 self.client.drop(space)
 
     def _whole(self, space: str, dimension: int | None = None, known: Space | None = None) -> Space | None:
-        """Return the space, perhaps ``known``; ``None`` for none. Raises ``StoreUnusable`` if its writer was
-        killed, ``InvalidInput`` for another dimension."""
+        """Return the space, perhaps ``known``; ``None`` for none. Raises ``StoreUnusable`` if it is
+        broken, ``InvalidInput`` for another dimension."""
         found = known or self.client.find(space)
         if found is None:
             return None
         if self.client.is_broken(space):
             raise StoreUnusable(
-                f"The process that wrote the vector space {space!r} was killed before it had finished.",
+                f"The vector space {space!r} is incomplete: a file of it was cut, or its writer was killed.",
                 "Rebuild the vector index from the graph store; no data is lost.",
             )
         if dimension is not None and dimension != found.dimension:

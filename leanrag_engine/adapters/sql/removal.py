@@ -1,5 +1,5 @@
 """Delete documents from the database in one transaction: their rows, cached replies about them, mentions in
-finished jobs and names in the history; what remains of the published generation replaces it."""
+jobs and names in the history; what remains of the published generation replaces it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, select, update
 
 from leanrag_engine.core.history import Publication
+from leanrag_engine.core.jobs import IngestRequest
 from leanrag_engine.core.model import Generation
 
 from . import collections as collection_rows
@@ -24,7 +25,12 @@ from .schema.tables import documents as documents_table
 
 
 def delete_documents(
-    connection: Connection, name: str, ids: Sequence[str], remaining: Build | None, publication: Publication
+    connection: Connection,
+    name: str,
+    ids: Sequence[str],
+    remaining: Build | None,
+    publication: Publication,
+    left: Mapping[str, IngestRequest],
 ) -> Generation | None:
     """Delete the documents ``ids`` as :meth:`leanrag_engine.core.ports.DocumentStore.delete` specifies, and
     all old generations; ``remaining`` is published in their place."""
@@ -41,7 +47,7 @@ def delete_documents(
     if before and remaining:
         generation = publishing.publish(connection, name, before[0].revision, remaining, publication)
     history.forget_names(connection, name, remaining.all_entities if remaining else ())
-    _remove_from_jobs(connection, name, deleted)
+    _remove_from_jobs(connection, name, deleted, left)
     collection_rows.bump_vector_version(connection)
     return generation
 
@@ -90,12 +96,15 @@ def _find_names(connection: Connection, name: str, ids: Collection[str]) -> _Doc
     return _DocumentNames(frozenset({*ids, *known}), frozenset(row.title for row in rows))
 
 
-def _remove_from_jobs(connection: Connection, name: str, deleted: _DocumentNames) -> None:
-    """Remove the documents from finished jobs only: an unfinished job still needs its request."""
-    rows = select(jobs).where(jobs.c.collection == name, jobs.c.status.in_(FINISHED))
+def _remove_from_jobs(
+    connection: Connection, name: str, deleted: _DocumentNames, left: Mapping[str, IngestRequest]
+) -> None:
+    """Remove the documents from the jobs. The request of an unfinished one, which still needs it, becomes what is ``left``."""
+    rows = select(jobs).where(jobs.c.collection == name)
     for row in connection.execute(rows).mappings().all():
+        unfinished = row["status"] not in FINISHED and left.get(row["id"], row["request"])
         record = {
-            "request": _remove_documents(row["request"], deleted),
+            "request": unfinished or _remove_documents(row["request"], deleted),
             "result": _remove_documents(row["result"], deleted),
             "failures": [each for each in row["failures"] if not deleted.match(each)],
         }

@@ -16,6 +16,7 @@ from leanrag_engine.core.errors import Busy
 from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces, find_places, open_layers
 from leanrag_engine.core.history import Publication
+from leanrag_engine.core.jobs import IngestRequest
 from leanrag_engine.core.model import (
     Chunk,
     Collection,
@@ -183,11 +184,12 @@ class SqlDocumentStore(_Store):
         document_ids: Sequence[str],
         remaining: GenerationContent | None,
         publication: Publication,
+        left: Mapping[str, IngestRequest] | None = None,
     ) -> Generation | None:
         """Do as the port says. Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
         build = await to_thread.run_sync(publishing.prepare_build, remaining) if remaining else None
         generation = await self._transactions.write(
-            removal.delete_documents, collection, document_ids, build, publication
+            removal.delete_documents, collection, document_ids, build, publication, left or {}
         )
         with suppress(Busy):
             await self._transactions.overwrite_deleted()

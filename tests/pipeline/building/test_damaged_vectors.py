@@ -58,6 +58,18 @@ def cut_indexes(folder: Path, _space: str) -> None:
         path.write_bytes(path.read_bytes()[:10])
 
 
+def empty_rows(folder: Path, _space: str) -> None:
+    """Leave what made Chroma's compiled code end the process that opened it."""
+    for path in folder.rglob("data_level0.bin"):
+        path.write_bytes(b"")
+
+
+def halve_headers(folder: Path, _space: str) -> None:
+    """Do as ``empty_rows``."""
+    for path in folder.rglob("header.bin"):
+        path.write_bytes(path.read_bytes()[:50])
+
+
 def leave_a_mark(folder: Path, space: str) -> None:
     """Leave what a process leaves that is killed while it writes a space."""
     with suppress(RuntimeError), locks.writing(folder, space):
@@ -74,6 +86,8 @@ DAMAGES: list[Damage] = [
     cut_database,
     overwrite_database,
     cut_indexes,
+    empty_rows,
+    halve_headers,
     leave_a_mark,
 ]
 
@@ -139,12 +153,13 @@ async def test_a_server_repairs_the_index_when_it_opens(settings: Settings, dama
         await engine.close()
 
 
-async def test_a_server_repairs_damage_that_a_query_meets(settings: Settings) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_server_repairs_damage_that_a_query_meets(settings: Settings, damage: Damage) -> None:
     whole = await fill(settings)
     engine = await EngineHandle(settings).get()
     try:
         await expect_whole(engine, whole)
-        overwrite_database(settings.data_dir / VECTORS, whole.space)
+        damage(settings.data_dir / VECTORS, whole.space)
         # As after another process has written.
         await engine._stores.generations.bump_vector_version()
         assert "is being repaired in the background" in await expect_degraded(engine)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -30,7 +30,7 @@ from starlette.applications import Starlette
 from typer.testing import CliRunner
 
 from leanrag_mcp.cli.main import app
-from leanrag_mcp.http.serving import configure_web_server
+from leanrag_mcp.http.serving import configure_web_server, count_connections
 from leanrag_mcp.http.settings import HttpSettings
 
 pytestmark = pytest.mark.anyio
@@ -688,6 +688,85 @@ async def test_a_connection_that_never_completes_its_headers_or_body_is_closed(t
         async with httpx2.AsyncClient(timeout=60) as http:
             for _ in range(2):
                 assert (await http.get(f"{served.root}/health")).status_code == 200
+
+
+async def test_bodies_that_trickle_are_ended_and_a_clean_client_is_answered_beside_them(
+    tmp_path: Path,
+) -> None:
+    with serve(tmp_path, LEANRAG_HTTP_HEAD_SECONDS="1") as served:
+        address = httpx2.URL(served.url)
+        head = f"POST {address.path} HTTP/1.1\r\nHost: {address.host}:{address.port}\r\nContent-Type: application/json\r\n"
+        head += "Accept: application/json, text/event-stream\r\nContent-Length: 999\r\n\r\n{"
+        whole = f"GET /health HTTP/1.1\r\nHost: {address.host}:{address.port}\r\n\r\n"
+
+        async def trickle(begun: str) -> None:
+            async with await anyio.connect_tcp(address.host, address.port or 0) as stream:
+                with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                    await stream.send(begun.encode())
+                    while True:
+                        with anyio.move_on_after(0.2):
+                            await stream.receive()
+                        await stream.send(b" ")
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                for number in range(100):
+                    # A request may also begin together with one before it.
+                    group.start_soon(trickle, whole + head if number % 2 else head)
+                async with client_of(served.url) as client:
+                    await call_tool(client, "get_index_status")
+        assert served.said == []
+
+
+async def test_a_body_that_takes_longer_than_a_request_may_but_keeps_coming_is_read(tmp_path: Path) -> None:
+    with serve(tmp_path, LEANRAG_HTTP_HEAD_SECONDS="0.5") as served:
+        began = anyio.current_time()
+
+        async def come() -> AsyncIterator[bytes]:
+            while anyio.current_time() < began + 1.5:
+                yield b" " * 30_000
+                with anyio.move_on_after(0.1):
+                    await anyio.Event().wait()
+            yield b"{}"
+
+        async with httpx2.AsyncClient(timeout=60) as http:
+            reply = await http.post(served.url, content=come())
+        assert reply.status_code in (400, 406, 415)
+
+
+def test_a_client_that_does_not_read_its_responses_loses_its_connection(tmp_path: Path) -> None:
+    with serve(tmp_path, LEANRAG_HTTP_HEAD_SECONDS="1") as served, socket.socket() as client:
+        address = httpx2.URL(served.url)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(30)
+        client.connect((address.host, address.port))
+        meta = {"protocolVersion": ERAS[1], "clientCapabilities": {}}
+        params = {"_meta": {f"io.modelcontextprotocol/{name}": value for name, value in meta.items()}}
+        body = json.dumps(PING | {"method": "tools/list", "params": params})
+        head = f"POST {address.path} HTTP/1.1\r\nHost: {address.host}:{address.port}\r\nContent-Type: application/json\r\n"
+        head += f"Accept: application/json, text/event-stream\r\nContent-Length: {len(body)}\r\n"
+        head += f"MCP-Protocol-Version: {ERAS[1]}\r\nMCP-Method: tools/list\r\n\r\n"
+        with pytest.raises(ConnectionError):
+            client.sendall(20_000 * (head + body).encode())
+
+
+async def test_an_address_has_so_many_connections_and_another_address_is_still_answered(
+    tmp_path: Path,
+) -> None:
+    with serve(tmp_path) as served:
+        address = httpx2.URL(served.url)
+        async with AsyncExitStack() as held:
+            for _ in range(count_connections()):
+                await held.enter_async_context(await anyio.connect_tcp(address.host, address.port or 0))
+            async with await anyio.connect_tcp(address.host, address.port or 0) as stream:
+                assert b"503" in await read_to_end(stream)
+            if sys.platform == "linux":  # others have one address of this kind
+                transport = httpx2.AsyncHTTPTransport(local_address="127.0.0.2")
+                async with httpx2.AsyncClient(transport=transport, timeout=60) as http:
+                    assert (await http.get(f"{served.root}/health")).status_code == 200
+        async with httpx2.AsyncClient(timeout=60) as http:
+            assert (await http.get(f"{served.root}/health")).status_code == 200
+        assert any("another one was refused" in line for line in served.said)
 
 
 def test_an_idle_connection_is_closed_by_the_client_of_the_sdk_before_the_server_closes_it() -> None:
