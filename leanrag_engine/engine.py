@@ -811,7 +811,7 @@ class LeanRAG:
         collection: str = "default",
     ) -> TextMatches:
         """Find ``text`` as it stands in the documents, as a ``pattern`` (a regular expression), or all passages on it as a
-        ``topic``; one page in reading order or ``by_date``, with an entry for each passage or, ``by_document``, document."""
+        ``topic``, the best first page by page; a page is in reading order or ``by_date``, with an entry for each passage or, ``by_document``, document."""
         from .retrieval.browse.text_search import NO_FILTERS, search_text
         from .retrieval.browse.topic_search import search_topic
 

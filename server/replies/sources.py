@@ -422,8 +422,9 @@ class TextSearchReply(ReplyModel):
     @classmethod
     def from_engine(cls, found: TextMatches, offset: int = 0, count: Count | None = None) -> TextSearchReply:
         """Build the reply; ``count``: of the matches, those that the tokens of a page hold."""
-        cards = [TextMatchCard.from_engine(each) for each in found.matches]
-        cards = fit_page(cards, count) if count else cards
+        best = sorted(found.matches, key=lambda each: -each.score)  # all 0 but of a topic
+        fitting = best[: len(fit_page(list(map(TextMatchCard.from_engine, best)), count))] if count else best
+        cards = [TextMatchCard.from_engine(each) for each in found.matches if each in fitting]
         step = ""
         if not found.complete:
             step = "Name `documents` in `filters` or simplify the pattern: the time ran out."
@@ -477,7 +478,8 @@ class TextSearchReply(ReplyModel):
             said = f"{least}{count_things(self.total, 'match', 'matches')} in {said}"
         said = f"{said if self.total else 'Nothing'} on it{self.topic}" if self.topic else f"{said}."
         if len(self.matches) < self.entries:
-            said += f" Here {self.first:,}–{self.first + len(self.matches) - 1:,} of {self.entries:,}."
+            best = "the best " if self.topic else ""
+            said += f" Here {best}{self.first:,}–{self.first + len(self.matches) - 1:,} of {self.entries:,}."
         return said
 
 

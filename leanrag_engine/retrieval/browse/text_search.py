@@ -74,7 +74,7 @@ class TextMatch:
     """A passage with matches, or the first one of a document: its citation (a range if one crosses into the next),
     the document's own date, and the sentences with the first matches. ``count`` is the number of matches in it and in
     the passages of ``also``, which have the same text around theirs. Of a topic it is the number of passages, and
-    ``partial`` tells that not all of its words are in one of them."""
+    ``partial`` tells that not all of its words are in one of them, and ``score`` how much it is on it."""
 
     citation: str
     title: str
@@ -85,6 +85,7 @@ class TextMatch:
     count: int = 1
     also: tuple[str, ...] = ()
     partial: bool = False
+    score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -378,9 +378,8 @@ async def test_a_match_is_quoted_in_whole_sentences_with_its_speaker_and_every_c
     assert many["excerpt"] == "Ben: The gf and I went hiking. Ada: With Buddy? …"
 
 
-@pytest.mark.parametrize("match", ["exact", "topic"])
-async def test_passages_and_documents_come_by_date_where_that_is_asked(chats: Caller, match: str) -> None:
-    asked: dict[str, Any] = {"text": "Ada", "match": match, "by_document": True}
+async def test_passages_and_documents_come_by_date_where_that_is_asked(chats: Caller) -> None:
+    asked: dict[str, Any] = {"text": "Ada", "by_document": True}
     in_order = await chats("search_text", **asked)
     assert [each["date"] for each in in_order.data["matches"]] == list(CHATS)
     by_date = await chats("search_text", **asked, by_date=True)
@@ -389,6 +388,49 @@ async def test_passages_and_documents_come_by_date_where_that_is_asked(chats: Ca
     rest = await chats("search_text", **asked, by_date=True, cursor=page.data["next_cursor"])
     assert page.data["matches"] + rest.data["matches"] == by_date.data["matches"]
     assert "Here 1–2 of 3" in page.text
+
+
+async def test_a_page_of_a_topic_has_the_best_in_order_of_date_and_the_next_one_those_after_them(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    texts = {
+        "2024-05": "red nets, old boats",
+        "2024-01": "red nets, old ropes",
+        "2024-03": "red nets, old boats",
+    }
+    async with serve_in_process(tmp_path) as call:
+        documents = [
+            {"id": day, "text": f"{each}.", "metadata": {"date": day}} for day, each in texts.items()
+        ]
+        documents += [{"id": "other", "text": "Boats."}]
+        documents[2]["text"] += " On the pier."
+        await call("ingest_documents", documents=documents, build=False, wait_seconds=40)
+        asked = {"text": "red nets old boats", "match": "topic", "by_date": True}
+        page = await call("search_text", **asked, limit=2)
+        assert [each["date"] for each in page.data["matches"]] == ["2024-03", "2024-05"]
+        assert "Here the best 1–2 of 3." in page.text
+        rest = await call("search_text", **asked, cursor=page.data["next_cursor"])
+        assert [each["date"] for each in rest.data["matches"]] == ["2024-01"]
+        whole = await call("search_text", **asked)
+        assert [each["date"] for each in whole.data["matches"]] == sorted(texts)
+
+
+async def test_a_topic_quotes_the_nearest_statement_with_the_reply_to_a_question_and_what_a_short_reply_is_about(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    chat = [
+        "Ada: The dog barks.",
+        "Ben: Was the couch grey? [shares a photo]",
+        "Ada: No, red.",
+        "Ben: I sold it in May to my sister.",
+    ]
+    async with serve_in_process(tmp_path) as call:
+        documents = [{"id": f"c{n}", "text": f"Ada: The dog sleeps for {n} hours."} for n in range(3)]
+        documents += [{"id": "d", "text": "\n\n".join(chat)}]
+        await call.finish(await call("ingest_documents", documents=documents, wait_seconds=40))
+        for topic, turns in (("the dog on the couch", chat[1:3]), ("red", chat[1:3]), ("sold", chat[3:])):
+            reply = await call("search_text", text=topic, match="topic", filters={"documents": ["d"]})
+            assert [each["excerpt"] for each in reply.data["matches"]] == [" ".join(turns)]
 
 
 async def test_a_topic_lists_all_forms_of_its_words_and_a_name_apart_from_the_plain_word(
