@@ -741,7 +741,7 @@ class LeanRAG:
         entity: str = "",
         document: str = "",
         *,
-        section: str = "",
+        sections: Sequence[str] = (),
         question: str = "",
         neighbours: int = 0,
         offset: int = 0,
@@ -749,7 +749,7 @@ class LeanRAG:
         collection: str = "default",
     ) -> SourcePage:
         """Return one page of the chunks behind citations (and so many ``neighbours`` on each side), of what supports an
-        entity or relation, or of a document or a ``section`` of it; by a ``question`` the best of these first."""
+        entity or relation, or of a document or some ``sections`` of it; by a ``question`` the best of these first."""
         from .retrieval.browse import passages
         from .retrieval.browse.support import resolve_item
         from .retrieval.request import clean_text
@@ -759,8 +759,8 @@ class LeanRAG:
                 "Sources need either citations or an entity or a document: exactly one of them.",
                 "Give citations such as d3:c12, or the name of an entity or document.",
             )
-        if section and not document:
-            raise InvalidInput(f"The section {section!r} needs a document.", "Give `document` too.")
+        if sections and not document:
+            raise InvalidInput(f"The section {sections[0]!r} needs a document.", "Give `document` too.")
         question = clean_text("query", question)
         if question and citations:
             raise InvalidInput(
@@ -777,7 +777,7 @@ class LeanRAG:
 
         async def find_page(index: IndexSnapshot) -> SourcePage:
             if document:
-                return await passages.sources_of_document(index, document, offset, limit, section, question)
+                return await passages.sources_of_document(index, document, offset, limit, sections, question)
             if entity:
                 item = await resolve_item(index, entity)
                 return await passages.sources_of_item(index, item, offset, limit, question)

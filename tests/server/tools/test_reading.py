@@ -141,6 +141,31 @@ async def test_a_section_is_read_from_its_heading_to_the_next_of_its_level(ask: 
     assert all(MANUAL[each["start"] : each["end"]] == each["text"] for each in passages)
 
 
+async def test_several_sections_are_read_in_one_call_in_the_order_asked_for(ask: Caller) -> None:
+    asked = ["Part 13", "Chapter 2"]
+    passages = await read_all(ask, document="d2", section=asked, token_budget=300)
+    expected = " ".join(words(SECTIONS[each]) for each in asked)
+    assert words(" ".join(each["text"] for each in passages)) == expected
+    ranked = await ask("get_sources", document="d2", section=asked, query="Part 13", limit=1)
+    assert ranked.data["sources"][0]["citation"] in {each["citation"] for each in passages}
+
+
+async def test_passages_name_title_date_and_file_once_and_the_folder_of_all_files_at_the_end(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    files = tmp_path / "notes"
+    files.mkdir()
+    for name in ("a", "b"):
+        (files / f"{name}.md").write_text(f"---\ndate: 2024-05-06\n---\n# Note {name}\n\nThe {name} text.\n")
+    async with serve_in_process(tmp_path / "data", allow_dirs=(files,)) as call:
+        done = await call("ingest_documents", documents=[{"path": str(files)}], build=False, wait_seconds=40)
+        assert done.data["status"] == "done", done.text
+        text = (await call("get_sources", citations=["d1:c1", "d2:c1"])).text
+    assert "[d1:c1] Note a, 2024-05-06 (a.md:4)\n" in text
+    assert "[d2:c1] Note b, 2024-05-06 (b.md:4)\n" in text
+    assert text.count(str(files)) == 1
+
+
 async def test_equal_headings_are_told_apart_by_their_paths(ask: Caller) -> None:
     reply = await ask("get_sources", document="d2", section="Notes")
     assert reply.is_error
