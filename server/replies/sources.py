@@ -421,7 +421,6 @@ class TextSearchReply(ReplyModel):
     total: int
     entries: int
     documents: int
-    first: int = Field(description="number of the first entry of this page")
     complete: bool = Field(description="false: out of time, there may be more")
     nearest: TextMatchCard | None = Field(description="a similar sentence, where the text stands nowhere")
     topic: str = Field(description="which passages are on the topic")
@@ -451,7 +450,6 @@ class TextSearchReply(ReplyModel):
         return cls.of(
             found,
             matches=cards,
-            first=offset + 1,
             nearest=TextMatchCard.from_engine(found.nearest) if found.nearest else None,
             topic=disarm(_explain_topic(found, found.topic)) if found.topic else "",
             next_cursor=cursor_after(offset, len(cards), found.entries),
@@ -488,7 +486,8 @@ class TextSearchReply(ReplyModel):
         said = f"{said if self.total else 'Nothing'} on it{self.topic}" if self.topic else f"{said}."
         if len(self.matches) < self.entries:
             best = "the best " if self.topic else ""
-            said += f" Here {best}{self.first:,}–{self.first + len(self.matches) - 1:,} of {self.entries:,}."
+            last = int(self.next_cursor or self.entries)
+            said += f" Here {best}{last - len(self.matches) + 1:,}–{last:,} of {self.entries:,}."
         return said
 
 

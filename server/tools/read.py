@@ -77,8 +77,8 @@ class ReadTools(ToolGroup):
         context: Context,
     ) -> Annotated[CallToolResult, QueryReply]:
         """Answer a question from the documents; try this first. Returns within token_budget the best passages and \
-what links them, each cited like [d3:c12]; cite these marks. If something is missing: other words, names found in \
-`entities`, search_text, get_sources."""
+what links them, each cited like [d3:c12]; cite these marks. If something is missing: other words, search_text, \
+get_sources."""
         from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
 
         asked = request.Query(
@@ -225,7 +225,7 @@ entity or relation."""
     async def get_outline(
         self,
         document: Annotated[str, Field(description="id, title or d3; folder/")] = "",
-        section: Annotated[str, Field(description="Only below this heading")] = "",
+        section: str = "",
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, OutlineReply]:
@@ -252,7 +252,7 @@ entity or relation."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, TextSearchReply]:
-        """Find a quotation, name, number or code word for word, or list and count all on a topic, each passage once."""
+        """Find a quotation, name, number or code word for word, or list and count all on a topic."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         found = await engine.search_text(
