@@ -65,7 +65,7 @@ class ReadTools(ToolGroup):
         ranking: Annotated[
             Literal["spread", "fused", "paper"], Field(description="Others: for evaluation")
         ] = "spread",
-        seeds: Annotated[int, Field(ge=1, le=100, description="Entities to start from")] = 5,
+        seeds: Annotated[int, Field(ge=1, le=100)] = 5,
         top_k: Annotated[int, Field(ge=1, le=100, description="Most passages")] = 10,
         token_budget: Annotated[int, Field(ge=100, le=32000)] = 4000,
         filters: Filters = FiltersArgument(),

@@ -312,6 +312,7 @@ async def test_a_passage_is_one_entry_with_its_heading_and_the_number_of_its_mat
         ({"until": "2024-01-31"}, ["Release 1"], 1),
         ({"documents": ["d5", "Release 1"]}, ["Release 1", "Release 5"], 0),
         ({"documents": ["d5"], "metadata": {"kind": "odd"}}, ["Release 5"], 0),
+        ({"metadata": {"kind": "even|odd"}, "until": "2024-02-01"}, ["Release 1", "Release 2"], 1),
     ],
 )
 async def test_a_search_for_text_has_the_filters_of_a_query(
@@ -320,6 +321,34 @@ async def test_a_search_for_text_has_the_filters_of_a_query(
     reply = await notices("search_text", text="spam", filters=filters)
     assert [each["document"] for each in reply.data["matches"]] == found
     assert ("Left out for lack of a date: 1 document." in reply.text) is bool(undated)
+
+
+@pytest.mark.parametrize("tool", ["search_text", "query_lca_context"])
+async def test_tags_of_front_matter_and_folders_are_filters_of_all_tools(
+    tmp_path: Path, serve_in_process: Serve, tool: str
+) -> None:
+    notes = {
+        "sea/a.md": "tags: [oban, ferry]",
+        "sea/b.md": "tags:\n  - mull\n  - ferry",
+        "land/c.md": "tags: mull",
+    }
+    for name, fields in notes.items():
+        file = tmp_path / "notes" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"---\n{fields}\n---\nThe spam of {name}.\n")
+    async with serve_in_process(tmp_path / "data", allow_dirs=(tmp_path,)) as call:
+        await call("ingest_documents", documents=[{"path": str(tmp_path)}], build=False, wait_seconds=40)
+        for filters, found in (
+            ({"metadata": {"tags": "ferry"}}, ["sea/a.md", "sea/b.md"]),
+            ({"metadata": {"tags": "mull|oban"}}, list(notes)),
+            ({"metadata": {"tags": "mull"}, "documents": ["sea/"]}, ["sea/b.md"]),
+            ({"documents": ["notes/sea/"]}, ["sea/a.md", "sea/b.md"]),
+        ):
+            asked = {"text" if tool == "search_text" else "query": "spam", "filters": filters}
+            reply = await call(tool, **asked)
+            assert {name for name in notes if f"The spam of {name}." in reply.text} == set(found), filters
+        refused = await call(tool, **asked | {"filters": {"metadata": {"tags": "tea"}}})
+        assert "tags has these values: ferry, mull, oban." in refused.text
 
 
 async def test_a_match_is_under_the_heading_that_it_stands_under_wherever_its_passage_begins(
