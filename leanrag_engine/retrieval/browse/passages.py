@@ -107,12 +107,7 @@ async def sources_of_item(
 
 
 async def sources_of_document(
-    index: IndexSnapshot,
-    name: str,
-    offset: int,
-    limit: int,
-    sections: Sequence[str] = (),
-    question: str = "",
+    index: IndexSnapshot, name: str, offset: int, limit: int, sections: Sequence[str] = (), question: str = ""
 ) -> SourcePage:
     """Return the chunks of the document of that id, title, number (``d3``) or end of a path, in reading order;
     with ``sections`` those under these headings in turn, with a ``question`` the best ones first. Raises ``NotFound``

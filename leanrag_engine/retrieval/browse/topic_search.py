@@ -57,9 +57,6 @@ class TopicOptions:
 
 DEFAULT_TOPIC = TopicOptions()
 
-Place = tuple[int, int]
-"""Where something stands in the text of a chunk."""
-
 _ASKING = read_words("language", "asking")
 _FORMS: Mapping[str, tuple[str, ...]] = {
     form: tuple(group.split("/"))
@@ -143,9 +140,7 @@ async def search_topic(
         groups.setdefault(chunk.document_id if by_document else chunk.text, []).append(chunk)
     entries = [[each for each in group if best[each.id].score >= options.least] for group in groups.values()]
     listed = [group for group in entries if group]
-    leads = [
-        max(group, key=lambda each: best[each.id].score) if by_document else group[0] for group in listed
-    ]
+    leads = [max(each, key=lambda one: best[one.id].score) if by_document else each[0] for each in listed]
     ranked = sorted(range(len(leads)), key=lambda at: -best[leads[at].id].score)
     page = sorted(ranked[offset : offset + limit])
     places = await _choose_statements(index, [leads[at] for at in page], best, sides, held)
@@ -304,33 +299,27 @@ async def _choose_statements(
     best: Mapping[str, ScoredWindow],
     sides: Sequence[str],
     held: Iterable[tuple[TopicWord, frozenset[str]]],
-    *,
-    limit: int = DEFAULT_TEXT_SEARCH.statement,
-    compared: int = 3,
-    tied: float = 0.2,
-) -> list[Place]:
+) -> list[tuple[int, int]]:
     """Return where in each chunk the statement stands that is nearest to a topic: of those with about the largest
     share of the words by weight (in the best window if none has any) the one that is nearest in meaning too."""
+    limit, compared, tied = DEFAULT_TEXT_SEARCH.statement, 3, 0.2
     weights = {word.pattern: weight for word, weight in _weigh_words(index, held).items()}
     total = sum(weights.values()) or 1.0
     scores: dict[str, float] = {}
-    candidates: list[dict[str, Place]] = []
+    candidates: list[dict[str, tuple[int, int]]] = []
     for chunk in chunks:
         first, last = (each - chunk.start for each in (chunk.windows[0].start, chunk.windows[-1].end))
         window = chunk.windows[parse_window_id(best[chunk.id].id)[1]]
         start = window.start - chunk.start
         places = sorted(hit.span() for each in weights for hit in each.finditer(chunk.text, first, last))
         places = places or [(start + at, start + at + 1) for at, _ in sentences(chunk.quote(window))]
-        said: dict[str, Place] = {}
+        said: dict[str, tuple[int, int]] = {}
         for place in places or [(start, start + 1)]:
             said.setdefault(chunk.text[slice(*find_statement(chunk.text, *place, limit)[:2])], place)
-        share = {
-            text: sum(weight for each, weight in weights.items() if each.search(text)) / total
-            for text in said
-        }
-        near = sorted(said, key=lambda text: -share[text])[:compared]
-        candidates.append({text: said[text] for text in near if share[text] > share[near[0]] - tied})
-        scores |= {text: share[text] for text in near}
+        for text in said:
+            scores[text] = sum(weight for each, weight in weights.items() if each.search(text)) / total
+        near = sorted(said, key=lambda text: -scores[text])[:compared]
+        candidates.append({text: said[text] for text in near if scores[text] > scores[near[0]] - tied})
     several = list(dict.fromkeys(text for each in candidates if len(each) > 1 for text in each))
     if index.embedder and several:
         topics = [each for each in await embed_texts(index, sides) if each is not None]
@@ -342,7 +331,7 @@ async def _choose_statements(
 def _make_entry(
     chunk: Chunk,
     group: Sequence[Chunk],
-    place: Place,
+    place: tuple[int, int],
     best: Mapping[str, ScoredWindow],
     *,
     by_document: bool,
