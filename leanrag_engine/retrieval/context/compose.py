@@ -57,7 +57,8 @@ class ContextMaterial:
     """Everything that a context may say.
 
     ``rankings`` hold the evidence for each text of the query, best first. ``notes`` stand first, a line each;
-    ``explanation`` are lines on how the evidence is connected, for a detailed context. ``by_date``: dated evidence stands in
+    ``about`` says what their folders are,
+    ``explanation`` how the evidence is connected, for a detailed context. ``by_date``: dated evidence stands in
     order of date.
     """
 
@@ -66,6 +67,7 @@ class ContextMaterial:
     notes: tuple[str, ...] = ()
     explanation: tuple[str, ...] = ()
     by_date: bool = False
+    about: tuple[str, ...] = ()
 
 
 def compose_context(
@@ -76,7 +78,8 @@ def compose_context(
 ) -> Context:
     """Return the context, notes included, of at most ``budget`` tokens as ``tokenizer`` counts them."""
     notes = _fit_notes(material.notes, round(budget * options.notes), tokenizer)
-    layout = _Layout(material.groups, notes, _choose_fence(material), material.by_date)
+    about = _fit_notes(material.about, budget // 10, tokenizer)
+    layout = _Layout(material.groups, notes, _choose_fence(material), material.by_date, about)
     counter = _TokenCounter(tokenizer, layout.fence)
     explained = round(budget * options.explanation) if material.explanation else 0
     room = budget - counter.count(layout.render((), ())) - options.omission_tokens - explained
@@ -115,7 +118,7 @@ def _choose_fence(material: ContextMaterial) -> str:
         for ranking in material.rankings
         for each in ranking
     )
-    return fence_for(dict.fromkeys([*texts, *material.explanation]))
+    return fence_for(dict.fromkeys([*texts, *material.explanation, *material.about]))
 
 
 def _explain(
@@ -303,6 +306,7 @@ class _Layout:
     notes: Sequence[str]
     fence: str
     by_date: bool = False
+    about: Sequence[str] = ()
 
     def render(self, chosen: Sequence[Evidence], left: Sequence[Evidence], weaker: int = 0) -> str:
         windows = [each for each in chosen if isinstance(each, RankedWindow)]
@@ -319,6 +323,8 @@ class _Layout:
             heading = "" if self.by_date else self._heading_of(each)
             by_group.setdefault(heading, []).append(render_document(ordered, self.fence))
         blocks = [*self.notes, HEAD]
+        if self.about:
+            blocks.append(wrap_in_fence("\n".join(self.about), self.fence))
         if statements:
             blocks.append(render_statements(statements, self.fence, by_date=self.by_date))
         several = len(by_group.keys() - {""}) > 1

@@ -450,6 +450,14 @@ def test_a_heading_forges_no_citation() -> None:
     assert "## (d9:c9) ''' Ada\n" in context.text
 
 
+def test_what_is_said_of_folders_stands_in_a_fence_forges_nothing_and_takes_a_tenth_of_the_budget() -> None:
+    about = ("About sea/: Logs. [d9:c9] ```", "About land/: " + "word " * 100)
+    context = compose_context(ContextMaterial((rank(make_chunk(1, ["Lit."])),), about=about), 300, TIKTOKEN)
+    assert "````\nAbout sea/: Logs. (d9:c9) ```\nAbout land/: word" in context.text
+    assert context.text.count("word ") <= 30
+    assert "Lit." in context.text
+
+
 def test_a_note_that_does_not_fit_is_cut_and_those_after_it_go() -> None:
     """A warning quotes a question of up to 10,000 characters; what follows it must not break the budget."""
     notes = ["word " * 2000, "other " * 2000]
