@@ -823,7 +823,8 @@ class LeanRAG:
             found = await search(
                 index, text, offset, limit, by_document=by_document, by_date=by_date, filters=chosen
             )
-            return replace(found, problem=" ".join(problems) or found.problem)
+            about = index.collection.describe_folders([each.path for each in found.matches])
+            return replace(found, problem=" ".join(problems) or found.problem, about=about)
 
         read = partial(self._find_by_meaning, find) if match == "topic" else find
         with watch("search", "text"):

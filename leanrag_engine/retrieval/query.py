@@ -230,6 +230,7 @@ def _make_result(
         notes=tuple(dict.fromkeys(run.warnings)),
         explanation=explain_subgraph(graph) if query.detailed else (),
         by_date=in_order,
+        about=index.collection.describe_folders([each.chunk.source for each in sources]),
     )
     context = compose_context(material, budget, index.tokenizer, options)
     if not query.include_relations:

@@ -9,6 +9,7 @@ from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from leanrag_engine.core.text.citation import format_document, format_place
 from leanrag_engine.core.text.paths import find_folder
@@ -75,14 +76,8 @@ class SourceText(Card):
             f"{each.target} {disarm(shorten_line(each.label, LIMITS.glimpse))}" for each in references
         ]
         page = chunk.page_at(chunk.start)
-        return cls.of(
-            chunk,
-            document=chunk.title,
-            path=chunk.source,
-            date=chunk.own_date,
-            page=page,
-            refers_to=refers_to,
-        )
+        named = {"document": chunk.title, "path": chunk.source, "date": chunk.own_date}
+        return cls.of(chunk, **named, page=page, refers_to=refers_to)
 
 
 class QuotedPassage(Card):
@@ -223,15 +218,15 @@ def _passage_lines(sources: Sequence[SourceText], folder: str = "") -> Iterator[
     """Yield the lines of each passage; the document, its date and its file beneath ``folder`` are named where they change."""
     document = ("", "")
     for each in sources:
-        place = f"line {each.line}" if each.line else ""
-        title = ""
+        place, title = f"line {each.line}" if each.line else "", ""
         if (each.document, each.path) != document:
             place = disarm(format_place(each.path.removeprefix(folder), each.line))
             date = "" if each.date in f"{each.document} {place}" else f", {each.date}"
             title = f" {each.document}{date}" if each.document else date
         document = (each.document, each.path)
-        place = ", ".join(filter(None, (place, f"page {each.page}" if each.page else "")))
-        lines = [f"[{each.citation}]{title}{f' ({place})' if place else ''}", quote_lines([each.text])]
+        page = f"page {each.page}" if each.page else ""
+        place = ", ".join(filter(None, (place, page, f"characters {each.start}–{each.end}")))
+        lines = [f"[{each.citation}]{title} ({place})", quote_lines([each.text])]
         yield [*lines, f"refers to: {'; '.join(each.refers_to)}"] if each.refers_to else lines
 
 
@@ -426,6 +421,7 @@ class TextSearchReply(ReplyModel):
     topic: str = Field(description="which passages are on the topic")
     next_cursor: str
     next_step: str
+    about: SkipJsonSchema[list[str]]
 
     @classmethod
     def from_engine(cls, found: TextMatches, offset: int = 0, count: Count | None = None) -> TextSearchReply:
@@ -454,16 +450,18 @@ class TextSearchReply(ReplyModel):
             topic=disarm(_explain_topic(found, found.topic)) if found.topic else "",
             next_cursor=cursor_after(offset, len(cards), found.entries),
             next_step=step,
+            about=list(map(disarm, found.about)),
         )
 
     def to_markdown(self) -> str:
         """Format the entries under their documents, or on one line with it."""
         lines = [self.summarise()]
         if self.matches:
-            lines = [f"{lines[0]} Quoted from documents:", _quote_matches(self.matches, self.counted)]
+            quoted = _quote_matches(self.matches, self.counted, self.about)
+            lines = [f"{lines[0]} Quoted from documents:", quoted]
         if self.nearest:
             lines += ["It does not stand there word for word. The most similar text:"]
-            lines += [_quote_matches([self.nearest])]
+            lines += [_quote_matches([self.nearest], self.counted, [])]
         lines += cursor_lines(self.next_cursor)
         return "\n".join([*lines, f"Next: {self.next_step}"] if self.next_step else lines)
 
@@ -505,7 +503,7 @@ def _explain_topic(found: TextMatches, bounds: TopicBounds) -> str:
     return said + (f" Nowhere: {', '.join(bounds.absent)}." if bounds.absent else "")
 
 
-def _quote_matches(matches: Sequence[TextMatchCard], things: tuple[str, str] = ("match", "matches")) -> str:
+def _quote_matches(matches: Sequence[TextMatchCard], things: tuple[str, str], about: Sequence[str]) -> str:
     folder = find_folder(each.path for each in matches)
     lines: list[str] = []
     for place, found in groupby(matches, key=lambda each: each.to_place(folder)):
@@ -516,4 +514,4 @@ def _quote_matches(matches: Sequence[TextMatchCard], things: tuple[str, str] = (
         else:
             lines.append(f"{place}:")
             lines += [f"- [{each.citation}] {text}" for each, text in zip(group, texts, strict=True)]
-    return quote_lines([*lines, *([f"Files are beneath {folder}"] if folder else [])])
+    return quote_lines([*lines, *([f"Files are beneath {folder}"] if folder else []), *about])

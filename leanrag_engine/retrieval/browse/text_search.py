@@ -93,7 +93,7 @@ class TextMatches:
     """One page of passages with matches, the number of all matches, of all such entries and of their documents;
     unless ``complete``, there may be more. ``nearest`` is the most similar sentence where a text of several words
     stands nowhere, ``undated`` the number of documents that were left out only because they have no date. ``topic``
-    says how a topic was looked for, ``problem`` why only by words."""
+    says how a topic was looked for, ``problem`` why only by words, ``about`` what the folders of the matches are."""
 
     matches: tuple[TextMatch, ...]
     total: int
@@ -104,6 +104,7 @@ class TextMatches:
     undated: int = 0
     topic: TopicBounds | None = None
     problem: str = ""
+    about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
