@@ -121,7 +121,7 @@ class QueryRun:
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
         """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words. Where half
         of the words stand nowhere, too far is a fifth of the way from unrelated passages to those that
-        answer: one more of 270 answered questions fell below it, seven more of 14 others."""
+        answer: one more of 270 answered questions fell below it, seven more of 16 others."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
         if windows and windows[0].explain().exact and len(words) <= SHORT and not nowhere:
