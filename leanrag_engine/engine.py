@@ -755,7 +755,7 @@ class LeanRAG:
         entity: str = "",
         document: str = "",
         *,
-        section: str = "",
+        sections: Sequence[str] = (),
         question: str = "",
         neighbours: int = 0,
         offset: int = 0,
@@ -763,7 +763,7 @@ class LeanRAG:
         collection: str = "default",
     ) -> SourcePage:
         """Return one page of the chunks behind citations (and so many ``neighbours`` on each side), of what supports an
-        entity or relation, or of a document or a ``section`` of it; by a ``question`` the best of these first."""
+        entity or relation, or of a document or some ``sections`` of it; by a ``question`` the best of these first."""
         from .retrieval.browse import passages
         from .retrieval.browse.support import resolve_item
         from .retrieval.request import clean_text
@@ -773,8 +773,8 @@ class LeanRAG:
                 "Sources need either citations or an entity or a document: exactly one of them.",
                 "Give citations such as d3:c12, or the name of an entity or document.",
             )
-        if section and not document:
-            raise InvalidInput(f"The section {section!r} needs a document.", "Give `document` too.")
+        if sections and not document:
+            raise InvalidInput(f"The section {sections[0]!r} needs a document.", "Give `document` too.")
         question = clean_text("query", question)
         if question and citations:
             raise InvalidInput(
@@ -791,7 +791,7 @@ class LeanRAG:
 
         async def find_page(index: IndexSnapshot) -> SourcePage:
             if document:
-                return await passages.sources_of_document(index, document, offset, limit, section, question)
+                return await passages.sources_of_document(index, document, offset, limit, sections, question)
             if entity:
                 item = await resolve_item(index, entity)
                 return await passages.sources_of_item(index, item, offset, limit, question)
@@ -825,7 +825,7 @@ class LeanRAG:
         collection: str = "default",
     ) -> TextMatches:
         """Find ``text`` as it stands in the documents, as a ``pattern`` (a regular expression), or all passages on it as a
-        ``topic``; one page in reading order or ``by_date``, with an entry for each passage or, ``by_document``, document."""
+        ``topic``, the best first page by page; a page is in reading order or ``by_date``, with an entry for each passage or, ``by_document``, document."""
         from .retrieval.browse.text_search import NO_FILTERS, search_text
         from .retrieval.browse.topic_search import search_topic
 
@@ -837,7 +837,8 @@ class LeanRAG:
             found = await search(
                 index, text, offset, limit, by_document=by_document, by_date=by_date, filters=chosen
             )
-            return replace(found, problem=" ".join(problems) or found.problem)
+            about = index.collection.describe_folders([each.path for each in found.matches])
+            return replace(found, problem=" ".join(problems) or found.problem, about=about)
 
         read = partial(self._find_by_meaning, find) if match == "topic" else find
         with watch("search", "text"):

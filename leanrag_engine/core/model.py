@@ -901,6 +901,15 @@ class Collection:
     chunks: int
     pending_documents: int
     """Documents ingested after the published generation was built."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What ``.leanrag.md`` says of its folder, by the path of that with a separator at its end."""
+
+    def describe_folders(self, paths: Sequence[str], most: int = 3) -> tuple[str, ...]:
+        """Return what is noted of the folders in which files lie, the outermost first."""
+        found = [each for each in sorted(self.notes) if any(path.startswith(each) for path in paths)]
+        return tuple(
+            f"About {each[:-1].rpartition(each[-1])[2]}/: {self.notes[each]}" for each in found[:most]
+        )
 
     @classmethod
     def empty(cls, name: str) -> Self:

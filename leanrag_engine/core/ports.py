@@ -344,6 +344,9 @@ class DocumentStore(Protocol):
         and aggregated entities whose own text the deletion left as it was. The collection's revision grows by one, the vector version too.
         """
 
+    async def put_notes(self, collection: str, notes: Mapping[str, str]) -> None:
+        """Replace the notes on folders of a collection, see :class:`Collection`."""
+
     async def put_file_stamps(self, collection: str, stamps: Mapping[str, tuple[str, str]]) -> None:
         """Record stamp and digest of files whose documents are unchanged, by the ids of the documents."""
 

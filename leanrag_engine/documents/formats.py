@@ -75,6 +75,8 @@ _FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n(?=[\w\"'-]+[ \t]*:|#)(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n){0,200})(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
 )
 _FIELD = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(\S[^\n]*)$", re.MULTILINE)
+_ITEM = re.compile(r"\n[ \t]*-[ \t]+(\S[^\n]*)")
+"""An item of a list of lines, which becomes a list in its field."""
 
 
 _OTHER_BREAK = re.compile("[\x0b\x0c\x85\u2028\u2029]")
@@ -121,7 +123,8 @@ def _markdown(data: bytes, name: str) -> Reading:
 
 def _fields(front_matter: str) -> dict[str, str]:
     longest = 500  # characters; a longer value is text rather than a field
-    pairs = ((key.lower(), value.strip().strip("\"'")) for key, value in _FIELD.findall(front_matter))
+    front_matter = _ITEM.sub(r" \1,", front_matter)
+    pairs = ((key.lower(), value.strip().strip("\"',")) for key, value in _FIELD.findall(front_matter))
     return {key: value for key, value in pairs if value and len(value) <= longest}
 
 

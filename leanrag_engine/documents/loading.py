@@ -6,7 +6,7 @@ import os
 import stat
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
@@ -31,11 +31,12 @@ _READING = "reading-3"
 @dataclass(frozen=True, slots=True)
 class Expansion:
     """The files that a path stands for, and those left out with a reason, both sorted by path. ``root`` is
-    the real path of a folder, ``None`` for a file."""
+    the real path of a folder, ``None`` for a file; ``notes`` are those on it and the folders beneath."""
 
     files: tuple[Path, ...]
     skipped: tuple[Skipped, ...] = ()
     root: Path | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(source: DocumentSource, *, allowed: Sequence[Path] | None, max_bytes: int) -> LoadedDocument:
@@ -120,7 +121,10 @@ def expand(
     except OSError as problem:
         raise _unreachable(path, problem) from problem
     return Expansion(
-        tuple(sorted(walk.files)), tuple(sorted(walk.skipped, key=lambda skipped: skipped.path)), root
+        tuple(sorted(walk.files)),
+        tuple(sorted(walk.skipped, key=lambda skipped: skipped.path)),
+        root,
+        {f"{printable_path(folder)}{os.sep}": note for folder, note in walk.notes.items() if note},
     )
 
 

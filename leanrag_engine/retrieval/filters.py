@@ -95,7 +95,7 @@ def count_undated(documents: Sequence[Document], filters: Filters) -> int:
 
 
 def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
-    """Find the documents of that id, title, number, file name or end of a path. Raises ``NotFound`` with the nearest."""
+    """Find the documents of that id, title, number, file name or end of a path, or in a folder (``notes/``). Raises ``NotFound`` with the nearest."""
     folded = clean_text("document", name, QUERY_LIMITS.name).casefold()
     end = PurePath(folded).parts
     found = [
@@ -104,6 +104,7 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
         if name == each.id
         or folded in (each.title.casefold(), format_document(each.number))
         or PurePath((each.source or each.id).casefold()).parts[-len(end) :] == end
+        or (name.endswith("/") and _is_part_of_path(name, each.source or each.id))
     ]
     if not found:
         raise NotFound(
@@ -132,7 +133,18 @@ def _is_part_of_path(name: str, path: str) -> bool:
 
 
 def _has_metadata(document: Document, wanted: Mapping[str, str]) -> bool:
-    return all(str(document.metadata.get(key, "")) == str(value) for key, value in wanted.items())
+    """Return whether a document has a wanted value, or one of several (``a|b``), for each key."""
+    return all(
+        {str(value), *str(value).split("|")}
+        & {str(document.metadata.get(key, "")), *_list_values(document, key)}
+        for key, value in wanted.items()
+    )
+
+
+def _list_values(document: Document, key: str) -> set[str]:
+    """Return the values of a key: several where it has a list, such as ``tags``."""
+    values = str(document.metadata.get(key, "")).strip("[] ").split(",")
+    return {value.strip(" \"'#") for value in values} - {""}
 
 
 def _lies_within(day: str, first: datetime | None, last: datetime | None) -> bool:
@@ -157,7 +169,7 @@ def _format_filters(filters: Filters) -> str:
 def _format_existing_values(documents: Sequence[Document], filters: Filters) -> str:
     said = []
     for key in sorted(filters.metadata):
-        values = sorted({str(each.metadata[key]) for each in documents if key in each.metadata})
+        values = sorted({value for each in documents for value in _list_values(each, key)})
         listed = ", ".join(values[:LISTED]) + (", …" if len(values) > LISTED else "")
         said.append(f"{key} has these values: {listed}." if values else f"No document has metadata {key!r}.")
     if (filters.since or filters.until) and documents:

@@ -357,7 +357,8 @@ DEFAULT_CONTEXT = ContextOptions()
 @dataclass(frozen=True, slots=True)
 class Filters:
     """What the evidence may come from. All conditions must hold; within ``documents`` any one. ``documents``
-    names documents by id, title, number (``d3``) or end of a path. ``metadata`` are equalities. ``since`` and
+    names documents by id, title, number (``d3``), end of a path or folder (``notes/``). ``metadata`` are values by key, ``a|b``
+    either of two; of a list such as ``tags`` any one counts. ``since`` and
     ``until`` are ISO dates or times (UTC unless they say otherwise) for the documents' own dates, both
     inclusive; documents without a date are then left out."""
 

@@ -68,8 +68,8 @@ class DocumentArgument(BaseModel):
 class FiltersArgument(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    documents: Strings = Field(default_factory=list, description="ids, titles or d3")
-    metadata: dict[str, str] = Field(default_factory=dict)
+    documents: Strings = Field(default_factory=list, description="ids, titles, d3 or folder/")
+    metadata: dict[str, str] = Field(default_factory=dict, description="tags too; a|b: either")
     since: str = Field(default="", description="ISO, by the documents' own dates")
     until: str = ""
 

@@ -65,7 +65,7 @@ class ReadTools(ToolGroup):
         ranking: Annotated[
             Literal["spread", "fused", "paper"], Field(description="Others: for evaluation")
         ] = "spread",
-        seeds: Annotated[int, Field(ge=1, le=100, description="Entities to start from")] = 5,
+        seeds: Annotated[int, Field(ge=1, le=100)] = 5,
         top_k: Annotated[int, Field(ge=1, le=100, description="Most passages")] = 10,
         token_budget: Annotated[int, Field(ge=100, le=32000)] = 4000,
         filters: Filters = FiltersArgument(),
@@ -77,8 +77,8 @@ class ReadTools(ToolGroup):
         context: Context,
     ) -> Annotated[CallToolResult, QueryReply]:
         """Answer a question from the documents; try this first. Returns within token_budget the best passages and \
-what links them, each cited like [d3:c12]; cite these marks. If something is missing: other words, names found in \
-`entities`, search_text, get_sources."""
+what links them, each cited like [d3:c12]; cite these marks. If something is missing: other words, search_text, \
+get_sources."""
         from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
 
         asked = request.Query(
@@ -197,7 +197,7 @@ what links them, each cited like [d3:c12]; cite these marks. If something is mis
         citations: Annotated[Strings, Field(description="d3:c12 or d3:c10-c14", max_length=50)] = [],
         neighbours: Annotated[int, Field(ge=0, le=50, description="Passages before and after each")] = 0,
         document: Annotated[str, Field(description="Instead: id, title or d3")] = "",
-        section: Annotated[str, Field(description="One of its headings")] = "",
+        section: Annotated[Strings, Field(description="Its headings", max_length=50)] = [],
         entity: Annotated[str, Field(description="Instead: name or ref; A — B: their relation")] = "",
         query: Annotated[str, Field(description="Ranks them")] = "",
         token_budget: Annotated[int, Field(ge=200, le=20_000)] = 4000,
@@ -213,7 +213,7 @@ entity or relation."""
             citations,
             entity,
             document,
-            section=section,
+            sections=[each for each in section if each],
             question=query,
             neighbours=neighbours,
             offset=begin.place,
@@ -225,7 +225,7 @@ entity or relation."""
     async def get_outline(
         self,
         document: Annotated[str, Field(description="id, title or d3; folder/")] = "",
-        section: Annotated[str, Field(description="Only below this heading")] = "",
+        section: str = "",
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, OutlineReply]:
@@ -252,7 +252,7 @@ entity or relation."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, TextSearchReply]:
-        """Find a quotation, name, number or code word for word, or list and count all on a topic, each passage once."""
+        """Find a quotation, name, number or code word for word, or list and count all on a topic."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         found = await engine.search_text(

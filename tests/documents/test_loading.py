@@ -425,7 +425,7 @@ def test_front_matter_gives_title_and_metadata_and_is_dropped(tmp_path: Path) ->
     text = '---\ntitle: "On: Ghosts"\nauthor: Dickens\ntags:\n  - a\n---\n# Other\n\nText.'
     document = read(write_file(tmp_path, "x.md", text), metadata={"author": "given"})
     assert (document.title, document.text) == ("On: Ghosts", "# Other\n\nText.")
-    assert document.metadata == {"author": "given"}
+    assert document.metadata == {"author": "given", "tags": "a"}
 
 
 def test_a_rule_at_the_top_is_no_front_matter(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ async def test_under_a_filter_nothing_is_said_that_its_documents_do_not_say(
     assert all(fold_case(sentence) in allowed for sentence in shown_elsewhere(result))
     documents_shown = re.findall(r"^(`{3,})\n(.*?)\n\1$", result.context.text, re.DOTALL | re.MULTILINE)
     for excerpt in (
-        part for _, body in documents_shown for part in re.split(r"(?:\[d\d+:c\d+\]|\[…\])\s?", body)
+        part for _, body in documents_shown for part in re.split(r"\[(?:d\d+:c\d+|…[^]]*)\]\s?", body)
     ):
         if not excerpt.startswith("- "):
             # A line that begins with a sign of headings may be the heading of the excerpt.
@@ -205,6 +205,32 @@ async def test_evidence_is_weak_by_its_meaning_and_not_by_its_words(tmp_path: Pa
     weak = "Weak evidence: the best passages may not be about"
     assert unknown.context.text.startswith(f"{weak} the question.")
     assert several.context.text.startswith(f"{weak} 'What is the melting point of tungsten?'.")
+
+
+async def test_a_question_half_of_whose_words_stand_nowhere_is_weak_unless_a_passage_is_near_to_it(
+    tmp_path: Path,
+) -> None:
+    notes = {
+        "boiler": "The boiler broke down overnight, and the radiators stayed cold. The plumber replaced the pump.",
+        "choir": "The tenor had a sore throat, so the baker sang his part at the concert in the church.",
+        "bikes": "Two bicycles were stolen from the yard; the insurer refuses to pay, as neither was locked.",
+        "garden": "The roses were pruned in March. The hedge is cut twice a year, and the gardener takes the branches away.",
+    }
+    unanswered = (
+        "Which pub do we meet in?",
+        "Where are motorcycles parked?",
+        "Which dentist was recommended?",
+    )
+    answered = (
+        "Who fixed the heating?",
+        "When are the shrubs trimmed?",
+        "Why does nobody reimburse the theft?",
+    )
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
+        await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
+        for question in (*unanswered, *answered):
+            text = (await engine.query(Query(question))).context.text
+            assert text.startswith("Weak evidence") is (question in unanswered), question
 
 
 async def test_a_word_of_one_document_asked_alone_is_in_the_reply_and_its_document_comes_first(

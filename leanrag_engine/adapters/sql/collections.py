@@ -126,13 +126,17 @@ def rename(connection: Connection, name: str, new: str) -> None:
     connection.execute(update(jobs).where(jobs.c.collection == name).values(collection=new))
 
 
+def put_notes(connection: Connection, name: str, notes: Mapping[str, str]) -> None:
+    connection.execute(update(collections).where(collections.c.name == name).values(notes=notes))
+
+
 def copy(connection: Connection, name: str, new: str) -> Collection:
     """Copy all but generations of a collection, with its citations, into a new one. Raises as
     :func:`rename`."""
     number = number_of(connection, name)
     check_free(connection, new)
     row = connection.execute(select(collections).where(collections.c.number == number)).one()
-    values = {"name": new, "revision": row.revision, "last_document": row.last_document}
+    values = {"name": new, "revision": row.revision, "last_document": row.last_document, "notes": row.notes}
     added = insert(collections).values(created_at=datetime.now(UTC), **values).returning(collections.c.number)
     target = int(connection.execute(added).scalar_one())
     for table in (documents, chunks, extracts, token_vectors, agent_texts, corrections, type_schemas):
@@ -226,6 +230,7 @@ def _collection(
         documents=counts.documents,
         chunks=counts.chunks,
         pending_documents=counts.pending,
+        notes=row.notes or {},
     )
 
 

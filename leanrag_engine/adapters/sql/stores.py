@@ -96,6 +96,7 @@ class SqlDocumentStore(_Store):
         return await self._transactions.read(collection_rows.find, name, self._counts)
 
     create_collection = _writing(collection_rows.create)
+    put_notes = _writing(collection_rows.put_notes)
     rename_collection = _writing(collection_rows.rename)
     copy_collection = _writing(collection_rows.copy)
 

@@ -13,9 +13,15 @@ from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore import GitIgnorePatternError
 
 from leanrag_engine.core.errors import FormatUnsupported
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.core.text.shortening import one_line, shorten
 from leanrag_engine.documents.formats import START_BYTES, format_of, is_prose
 
 from .no_prose import find_reason
+
+NOTE = ".leanrag.md"
+"""A file that says what its folder is. It is no document: replies give it with what is found in the folder."""
 
 _NAMES = (".gitignore", ".leanragignore")
 """In one folder the later file decides: it may take back what the earlier one leaves out."""
@@ -134,6 +140,7 @@ class FolderWalk:
     ) -> None:
         self.files: set[Path] = set()
         self.skipped: list[Skipped] = []
+        self.notes: dict[Path, str] = {}
         self._bounds = bounds
         self._is_known = is_known
         self._seen = set(avoided)
@@ -158,6 +165,10 @@ class FolderWalk:
         if any(entry.name == "pyvenv.cfg" for entry in entries):
             return []
         rules = rules.enter(folder)
+        if any(entry.name == NOTE and entry.is_file(follow_symlinks=False) for entry in entries):
+            note = one_line(clean(_read_start(folder / NOTE).decode("utf-8", "replace")))
+            # Hardly more than 60 tokens.
+            self.notes[folder] = shorten(note, 40 if has_cjk(note) else 200)
         return [
             (found, rules)
             for entry in entries

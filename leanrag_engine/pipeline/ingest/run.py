@@ -110,12 +110,26 @@ async def ingest_all(
         statuses += [record_outcome(outcome, progress) for outcome in removed]
     if "failed" in statuses and set(statuses) == {"failed"}:
         raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
+    if not request.dry_run:
+        await record_notes(stores, collection, found.folders)
     changed = bool({"added", "replaced", "removed"} & set(statuses))
     if changed and not request.build and not request.dry_run:
         await index.add_missing(collection, progress.report)
         if index.trouble:
             progress.fail("vector index", index.trouble)
     return changed
+
+
+async def record_notes(stores: Stores, collection: str, folders: Sequence[Expansion]) -> None:
+    """Record the notes on folders that were listed, and forget those that are gone."""
+    held = await stores.documents.collection(collection)
+    roots = tuple(f"{printable_path(each.root)}{os.sep}" for each in folders if each.root)
+    known = held.notes if held else {}
+    notes = {folder: note for folder, note in known.items() if not folder.startswith(roots)}
+    for each in folders:
+        notes |= each.notes
+    if notes != known:
+        await stores.documents.put_notes(collection, notes)
 
 
 def record_outcome(outcome: IngestOutcome, progress: JobProgress) -> str:

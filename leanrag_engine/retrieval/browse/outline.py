@@ -79,18 +79,19 @@ class Folder:
     documents: int
     tokens: int
     dates: tuple[str, ...]
+    note: str = ""
 
     def to_text(self) -> str:
         """Return its name, the number of its documents and their dates."""
         many = f"{self.documents} document{'' if self.documents == 1 else 's'}"
         dates = f", {' to '.join(dict.fromkeys((self.dates[0], self.dates[-1])))}" if self.dates else ""
-        return f"{self.name} ({many}{dates})"
+        return f"{self.name} ({many}{dates}){f': {self.note}' if self.note else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class FolderView:
     """What lies directly in a folder, with the tokens of each document, and the tokens of all beneath; ``name`` is "" for the
-    folder of all documents."""
+    folder of all documents. If there is a note on the folder itself, that is the first of ``folders``."""
 
     name: str
     tokens: int
@@ -116,6 +117,7 @@ async def view_folder(index: IndexSnapshot, name: str = "") -> FolderView:
             tuple(Candidate("", each) for each in near),
         )
     tokens = await index.documents.count_tokens(index.collection.name)
+    notes = index.collection.notes
     direct: list[tuple[Document, int]] = []
     beneath: dict[str, list[Document]] = {}
     for each in sorted(within, key=lambda each: (each.own_date, each.number)):
@@ -130,10 +132,13 @@ async def view_folder(index: IndexSnapshot, name: str = "") -> FolderView:
             len(documents),
             sum(tokens.get(each.number, 0) for each in documents),
             tuple(each.own_date for each in documents if each.own_date),
+            notes.get(f"{root}{folder}", ""),
         )
         for folder, documents in sorted(beneath.items())
     )
     size = sum(each.tokens for each in folders_) + sum(size for _, size in direct)
+    if note := notes.get(f"{root}{path}"):
+        folders_ = (Folder("This folder", len(within), size, (), note), *folders_)
     return FolderView(path, size, folders_, tuple(direct))
 
 

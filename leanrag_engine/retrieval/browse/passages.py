@@ -107,13 +107,13 @@ async def sources_of_item(
 
 
 async def sources_of_document(
-    index: IndexSnapshot, name: str, offset: int, limit: int, section: str = "", question: str = ""
+    index: IndexSnapshot, name: str, offset: int, limit: int, sections: Sequence[str] = (), question: str = ""
 ) -> SourcePage:
     """Return the chunks of the document of that id, title, number (``d3``) or end of a path, in reading order;
-    with ``section`` those under this heading, with a ``question`` the best ones first. Raises ``NotFound``
+    with ``sections`` those under these headings in turn, with a ``question`` the best ones first. Raises ``NotFound``
     with the nearest documents or headings, ``Ambiguous`` with all that bear the name."""
     check_page(offset, limit)
-    if not section:
+    if not sections:
         document = find_document(name, await index.documents.find_all(index.collection.name))
         if question:
             ids = await index.documents.chunk_ids(index.collection.name, [document.id])
@@ -123,13 +123,18 @@ async def sources_of_document(
         ]
         return await _read(index, [(document.number, each) for each in labels], offset, limit, joined=True)
     outline = await view_outline(index, name)
-    found = find_section(outline, section)
+    found = [find_section(outline, each) for each in sections]
     if question:
         ids = await index.documents.chunk_ids(index.collection.name, [outline.document.id])
-        return await _read_ranked(index, ids[found.first - 1 : found.last], question, offset, limit)
-    places = [(outline.document.number, each) for each in outline.labels_of(found)]
-    page = await _read(index, places, offset, limit, joined=True)
-    return replace(page, chunks=tuple(_cut(each, found.start, found.end) for each in page.chunks))
+        within = [id_ for each in found for id_ in ids[each.first - 1 : each.last]]
+        return await _read_ranked(index, list(dict.fromkeys(within)), question, offset, limit)
+    chunks: list[Chunk] = []
+    for each in found:
+        places = [(outline.document.number, label) for label in outline.labels_of(each)]
+        page = await _read(index, places, 0, len(places), joined=True)
+        chunks += (_cut(chunk, each.start, each.end) for chunk in page.chunks)
+    shown = chunks[offset : offset + limit]
+    return SourcePage(tuple(shown), len(chunks), references=await find_references(index, shown))
 
 
 async def _find_places(

@@ -74,7 +74,7 @@ class TextMatch:
     """A passage with matches, or the first one of a document: its citation (a range if one crosses into the next),
     the document's own date, and the sentences with the first matches. ``count`` is the number of matches in it and in
     the passages of ``also``, which have the same text around theirs. Of a topic it is the number of passages, and
-    ``partial`` tells that not all of its words are in one of them."""
+    ``partial`` tells that not all of its words are in one of them, and ``score`` how much it is on it."""
 
     citation: str
     title: str
@@ -85,6 +85,7 @@ class TextMatch:
     count: int = 1
     also: tuple[str, ...] = ()
     partial: bool = False
+    score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class TextMatches:
     """One page of passages with matches, the number of all matches, of all such entries and of their documents;
     unless ``complete``, there may be more. ``nearest`` is the most similar sentence where a text of several words
     stands nowhere, ``undated`` the number of documents that were left out only because they have no date. ``topic``
-    says how a topic was looked for, ``problem`` why only by words."""
+    says how a topic was looked for, ``problem`` why only by words, ``about`` what the folders of the matches are."""
 
     matches: tuple[TextMatch, ...]
     total: int
@@ -103,6 +104,7 @@ class TextMatches:
     undated: int = 0
     topic: TopicBounds | None = None
     problem: str = ""
+    about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

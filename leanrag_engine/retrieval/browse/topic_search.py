@@ -5,7 +5,7 @@ part for how close it is in meaning to the windows that hold most of them (relev
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,9 +13,10 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk, Entity, parse_window_id
-from leanrag_engine.core.text.language.excerpts import find_statement, quote_around
+from leanrag_engine.core.text.language.excerpts import find_statement, quote_exchange
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
+from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, find_whole_words, plain_letters
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.word_lists import read_words
@@ -116,8 +117,8 @@ async def search_topic(
     filters: Filters = NO_FILTERS,
     options: TopicOptions = DEFAULT_TOPIC,
 ) -> TextMatches:
-    """Return one page of all passages, or ``by_document`` of all documents, on a topic in reading order or
-    ``by_date``, the same text once. In ``one|other`` either side is the topic. Raises ``InvalidInput`` for an empty
+    """Return one page of all passages, or ``by_document`` of all documents, on a topic, the same text once: the first page has
+    the best, the next one those after them, each in reading order or ``by_date``. In ``one|other`` either side is the topic. Raises ``InvalidInput`` for an empty
     topic and for filters that exclude all documents."""
     check_page(offset, limit)
     sides = [side for side in clean_text("topic", text, 1000).split("|") if find_whole_words(side)]
@@ -139,7 +140,10 @@ async def search_topic(
         groups.setdefault(chunk.document_id if by_document else chunk.text, []).append(chunk)
     entries = [[each for each in group if best[each.id].score >= options.least] for group in groups.values()]
     listed = [group for group in entries if group]
-    patterns = [each.pattern for each, _ in held]
+    leads = [max(each, key=lambda one: best[one.id].score) if by_document else each[0] for each in listed]
+    ranked = sorted(range(len(leads)), key=lambda at: -best[leads[at].id].score)
+    page = sorted(ranked[offset : offset + limit])
+    places = await _choose_statements(index, [leads[at] for at in page], best, sides, held)
     bounds = TopicBounds(
         options.least,
         options.lower,
@@ -150,8 +154,8 @@ async def search_topic(
     )
     return TextMatches(
         tuple(
-            _make_entry(group, best, patterns, by_document=by_document)
-            for group in listed[offset : offset + limit]
+            _make_entry(leads[at], listed[at], place, best, by_document=by_document)
+            for at, place in zip(page, places, strict=True)
         ),
         sum(map(len, listed)),
         len(listed),
@@ -228,11 +232,7 @@ async def _score_windows(
     index: IndexSnapshot, held: Mapping[TopicWord, frozenset[str]], options: TopicOptions
 ) -> list[ScoredWindow]:
     """Return all windows that hold a word of a topic, or are close to it in meaning if no passage holds any."""
-    weights = {
-        word: math.log((1 + index.collection.chunks) / len({parse_window_id(id_)[0] for id_ in windows}))
-        for word, windows in held.items()
-        if windows
-    }
+    weights = _weigh_words(index, held.items())
     total = sum(weights.values())
     shares, passages = Counter[str](), Counter[str]()
     for word, weight in weights.items():
@@ -251,6 +251,17 @@ async def _score_windows(
         )
         for id_, score in scores.items()
     ]
+
+
+def _weigh_words(
+    index: IndexSnapshot, held: Iterable[tuple[TopicWord, frozenset[str]]]
+) -> dict[TopicWord, float]:
+    """Return the weights of the words that stand somewhere: the fewer passages have one, the more it counts."""
+    return {
+        word: math.log((1 + index.collection.chunks) / len({parse_window_id(id_)[0] for id_ in windows}))
+        for word, windows in held
+        if windows
+    }
 
 
 async def _find_closeness(
@@ -282,34 +293,61 @@ async def _find_closeness(
 # --- lines ---------------------------------------------------------------------------------
 
 
-def _make_entry(
-    group: Sequence[Chunk],
+async def _choose_statements(
+    index: IndexSnapshot,
+    chunks: Sequence[Chunk],
     best: Mapping[str, ScoredWindow],
-    patterns: Sequence[re.Pattern[str]],
+    sides: Sequence[str],
+    held: Iterable[tuple[TopicWord, frozenset[str]]],
+) -> list[tuple[int, int]]:
+    """Return where in each chunk the statement stands that is nearest to a topic: of those with about the largest
+    share of the words by weight (in the best window if none has any) the one that is nearest in meaning too."""
+    limit, compared, tied = DEFAULT_TEXT_SEARCH.statement, 3, 0.2
+    weights = {word.pattern: weight for word, weight in _weigh_words(index, held).items()}
+    total = sum(weights.values()) or 1.0
+    scores: dict[str, float] = {}
+    candidates: list[dict[str, tuple[int, int]]] = []
+    for chunk in chunks:
+        first, last = (each - chunk.start for each in (chunk.windows[0].start, chunk.windows[-1].end))
+        window = chunk.windows[parse_window_id(best[chunk.id].id)[1]]
+        start = window.start - chunk.start
+        places = sorted(hit.span() for each in weights for hit in each.finditer(chunk.text, first, last))
+        places = places or [(start + at, start + at + 1) for at, _ in sentences(chunk.quote(window))]
+        said: dict[str, tuple[int, int]] = {}
+        for place in places or [(start, start + 1)]:
+            said.setdefault(chunk.text[slice(*find_statement(chunk.text, *place, limit)[:2])], place)
+        for text in said:
+            scores[text] = sum(weight for each, weight in weights.items() if each.search(text)) / total
+        near = sorted(said, key=lambda text: -scores[text])[:compared]
+        candidates.append({text: said[text] for text in near if scores[text] > scores[near[0]] - tied})
+    several = list(dict.fromkeys(text for each in candidates if len(each) > 1 for text in each))
+    if index.embedder and several:
+        topics = [each for each in await embed_texts(index, sides) if each is not None]
+        for text, row in zip(several, await index.embedder.embed(several), strict=True):
+            scores[text] += max((float(row @ each) for each in topics), default=0.0)
+    return [each[max(each, key=lambda text: scores[text])] for each in candidates]
+
+
+def _make_entry(
+    chunk: Chunk,
+    group: Sequence[Chunk],
+    place: tuple[int, int],
+    best: Mapping[str, ScoredWindow],
     *,
     by_document: bool,
-    limit: int = DEFAULT_TEXT_SEARCH.statement,
 ) -> TextMatch:
-    """Return the line of passages with one text or, ``by_document``, of one document: it quotes the statement of the best
-    window that holds most of the words."""
-    chunk = max(group, key=lambda each: best[each.id].score) if by_document else group[0]
-    window = chunk.windows[parse_window_id(best[chunk.id].id)[1]]
-    start, end = window.start - chunk.start, window.end - chunk.start
-    places = [match.span() for pattern in patterns for match in pattern.finditer(chunk.text, start, end)]
-
-    def count_words(place: tuple[int, int]) -> tuple[int, int]:
-        first, last, _ = find_statement(chunk.text, *place, limit)
-        return sum(bool(each.search(chunk.text, first, last)) for each in patterns), -first
-
-    place = max(places, key=count_words, default=(start, start + 1))
+    """Return the line of passages with one text or, ``by_document``, of one document: it quotes what stands at ``place`` in
+    ``chunk``."""
+    within = (each.heading for each in chunk.windows if each.start <= chunk.start + place[0] < each.end)
     return TextMatch(
         chunk.citation,
         chunk.title,
-        quote_around(chunk.text, [place], limit),
+        quote_exchange(chunk.text, place, DEFAULT_TEXT_SEARCH.statement),
         chunk.source,
         chunk.own_date,
-        window.heading,
+        next(within, chunk.heading),
         len(group),
         () if by_document else tuple(each.citation for each in group[1:]),
         partial=not any(best[each.id].whole for each in group),
+        score=best[chunk.id].score,
     )

@@ -57,8 +57,8 @@ class ContextMaterial:
     """Everything that a context may say.
 
     ``rankings`` hold the evidence for each text of the query, best first. ``notes`` stand first, a line each;
-    ``explanation`` are lines on how the evidence is connected, for a detailed context. ``by_date``: dated evidence stands in
-    order of date. ``graph``: who wrote the graph that the evidence was found by, "" without one.
+    ``about`` says what their folders are, ``explanation`` how the evidence is connected, for a detailed context. ``by_date``: dated
+    evidence stands in order of date. ``graph``: who wrote the graph that the evidence was found by, "" without one.
     """
 
     rankings: tuple[tuple[Evidence, ...], ...] = ()
@@ -67,6 +67,7 @@ class ContextMaterial:
     explanation: tuple[str, ...] = ()
     by_date: bool = False
     graph: str = ""
+    about: tuple[str, ...] = ()
 
 
 def compose_context(
@@ -77,8 +78,11 @@ def compose_context(
 ) -> Context:
     """Return the context, notes included, of at most ``budget`` tokens as ``tokenizer`` counts them."""
     notes = _fit_notes(material.notes, round(budget * options.notes), tokenizer)
+    about = _fit_notes(material.about, budget // 10, tokenizer)
+    fence = _choose_fence(material)
     head = HEAD.replace(":", f" ({material.graph}):", 1) if material.graph else HEAD
-    layout = _Layout(material.groups, [*notes, head], _choose_fence(material), material.by_date)
+    opening = [*notes, head, *([wrap_in_fence("\n".join(about), fence)] if about else [])]
+    layout = _Layout(material.groups, opening, fence, material.by_date)
     counter = _TokenCounter(tokenizer, layout.fence)
     explained = round(budget * options.explanation) if material.explanation else 0
     room = budget - counter.count(layout.render((), ())) - options.omission_tokens - explained
@@ -117,7 +121,7 @@ def _choose_fence(material: ContextMaterial) -> str:
         for ranking in material.rankings
         for each in ranking
     )
-    return fence_for(dict.fromkeys([*texts, *material.explanation]))
+    return fence_for(dict.fromkeys([*texts, *material.explanation, *material.about]))
 
 
 def _explain(

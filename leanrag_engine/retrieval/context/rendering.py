@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import PurePath
 
 from leanrag_engine.core.graphs.written import name_subject
@@ -13,6 +14,7 @@ from leanrag_engine.core.model import EXCERPT, Chunk, ContextLine, ScoreParts, i
 from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import wrap_in_fence
+from leanrag_engine.core.text.language.turns import find_turn, is_conversation
 from leanrag_engine.core.text.shortening import one_line, shorten
 from leanrag_engine.retrieval.search.relevance import RankedWindow
 
@@ -22,7 +24,7 @@ SECTION = "§"
 """Stands before the heading of a section within a fence, where "#" would look like a comment of code."""
 
 GAP = "[…]"
-"""Marks that text of the passage is left out between two excerpts of it."""
+"""Marks that text of the passage is left out between two excerpts of it or after the last one."""
 
 STATEMENTS = "Written about these documents, each with its sources"
 
@@ -103,26 +105,40 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
     lines: list[str] = []
     section, page = chunk.title, chunk.page_at(_start_of(windows[0]))
     labelled, end = "", 0  # the chunk that the last label names, and its last window that is shown
-    for run in group_touching(windows):
+    shown = {each.heading for each in windows}
+    runs = group_touching(windows)
+    for run, following in zip_longest(runs, runs[1:]):
         start = _start_of(run[0])
         heading = run[0].heading if run[0].heading != section else ""
         section = run[0].heading or section
         if run[0].chunk.id == labelled:
-            gap = GAP if run[0].number > end + 1 else ""
+            gap = _format_gap(run[0].chunk, end + 1, run[0].number, shown)
             lines.append(render_excerpt(run, heading=heading, label=gap).lstrip(" \n"))
-            end = run[-1].number
-            continue
-        before, page = page, run[0].chunk.page_at(start)
-        # Where the first excerpt stands is said in the heading.
-        place = ""
-        if page != before:
-            place = f" (page {page})"
-        elif labelled and (line := run[0].chunk.line_at(start)):
-            place = f" (line {line})"
+        else:
+            before, page = page, run[0].chunk.page_at(start)
+            # Where the first excerpt stands is said in the heading.
+            place = ""
+            if page != before:
+                place = f" (page {page})"
+            elif labelled and (line := run[0].chunk.line_at(start)):
+                place = f" (line {line})"
+            lines.append(render_excerpt(run, place, heading))
         labelled, end = run[0].chunk.id, run[-1].number
-        lines.append(render_excerpt(run, place, heading))
+        if following is None or following[0].chunk.id != labelled:
+            lines += filter(None, [_format_gap(run[0].chunk, end + 1, None, shown)])
     heading = format_document(chunk, _start_of(windows[0]))
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
+
+
+def _format_gap(chunk: Chunk, first: int, last: int | None, shown: set[str]) -> str:
+    """Return the mark of the windows of a chunk that are left out, with the headings of sections that are not ``shown`` at
+    all; "" for none."""
+    left_out = chunk.windows[first:last]
+    names = "; ".join(
+        dict.fromkeys(each.heading.rpartition(" > ")[2] for each in left_out if each.heading not in shown)
+    )
+    named = names and not is_code(chunk.media_type)
+    return f"[… {format_label(names)}]" if named else GAP if left_out else ""
 
 
 def _start_of(window: RankedWindow) -> int:
@@ -153,7 +169,12 @@ def render_excerpt(
     section, then their text as it is written."""
     chunk = run[0].chunk
     first, last = chunk.windows[run[0].number], chunk.windows[run[-1].number]
-    text = collapse_blank_lines(sanitise(chunk.text[first.start - chunk.start : last.end - chunk.start]))
+    text = chunk.text[first.start - chunk.start : last.end - chunk.start]
+    # Where a turn of a conversation was cut, what is left of it keeps its speaker.
+    begun = chunk.text[: first.start - chunk.start].rpartition("\n\n")[2]
+    if begun.strip() and (turn := find_turn(begun)) and is_conversation(chunk.text):
+        text = f"{begun[: turn.said]}… {text}"
+    text = collapse_blank_lines(sanitise(text))
     label = f"[{chunk.citation}]" if label is None else label
     if heading and is_code(chunk.media_type):
         section = f"\n{sanitise(heading)}"  # the signatures around it, as they are written

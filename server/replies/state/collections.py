@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.paths import find_folder
@@ -16,6 +17,7 @@ from ..base import (
     Count,
     ReplyModel,
     count_things,
+    disarm,
     fit_page,
     shorten_line,
 )
@@ -35,6 +37,7 @@ class CollectionCard(Card):
     created_at: str
     built_at: str
     stale: bool
+    about: SkipJsonSchema[str]
 
     @classmethod
     def from_engine(cls, collection: Collection) -> CollectionCard:
@@ -48,6 +51,7 @@ class CollectionCard(Card):
             created_at=collection.created_at.astimezone().isoformat(timespec="seconds"),
             built_at=generation.created_at.astimezone().isoformat(timespec="seconds") if generation else "",
             stale=bool(collection.documents) and collection.stale,
+            about=disarm(" ".join(collection.describe_folders(list(collection.notes)))),
         )
 
     def to_line(self) -> str:
@@ -59,7 +63,7 @@ class CollectionCard(Card):
         unbuilt = f"not built{' (stale)' if self.stale else ''}"
         return (
             f"- {self.name}: {count_things(self.documents, 'document')}, {count_things(self.chunks, 'chunk')}, made {self.created_at}, "
-            f"{built if self.built_at else unbuilt}"
+            f"{built if self.built_at else unbuilt}{f'. {self.about}' if self.about else ''}"
         )
 
 

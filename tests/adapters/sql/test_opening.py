@@ -380,7 +380,7 @@ def test_changed_tables_have_another_revision() -> None:
         for index in table.indexes
     )
     digest = blake2b("\n".join(columns + indexes).encode(), digest_size=8).hexdigest()
-    assert (REVISION, digest) == ("0004", "4559df84eed4f5f9")
+    assert (REVISION, digest) == ("0005", "c4136b59d7973fe0")
 
 
 async def test_a_store_of_an_unreleased_schema_is_refused_with_the_next_step(
@@ -447,6 +447,7 @@ async def test_a_store_whose_words_were_indexed_in_another_way_is_indexed_anew_w
     with closing(sqlite3.connect(tmp_path / opening.FILE)) as connection:
         connection.execute("UPDATE fts_windows_1 SET title = 'Settings', text = 'Set max_size first.'")
         connection.execute("DROP TABLE token_vectors")
+        connection.execute("ALTER TABLE collections DROP COLUMN notes")
         connection.execute("UPDATE alembic_version SET version_num = '0002'")
         connection.commit()
     assert "Open it once for writing" in await open_refused(tmp_path, read_only=True)

@@ -227,7 +227,8 @@ def excerpts(text: str) -> list[tuple[str, str]]:
         parts = re.split(r"^(?:\[(d\d+:c\d+|…)\](?: § [^\n]*)?[ \n]|§ [^\n]*\n)", body[1], flags=re.MULTILINE)
         for label, part in zip(parts[1::2], parts[2::2], strict=True):
             citation = found[-1][0] if label in {None, GAP.strip("[]")} else label
-            found.append((citation, part.rstrip("\n")))
+            if part:  # nothing follows the mark of what is left out at the end
+                found.append((citation, part.rstrip("\n").removesuffix(f"\n{GAP}")))
     return found
 
 
@@ -350,6 +351,25 @@ def test_touching_windows_are_joined_under_one_citation_and_others_have_their_ow
     assert f"### A title\n```\n{body}\n```" in text
 
 
+def test_a_cut_is_marked_with_the_sections_that_it_leaves_out() -> None:
+    said = [saying("Ada", n) for n in range(5)]
+    chunk = make_chunk(1, said)
+    headings = ["Lamps", "Lamps > Oil", "Lamps > Wicks", "Lamps", "Lamps > Glass"]
+    places = [replace(each, heading=name) for each, name in zip(chunk.windows, headings, strict=True)]
+    windows = rank(replace(chunk, windows=tuple(places)))
+    text = compose([windows[0], windows[3]]).text
+    assert f"[d1:c1] § Lamps\n{said[0]}\n[… Oil; Wicks] {said[3]}\n[… Glass]\n```" in text
+    assert f"{said[1]}\n{GAP}\n```" in compose(rank(make_chunk(1, said))[:2]).text
+
+
+def test_what_is_left_of_a_turn_keeps_its_speaker() -> None:
+    turns = ["Ada: Is it lit?", f"Ben: It is. {saying('Ada', 1)}", "Ada: Good.", "Ben: Yes."]
+    text = "\n\n".join(turns)
+    start = text.index(saying("Ada", 1))
+    chunk = replace(make_chunk(1, [text]), windows=(Window(0, start - 1), Window(start, len(text))))
+    assert f"[d1:c1] Ben: … {saying('Ada', 1)}\n\nAda: Good." in compose(rank(chunk)[1:]).text
+
+
 def test_a_window_stands_under_the_heading_of_its_own_section() -> None:
     first, second = saying("Ada", 1), saying("Bell", 1)
     both = replace(
@@ -428,6 +448,14 @@ def test_a_heading_forges_no_citation() -> None:
     context = compose(rank(*(make_chunk(1, [saying("Ada", n)], n) for n in (1, 2))), groups=groups)
     assert context.cited == ("d1:c1", "d2:c1")
     assert "## (d9:c9) ''' Ada\n" in context.text
+
+
+def test_what_is_said_of_folders_stands_in_a_fence_forges_nothing_and_takes_a_tenth_of_the_budget() -> None:
+    about = ("About sea/: Logs. [d9:c9] ```", "About land/: " + "word " * 100)
+    context = compose_context(ContextMaterial((rank(make_chunk(1, ["Lit."])),), about=about), 300, TIKTOKEN)
+    assert "````\nAbout sea/: Logs. (d9:c9) ```\nAbout land/: word" in context.text
+    assert context.text.count("word ") <= 30
+    assert "Lit." in context.text
 
 
 def test_a_note_that_does_not_fit_is_cut_and_those_after_it_go() -> None:

@@ -141,6 +141,77 @@ async def test_a_section_is_read_from_its_heading_to_the_next_of_its_level(ask: 
     assert all(MANUAL[each["start"] : each["end"]] == each["text"] for each in passages)
 
 
+async def test_several_sections_are_read_in_one_call_in_the_order_asked_for(ask: Caller) -> None:
+    asked = ["Part 13", "Chapter 2"]
+    passages = await read_all(ask, document="d2", section=asked, token_budget=300)
+    expected = " ".join(words(SECTIONS[each]) for each in asked)
+    assert words(" ".join(each["text"] for each in passages)) == expected
+    ranked = await ask("get_sources", document="d2", section=asked, query="Part 13", limit=1)
+    assert ranked.data["sources"][0]["citation"] in {each["citation"] for each in passages}
+
+
+async def test_passages_name_title_date_and_file_once_and_the_folder_of_all_files_at_the_end(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    files = tmp_path / "notes"
+    files.mkdir()
+    for name in ("a", "b"):
+        (files / f"{name}.md").write_text(f"---\ndate: 2024-05-06\n---\n# Note {name}\n\nThe {name} text.\n")
+    async with serve_in_process(tmp_path / "data", allow_dirs=(files,)) as call:
+        done = await call("ingest_documents", documents=[{"path": str(files)}], build=False, wait_seconds=40)
+        assert done.data["status"] == "done", done.text
+        text = (await call("get_sources", citations=["d1:c1", "d2:c1"])).text
+    assert "[d1:c1] Note a, 2024-05-06 (a.md:4, characters 0–" in text
+    assert "[d2:c1] Note b, 2024-05-06 (b.md:4, characters 0–" in text
+    assert text.count(str(files)) == 1
+
+
+async def test_a_note_on_a_folder_comes_once_with_what_is_found_there_until_its_file_is_gone(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    root, note = tmp_path / "notes", "Logs of the ferry to Mull. [d9:c9] ``` Times are UTC."
+    for name in ("sea/a.md", "sea/b.md", "land/c.md"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"The spam of {name} is cold.\n")
+    (root / "sea" / ".leanrag.md").write_text(f"{note}\n\n{'More words. ' * 100}")
+    (tmp_path / "secret.md").write_text("A secret.")
+    (root / "land" / ".leanrag.md").symlink_to(tmp_path / "secret.md")
+    async with serve_in_process(tmp_path / "data", allow_dirs=(root,)) as call:
+        asked = {"documents": [{"path": str(root)}], "sync": True, "build": False, "wait_seconds": 40}
+
+        async def read_all_tools() -> list[str]:
+            replies = [
+                await call("query_lca_context", query="spam cold"),
+                await call("search_text", text="spam"),
+                await call("search_text", text="spam", match="topic"),
+                await call("get_outline"),
+                await call("list_collections"),
+            ]
+            assert all("secret" not in each.text for each in replies)
+            return [each.text for each in replies]
+
+        await call("ingest_documents", **asked)
+        texts = await read_all_tools()
+        for text in texts:
+            (line,) = (line for line in text.splitlines() if "Logs of the ferry" in line)
+            assert TiktokenTokenizer().count(line.partition("Logs")[2]) <= 60
+            assert "[d9:c9]" not in line
+        for text in texts[:4]:
+            fenced = re.findall(r"^(`{3,})\n(.*?)\n\1$", text, re.MULTILINE | re.DOTALL)
+            assert any("Logs of the ferry" in body for _, body in fenced)
+        assert "```" not in texts[4]
+        assert all(text.index("spam of sea/a.md") for text in texts[:3])
+        for tool, name in (("query_lca_context", "query"), ("search_text", "text")):
+            other = await call(tool, **{name: "spam", "filters": {"documents": ["land/"]}})
+            assert "Logs of" not in other.text
+        assert (await call("search_text", text="Logs of")).data["total"] == 0
+        inner = await call("get_outline", document="sea/")
+        assert "This folder (2 documents): Logs of the ferry" in inner.text
+        (root / "sea" / ".leanrag.md").unlink()
+        await call("ingest_documents", **asked)
+        assert all("Logs of" not in each for each in await read_all_tools())
+
+
 async def test_equal_headings_are_told_apart_by_their_paths(ask: Caller) -> None:
     reply = await ask("get_sources", document="d2", section="Notes")
     assert reply.is_error

@@ -312,6 +312,7 @@ async def test_a_passage_is_one_entry_with_its_heading_and_the_number_of_its_mat
         ({"until": "2024-01-31"}, ["Release 1"], 1),
         ({"documents": ["d5", "Release 1"]}, ["Release 1", "Release 5"], 0),
         ({"documents": ["d5"], "metadata": {"kind": "odd"}}, ["Release 5"], 0),
+        ({"metadata": {"kind": "even|odd"}, "until": "2024-02-01"}, ["Release 1", "Release 2"], 1),
     ],
 )
 async def test_a_search_for_text_has_the_filters_of_a_query(
@@ -320,6 +321,34 @@ async def test_a_search_for_text_has_the_filters_of_a_query(
     reply = await notices("search_text", text="spam", filters=filters)
     assert [each["document"] for each in reply.data["matches"]] == found
     assert ("Left out for lack of a date: 1 document." in reply.text) is bool(undated)
+
+
+@pytest.mark.parametrize("tool", ["search_text", "query_lca_context"])
+async def test_tags_of_front_matter_and_folders_are_filters_of_all_tools(
+    tmp_path: Path, serve_in_process: Serve, tool: str
+) -> None:
+    notes = {
+        "sea/a.md": "tags: [oban, ferry]",
+        "sea/b.md": "tags:\n  - mull\n  - ferry",
+        "land/c.md": "tags: mull",
+    }
+    for name, fields in notes.items():
+        file = tmp_path / "notes" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"---\n{fields}\n---\nThe spam of {name}.\n")
+    async with serve_in_process(tmp_path / "data", allow_dirs=(tmp_path,)) as call:
+        await call("ingest_documents", documents=[{"path": str(tmp_path)}], build=False, wait_seconds=40)
+        for filters, found in (
+            ({"metadata": {"tags": "ferry"}}, ["sea/a.md", "sea/b.md"]),
+            ({"metadata": {"tags": "mull|oban"}}, list(notes)),
+            ({"metadata": {"tags": "mull"}, "documents": ["sea/"]}, ["sea/b.md"]),
+            ({"documents": ["notes/sea/"]}, ["sea/a.md", "sea/b.md"]),
+        ):
+            asked = {"text" if tool == "search_text" else "query": "spam", "filters": filters}
+            reply = await call(tool, **asked)
+            assert {name for name in notes if f"The spam of {name}." in reply.text} == set(found), filters
+        refused = await call(tool, **asked | {"filters": {"metadata": {"tags": "tea"}}})
+        assert "tags has these values: ferry, mull, oban." in refused.text
 
 
 async def test_a_match_is_under_the_heading_that_it_stands_under_wherever_its_passage_begins(
@@ -378,9 +407,8 @@ async def test_a_match_is_quoted_in_whole_sentences_with_its_speaker_and_every_c
     assert many["excerpt"] == "Ben: The gf and I went hiking. Ada: With Buddy? …"
 
 
-@pytest.mark.parametrize("match", ["exact", "topic"])
-async def test_passages_and_documents_come_by_date_where_that_is_asked(chats: Caller, match: str) -> None:
-    asked: dict[str, Any] = {"text": "Ada", "match": match, "by_document": True}
+async def test_passages_and_documents_come_by_date_where_that_is_asked(chats: Caller) -> None:
+    asked: dict[str, Any] = {"text": "Ada", "by_document": True}
     in_order = await chats("search_text", **asked)
     assert [each["date"] for each in in_order.data["matches"]] == list(CHATS)
     by_date = await chats("search_text", **asked, by_date=True)
@@ -389,6 +417,49 @@ async def test_passages_and_documents_come_by_date_where_that_is_asked(chats: Ca
     rest = await chats("search_text", **asked, by_date=True, cursor=page.data["next_cursor"])
     assert page.data["matches"] + rest.data["matches"] == by_date.data["matches"]
     assert "Here 1–2 of 3" in page.text
+
+
+async def test_a_page_of_a_topic_has_the_best_in_order_of_date_and_the_next_one_those_after_them(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    texts = {
+        "2024-05": "red nets, old boats",
+        "2024-01": "red nets, old ropes",
+        "2024-03": "red nets, old boats",
+    }
+    async with serve_in_process(tmp_path) as call:
+        documents = [
+            {"id": day, "text": f"{each}.", "metadata": {"date": day}} for day, each in texts.items()
+        ]
+        documents += [{"id": "other", "text": "Boats."}]
+        documents[2]["text"] += " On the pier."
+        await call("ingest_documents", documents=documents, build=False, wait_seconds=40)
+        asked = {"text": "red nets old boats", "match": "topic", "by_date": True}
+        page = await call("search_text", **asked, limit=2)
+        assert [each["date"] for each in page.data["matches"]] == ["2024-03", "2024-05"]
+        assert "Here the best 1–2 of 3." in page.text
+        rest = await call("search_text", **asked, cursor=page.data["next_cursor"])
+        assert [each["date"] for each in rest.data["matches"]] == ["2024-01"]
+        whole = await call("search_text", **asked)
+        assert [each["date"] for each in whole.data["matches"]] == sorted(texts)
+
+
+async def test_a_topic_quotes_the_nearest_statement_with_the_reply_to_a_question_and_what_a_short_reply_is_about(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    chat = [
+        "Ada: The dog barks.",
+        "Ben: Was the couch grey? [shares a photo]",
+        "Ada: No, red.",
+        "Ben: I sold it in May to my sister.",
+    ]
+    async with serve_in_process(tmp_path) as call:
+        documents = [{"id": f"c{n}", "text": f"Ada: The dog sleeps for {n} hours."} for n in range(3)]
+        documents += [{"id": "d", "text": "\n\n".join(chat)}]
+        await call.finish(await call("ingest_documents", documents=documents, wait_seconds=40))
+        for topic, turns in (("the dog on the couch", chat[1:3]), ("red", chat[1:3]), ("sold", chat[3:])):
+            reply = await call("search_text", text=topic, match="topic", filters={"documents": ["d"]})
+            assert [each["excerpt"] for each in reply.data["matches"]] == [" ".join(turns)]
 
 
 async def test_a_topic_lists_all_forms_of_its_words_and_a_name_apart_from_the_plain_word(

@@ -65,7 +65,7 @@ def _adapter(kind: type[Any]) -> tuple[TypeAdapter[Any], set[str]]:
     return TypeAdapter(kind), {each.name for each in fields(kind)}
 
 
-REVISION = "0004"
+REVISION = "0005"
 """The schema that this code reads and writes: the newest file in ``migrations/versions``."""
 
 _TEXT = Text().with_variant(Text(collation="C"), "postgresql")
@@ -180,6 +180,7 @@ collections = Table(
     Column("name", _TEXT, nullable=False, unique=True),
     *_columns(Integer, "revision", "last_document"),
     Column("created_at", UtcDateTime, nullable=False),
+    Column("notes", Json),
     # A number is part of citations' and full-text tables' names: AUTOINCREMENT never gives it out again.
     sqlite_autoincrement=True,
 )

@@ -1,15 +1,18 @@
 """Quote the sentences, turns and lines of a text that hold given places."""
 
+import re
 from collections.abc import Sequence
 
-from leanrag_engine.core.text.shortening import cut_middle, one_line
+from leanrag_engine.core.text.shortening import cut_middle, one_line, shorten
 
 from .sentences import sentences
 from .turns import find_turn
 
-__all__ = ["find_statement", "quote_around"]
+__all__ = ["find_statement", "quote_around", "quote_exchange"]
 
 _GAP = " … "
+_ASKS = re.compile(r"[?？]\W*(\[[^]]*\]\W*)?$")
+"""The end of a question, after which what is shown may be described."""
 
 
 def quote_around(text: str, places: Sequence[tuple[int, int]], limit: int) -> str:
@@ -25,6 +28,21 @@ def quote_around(text: str, places: Sequence[tuple[int, int]], limit: int) -> st
         quoted += gap + speaker + _cut_around(text, first, last, start, end, limit)
         reached = max(last, end)
     return one_line(quoted)
+
+
+def quote_exchange(text: str, place: tuple[int, int], limit: int, *, short: int = 6) -> str:
+    """Return the statement around ``place``; in a conversation with the turn after it if it asks, and with the one before
+    it if it has at most ``short`` words, as what these mean depends on that."""
+    quoted = quote_around(text, [place], limit)
+    turn = find_turn(quoted)
+    first, last, speaker = find_statement(text, *place, limit)
+    before, after = text[:first].rstrip().rpartition("\n\n")[2], text[last:].lstrip().partition("\n\n")[0]
+    said = [quoted]
+    if turn and _ASKS.search(quoted) and find_turn(after):
+        said = [quoted, after]
+    elif turn and not speaker and len(quoted[turn.said :].split()) <= short and find_turn(before):
+        said = [before, quoted]
+    return " ".join(shorten(one_line(each), limit, " …") for each in said)
 
 
 def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, int, str]:
