@@ -98,6 +98,7 @@ HOMES = {
     "tomlkit": {"server/clients/toml.py"},
     "typer": {"server"},
     "uvicorn": {"server/http/serving.py"},
+    "h11": {"server/http/serving.py"},
     "watchfiles": {"server/cli/corpus/documents.py"},
     "yaml": {"leanrag_engine/extraction/schemas/reading.py"},
 }
