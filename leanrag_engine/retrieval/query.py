@@ -201,23 +201,35 @@ async def _answer_from(
             await value_windows(run, each, hits, weight) for each, hits in zip(found, walked, strict=True)
         ]
     sources = rank_sources(run, windows)
-    statements: list[list[Statement]] = []
-    leading: list[Statement] = []
-    listed = _lists_statements(run.query)
-    everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources or listed
-    between = []
-    if run.query.include_relations and any(map(asks_for_relation, run.query.texts)):
-        between = relations_between_named(graph, sure_score(run.query.search_options))
-    if everything or between or is_written([*wider.path, *wider.base_relations]):
-        citations = await load_citations(run, wider, beneath, sources)
-        bridges = find_bridges(graph)
-        if listed:
-            statements = list_statements(run, wider, citations)
-        else:
-            statements = [await value_statements(run, each, wider, citations, bridges) for each in found]
-        leading = state_relations(graph, between, citations)[:LEADING]
+    statements, leading = await _find_statements(run, found, graph, wider, beneath, sources)
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements, leading)
+
+
+async def _find_statements(
+    run: QueryRun,
+    found: Sequence[SearchHits],
+    graph: Subgraph,
+    wider: Subgraph,
+    beneath: Beneath,
+    sources: Sequence[RankedChunk],
+) -> tuple[list[list[Statement]], list[Statement]]:
+    """Return what is said of the ``wider`` subgraph, and what comes before all: how the things that the query names are related,
+    if it asks that."""
+    query = run.query
+    between = []
+    if query.include_relations and any(map(asks_for_relation, query.texts)):
+        between = relations_between_named(graph, sure_score(query.search_options))
+    listed = _lists_statements(query)
+    everything = listed or query.mode == Mode.GLOBAL or not query.include_sources
+    if not (everything or between or is_written([*wider.path, *wider.base_relations])):
+        return [], []
+    citations = await load_citations(run, wider, beneath, sources)
+    leading = state_relations(graph, between, citations)[:LEADING]
+    if listed:
+        return list_statements(run, wider, citations), leading
+    bridges = find_bridges(graph)
+    return [await value_statements(run, each, wider, citations, bridges) for each in found], leading
 
 
 def _lists_statements(query: Query) -> bool:
