@@ -94,7 +94,7 @@ def test_passages_are_matched_by_text_then_by_number(tmp_path: Path) -> None:
 
 def test_an_extract_says_what_the_triples_say_and_joins_the_rest_to_the_title() -> None:
     (found,) = extracts_from(BABBAGE_ENTRY, "Charles Babbage", [chunk(BABBAGE.partition("\n")[2])])
-    assert found.method is Method.MODEL
+    assert found.method is Method.IMPORTED
     described = {entity.name: entity.description for entity in found.entities}
     assert described == {
         "Charles Babbage": "Charles Babbage was born in London. Charles Babbage designed Analytical Engine.",
@@ -139,7 +139,7 @@ async def test_a_document_without_an_entry_is_left_to_the_fallback() -> None:
 
     extractor = OpenIEExtractor({"p0": BABBAGE_ENTRY}, fallback)
     beats: list[None] = []
-    for id_, method in (("p0", Method.MODEL), ("p1", Method.HEURISTIC)):
+    for id_, method in (("p0", Method.IMPORTED), ("p1", Method.HEURISTIC)):
         document = LoadedDocument(id_, "Title", BABBAGE, "text/plain")
         (found,) = await extractor(document, [chunk(BABBAGE)], lambda: beats.append(None))
         assert found.method is method

@@ -472,6 +472,7 @@ async def test_the_words_of_an_older_database_are_indexed_anew(
     await store.close()
     execute(postgres_database, "DELETE FROM fts_windows_1")
     execute(postgres_database, "DROP TABLE token_vectors")
+    execute(postgres_database, "ALTER TABLE collections DROP COLUMN notes")
     execute(postgres_database, "UPDATE alembic_version SET version_num = '0002'")
     store = await SqlDatabase.connect(postgres_database, read_only=False)
     hits = await store.documents.search_windows("default", "maxsize", 5)

@@ -460,8 +460,10 @@ def test_an_agents_summary_that_is_no_longer_valid_is_written_by_the_model(
 def test_the_methods_of_each_layer_are_counted(case: tuple[Graph, Embedder]) -> None:
     built, _ = build_case(case, Scribe(lambda step, part: good(step, part) if step == "summary" else None))
     counted = count_methods(built.hierarchy)
-    assert [each.layer for each in counted] == list(range(1, len(built.hierarchy.layers)))
-    for layer, each in zip(built.hierarchy.layers[1:], counted, strict=True):
+    assert [each.layer for each in counted] == list(range(len(built.hierarchy.layers)))
+    extracted = built.hierarchy.layers[0].entities
+    assert counted[0].entities == Counter(each.method.value for each in extracted)
+    for layer, each in zip(built.hierarchy.layers[1:], counted[1:], strict=True):
         assert each.entities == {"model": len(layer.entities)}
         strong = sum(one.strength > 1 for one in layer.relations)
         expected = {"heuristic": strong, "joined": len(layer.relations) - strong}

@@ -61,8 +61,9 @@ def line_of(file: Path, number: int) -> str:
 async def passages(call: Caller, file: Path) -> list[dict[str, Any]]:
     reply = await call("get_sources", document=str(file), token_budget=20_000)
     first, *others = reply.data["sources"]
-    place = f"{file}:{first['line']}" if first["line"] else str(file)
-    assert f"[{first['citation']}] {first['document']} {place} (characters" in reply.text
+    place = f"{file.name}:{first['line']}" if first["line"] else file.name
+    assert f"[{first['citation']}] {first['document']} ({place}, characters" in reply.text
+    assert f"Files are beneath {file.parent}/" in reply.text
     for each in others:
         assert f"[{each['citation']}] (line {each['line']}, characters" in reply.text
     return list(reply.data["sources"])
