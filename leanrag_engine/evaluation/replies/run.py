@@ -135,7 +135,9 @@ class ReplyResult:
 @dataclass(frozen=True, slots=True)
 class FactCoverage:
     """The figures of one way at one budget, in percent: the mean share of a question's facts, the questions with all of
-    theirs. ``against``: by how much the share exceeds that of the first way, with 95 % bounds; None for that way."""
+    theirs. ``against``: by how much the share exceeds that of the first way, with 95 % bounds; None for that way.
+    ``first_needs``: the tokens in which the first way states as many facts, interpolated between its budgets; None if it
+    states so many in none of them."""
 
     way: str
     budget: int
@@ -144,6 +146,7 @@ class FactCoverage:
     all_facts: float
     tokens: float
     against: Interval | None
+    first_needs: float | None = None
 
     def as_json(self) -> dict[str, object]:
         found: dict[str, object] = {
@@ -158,6 +161,7 @@ class FactCoverage:
             bounds = {"low": self.against.low, "high": self.against.high}
             found |= {"difference": round(self.against.difference, 2)}
             found |= {key: round(value, 2) for key, value in bounds.items()}
+            found |= {"first_needs": None if self.first_needs is None else round(self.first_needs)}
         return found
 
 
@@ -196,7 +200,22 @@ def figures_of(results: Sequence[ReplyResult]) -> list[FactCoverage]:
                 None if found is first[budget] else bootstrap_difference(shares, others),
             )
         )
-    return figures
+    curve = [each for each in figures if each.way == results[0].way]
+    return [
+        replace(each, first_needs=_tokens_for(each.facts, curve)) if each.against else each
+        for each in figures
+    ]
+
+
+def _tokens_for(facts: float, curve: Sequence[FactCoverage]) -> float | None:
+    """Return the tokens at which a way states this share of the facts, by straight lines between its budgets and zero."""
+    below = (0.0, 0.0)
+    for each in curve:
+        if each.facts >= facts:
+            share = (facts - below[0]) / (each.facts - below[0]) if each.facts > below[0] else 0.0
+            return below[1] + share * (each.tokens - below[1])
+        below = (each.facts, each.tokens)
+    return None
 
 
 def check(ways: Sequence[str], budgets: Sequence[int], sets: Sequence[ReplySet]) -> list[Strategy]:

@@ -127,6 +127,14 @@ async def tick_index(engine: LeanRAG, settings: Settings, seconds: float) -> Non
         f"Indexed in {seconds:.0f} s: {count_things(found.documents, 'document')}, {count_things(found.chunks, 'passage')}, "
         f"entities by layer {layers}; in {data_dir} ({max(size / 1e6, 1):.0f} MB)."
     )
+    if found.generation and not settings.llm_model:
+        clusters = sum(each.entities for each in found.generation.layers[1:])
+        tick(
+            "Written by a language model: nothing, and none is needed. Two more levels: summaries alone "
+            f"({count_things(clusters, 'cluster')} to write about), or everything ({count_things(found.chunks, 'passage')} to "
+            "read first). `leanrag build --dry-run` tells calls and tokens when LEANRAG_LLM_MODEL is set; the agent in "
+            "your client can write, too."
+        )
 
 
 def tick_missing(job: Job) -> None:

@@ -97,6 +97,27 @@ def test_differences_are_paired_with_the_first_way() -> None:
     assert (flat.against.difference, flat.against.low, flat.against.high) == (-50.0, -50.0, -50.0)
 
 
+def test_the_tokens_in_which_the_first_way_states_as_many_facts_lie_between_its_budgets() -> None:
+    def result(way: str, budget: int, found: int) -> ReplyResult:
+        question = ReplyQuestion("q", "?", (NeededFact(()),) * 10)
+        stated = tuple(at < found for at in range(10))
+        return ReplyResult(question, way, budget, stated, budget - 100)
+
+    pairs = [
+        ("lca", 1000, 5),
+        ("flat", 1000, 2),
+        ("lca", 2000, 8),
+        ("flat", 2000, 6),
+        ("lca", 4000, 9),
+        ("flat", 4000, 10),
+    ]
+    figures = figures_of([result(*each) for each in pairs])
+    needs = {each.budget: each.first_needs for each in figures if each.way == "flat"}
+    # A fifth of 10 is two fifths of the way to the half at 900 tokens; 6 is a third of the way from 5 to 8.
+    assert needs == {1000: pytest.approx(360), 2000: pytest.approx(900 + 1000 / 3), 4000: None}
+    assert [each.first_needs for each in figures if each.way == "lca"] == [None] * 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

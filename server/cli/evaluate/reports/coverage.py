@@ -54,11 +54,13 @@ def figures_table(title: str, figures: Sequence[FactCoverage]) -> Table:
     """Return a table with a row for each budget and way."""
     compared = any(each.against for each in figures)
     columns = ["way", "budget", "tokens", "facts (%)", "all (%)"]
-    columns += [f"minus {figures[0].way} [95 %]"] if compared else []
+    first = figures[0].way
+    columns += [f"minus {first} [95 %]", f"{first} needs"] if compared else []
     table = make_table(f"{title}: {figures[0].questions:,} questions", *columns)
     for each in figures:
         cells = [f"{each.tokens:,.0f}", f"{each.facts:.1f}", f"{each.all_facts:.1f}"]
         if difference := each.against:
             cells.append(f"{difference.difference:+.1f} [{difference.low:+.1f} to {difference.high:+.1f}]")
+            cells.append("more" if each.first_needs is None else f"{each.first_needs:,.0f}")
         table.add_row(each.way, f"{each.budget:,}", *cells)
     return table
