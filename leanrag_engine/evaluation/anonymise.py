@@ -12,15 +12,22 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS
+from leanrag_engine.documents.dates import MONTH
 from leanrag_engine.extraction.heuristic.extract import extract
 from leanrag_engine.extraction.heuristic.names.lexicon import without_remark
+from leanrag_engine.extraction.heuristic.words.vocabulary import PERSON_TITLES
 
 from .datasets import CorpusPassage, Question, QuestionSet
 
 _WORD = re.compile(r"\w+")
 _RECOVER = "Which real name does {} stand for?"
-_TOKENS = ("Entity", "Thing", "Unknown")
-"""What tokens begin with: the first of these that no passage contains."""
+_TYPES = ("person", "place", "organisation", "event", "work")
+"""The types that a token tells: Person3, Place4. All others are Entity5."""
+_CAPITAL = re.compile(r"(?:(?<=[\w,;)] )|(?<=[\w,;)] [(\"“]))[^\W\d_]\w*")
+"""A word that begins no sentence."""
+_DATE_WORDS = frozenset(
+    [*MONTH.split("|"), "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +79,19 @@ class AnonymousSet:
 def anonymise(questions: QuestionSet) -> AnonymousSet:
     """Return the set with a token in place of each name. Raises ``InvalidInput`` if no name is found."""
     text = "\n".join(f"{each.title}\n{each.text}" for each in questions.passages)
-    prefix = next((each for each in _TOKENS if not re.search(rf"\b{each}\d", text)), "")
-    if not prefix:
+    kinds = "|".join(["entity", *_TYPES])
+    if found := re.search(rf"\b({kinds})\d+\b", text, re.IGNORECASE):
         raise InvalidInput(
-            f"The set has words such as {_TOKENS[0]}1 already.", "Give the set as it was before."
+            f"The set has {found[0]} already, as tokens are.", "Give the set as it was before."
         )
-    tokens = _Tokens(prefix)
+    tokens = _Tokens()
     short_forms = [tokens.add_passage(each) for each in questions.passages]
     for question in questions.questions:
         tokens.add_passage(CorpusPassage("", question.text))
         tokens.add_answers(
             [each for each in question.answers if re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text)]
         )
+    _add_leftover(tokens, [text, *(each.text for each in questions.questions)])
     if not tokens.names:
         raise InvalidInput(f"The set {questions.name} has no name to replace.", "Give a set of prose.")
     everywhere = _Spellings(tokens.by_spelling | _find_unambiguous(short_forms))
@@ -98,6 +106,17 @@ def anonymise(questions: QuestionSet) -> AnonymousSet:
     return AnonymousSet(found, {token: name for name, token in tokens.names.values()}, changed)
 
 
+def _add_leftover(tokens: _Tokens, texts: Sequence[str]) -> None:
+    """Give a token to each word that always has a capital within sentences and that no name covers: nationalities,
+    names that extraction missed. Months and days of the week stay."""
+    kept = {word for text in texts for word in _WORD.findall(text)} | _DATE_WORDS | PERSON_TITLES
+    given = {token for _, token in tokens.names.values()}
+    known = _Spellings(tokens.by_spelling)
+    for word in dict.fromkeys(word for text in texts for word in _CAPITAL.findall(known.replace(text))):
+        if word[0].isupper() and word.lower() not in kept and word not in given:
+            tokens.add(word)
+
+
 def _replace_in_question(question: Question, spellings: _Spellings) -> Question:
     answers = tuple(dict.fromkeys(spellings.replace(each) for each in question.answers))
     return Question(question.id, spellings.replace(question.text), answers, question.type, question.gold)
@@ -107,15 +126,16 @@ def _replace_in_question(question: Question, spellings: _Spellings) -> Question:
 class _Tokens:
     """The tokens given so far: name and token by the key of the name, and the token of each spelling."""
 
-    prefix: str
     names: dict[str, tuple[str, str]] = field(default_factory=dict)
     by_spelling: dict[str, str] = field(default_factory=dict)
 
-    def add(self, name: str) -> str:
+    def add(self, name: str, type_: str = "") -> str:
         """Return the token of a name, a new one for a new name; "" if it is none."""
         if not _is_name(name):
             return ""
-        _, token = self.names.setdefault(name_key(name), (name, f"{self.prefix}{len(self.names) + 1}"))
+        kind = type_ if type_ in _TYPES else "entity"
+        new = (name, f"{kind.capitalize()}{len(self.names) + 1}")
+        _, token = self.names.setdefault(name_key(name), new)
         self.by_spelling.setdefault(name, token)
         return token
 
@@ -131,13 +151,14 @@ class _Tokens:
 
     def add_passage(self, passage: CorpusPassage) -> dict[str, str]:
         """Give each name in a passage its token; return the tokens of the short forms that it uses."""
-        self.add(without_remark(passage.title))
         chunk = Chunk("p", "p", 1, passage.text, 0, len(passage.text), 0)
+        entities = [entity for found in extract([chunk], passage.title) for entity in found.entities]
+        title = without_remark(passage.title)
+        self.add(title, next((each.type for each in entities if name_key(each.name) == name_key(title)), ""))
         short: dict[str, str] = {}
-        for found in extract([chunk], passage.title):
-            for entity in found.entities:
-                if token := self.add(entity.name):
-                    short |= {alias: token for alias in entity.aliases if _is_name(alias)}
+        for entity in entities:
+            if token := self.add(entity.name, entity.type):
+                short |= {alias: token for alias in entity.aliases if _is_name(alias)}
         return short
 
 

@@ -102,13 +102,31 @@ def test_numbers_dates_and_verdicts_stay(tmp_path: Path) -> None:
     assert found.questions.passages[0].text == "Entity1 was lit in 1844. Entity1 is 48 metres high."
 
 
-def test_tokens_differ_from_the_words_of_the_set(tmp_path: Path) -> None:
+def test_a_set_with_words_like_tokens_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="has Person1 already"):
+        anonymise_rows(
+            tmp_path,
+            [("Skerryvore", "Skerryvore is Person1 of the list.")],
+            [{"id": "q", "question": "What is Skerryvore?", "answer": "Person1", "gold": [0]}],
+        )
+
+
+def test_nationalities_and_lone_capitals_are_replaced_and_tokens_tell_the_type(tmp_path: Path) -> None:
     found = anonymise_rows(
         tmp_path,
-        [("Skerryvore", "Skerryvore is Entity1 of the list.")],
-        [{"id": "q", "question": "What is Skerryvore?", "answer": "Entity1", "gold": [0]}],
+        [
+            (
+                "Ada Hansen (engineer)",
+                "Dr. Ada Hansen (born 1815) was a Norwegian engineer. In May the Zorb was hers.",
+            )
+        ],
+        [{"id": "q", "question": "Which Norwegian built the Zorb?", "answer": "Ada Hansen", "gold": [0]}],
     )
-    assert found.questions.passages[0].title == "Thing1"
+    (passage,), (question,) = found.questions.passages, found.questions.questions
+    assert not re.search("Norwegian|Zorb|Hansen", passage.text + question.text + question.answers[0])
+    assert re.fullmatch(r"Person\d+", question.answers[0])
+    assert "In May" in passage.text
+    assert passage.text.startswith("Dr. ")
 
 
 def test_a_set_without_names_is_refused(tmp_path: Path) -> None:

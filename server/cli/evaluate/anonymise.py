@@ -20,9 +20,9 @@ def anonymise(
 ) -> None:
     """Replace the names in a question set by neutral tokens, the same in passages, questions and answers.
 
-    A model may know the answers of public sets by heart. With `Entity12` in place of a name it can only find them in
+    A model may know the answers of public sets by heart. With a token in place of a name, such as `Person12`, it can only find them in
     the passages: measure with both sets, and the difference is what it knew. No model and no key needed. Names are what reading
-    without a model finds, the titles of passages, and answers that stand in a passage; dates and numbers stay.
+    without a model finds, titles, answers that stand in a passage, and words that always have a capital; dates and numbers stay.
 
     `--names` keeps which token stands for which name, to read answers by. `--recover` writes another set on the same
     passages, whose questions ask for the names behind the tokens: a model that finds them (`leanrag eval answers --open`) combines
