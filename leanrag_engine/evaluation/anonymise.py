@@ -80,9 +80,9 @@ def anonymise(questions: QuestionSet) -> AnonymousSet:
     """Return the set with a token in place of each name. Raises ``InvalidInput`` if no name is found."""
     text = "\n".join(f"{each.title}\n{each.text}" for each in questions.passages)
     kinds = "|".join(["entity", *_TYPES])
-    if found := re.search(rf"\b({kinds})\d+\b", text, re.IGNORECASE):
+    if clash := re.search(rf"\b({kinds})\d+\b", text, re.IGNORECASE):
         raise InvalidInput(
-            f"The set has {found[0]} already, as tokens are.", "Give the set as it was before."
+            f"The set has {clash[0]} already, as tokens are.", "Give the set as it was before."
         )
     tokens = _Tokens()
     short_forms = [tokens.add_passage(each) for each in questions.passages]
