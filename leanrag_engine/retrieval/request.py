@@ -413,7 +413,7 @@ class Query:
     ranking: str = Ranking.SPREAD
     seeds: int = 5
     top_k: int = 10
-    token_budget: int = 4000
+    token_budget: int = 2000
     filters: Filters = field(default_factory=Filters)
     include_relations: bool = True
     include_sources: bool = True

@@ -67,7 +67,7 @@ class ReadTools(ToolGroup):
         ] = "spread",
         seeds: Annotated[int, Field(ge=1, le=100)] = 5,
         top_k: Annotated[int, Field(ge=1, le=100, description="Most passages")] = 10,
-        token_budget: Annotated[int, Field(ge=100, le=32000)] = 4000,
+        token_budget: Annotated[int, Field(ge=100, le=32000)] = 2000,
         filters: Filters = FiltersArgument(),
         include_relations: bool = True,
         include_sources: bool = True,

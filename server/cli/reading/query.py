@@ -23,7 +23,7 @@ async def query(
     text: Annotated[str, typer.Argument(help="The question.")],
     mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
     ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
-    token_budget: Annotated[int, typer.Option(help="Most tokens of the context.")] = 4000,
+    token_budget: Annotated[int, typer.Option(help="Most tokens of the context.")] = 2000,
     seen: Annotated[
         list[str] | None,
         typer.Option(metavar="CITATION", help="What was read before, such as d3:c12: it is not shown again."),
