@@ -63,10 +63,10 @@ class ReadTools(ToolGroup):
             ),
         ] = "lca",
         ranking: Annotated[
-            Literal["spread", "fused", "paper"], Field(description="Others: for evaluation")
+            Literal["spread", "fused", "paper"], Field(description="paper: graph first, as in LeanRAG")
         ] = "spread",
         seeds: Annotated[int, Field(ge=1, le=100)] = 5,
-        top_k: Annotated[int, Field(ge=1, le=100, description="Most passages")] = 10,
+        top_k: Annotated[int, Field(ge=1, le=100, description="Most sources")] = 10,
         token_budget: Annotated[int, Field(ge=100, le=32000)] = 2000,
         filters: Filters = FiltersArgument(),
         include_relations: bool = True,
