@@ -662,6 +662,12 @@ class LeanRAG:
         chain = await self._read_entity(collection, entity, browsing.ancestors)
         return chain[: max_layers + 1] if max_layers else chain
 
+    async def second_cluster(self, entity: str, *, collection: str = "default") -> Entity | None:
+        """Return the cluster to which an entity (name or ref) belongs beside its own, if it does so in a fifth or more."""
+        from .retrieval.browse.entities import second_cluster
+
+        return await self._read_entity(collection, entity, second_cluster)
+
     async def neighbourhood(
         self,
         entity: str,

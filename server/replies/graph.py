@@ -112,9 +112,9 @@ class Ancestor(NamedRef):
 
 
 class AncestorsReply(ReplyModel):
-    entity: NamedRef
     path: list[Ancestor] = Field(description="from the entity itself up to the root")
-    neighbours: list[str] = Field(description="what lies within the hops, nearest first, with citations")
+    also_in: str
+    neighbours: list[str] = Field(description="nearest first, with citations")
     warnings: list[str]
 
     @classmethod
@@ -123,6 +123,7 @@ class AncestorsReply(ReplyModel):
         chain: Sequence[Entity],
         neighbours: Sequence[Neighbour] = (),
         found: FoundPassages | None = None,
+        second: Entity | None = None,
     ) -> AncestorsReply:
         path = [
             Ancestor.of(
@@ -134,8 +135,8 @@ class AncestorsReply(ReplyModel):
             for node in chain
         ]
         return cls(
-            entity=NamedRef(ref=chain[0].id, name=chain[0].name),
             path=path,
+            also_in=f"{second.name} ({second.id})" if second else "",
             neighbours=[format_neighbour(each, found) for each in neighbours],
             warnings=list_warnings(found),
         )
@@ -146,7 +147,11 @@ class AncestorsReply(ReplyModel):
             members = f", {node.members} members" if node.members else ""
             about = f"{node.ref}{members}{node.found and f'; {node.found}'}"
             cards.append(f"- layer {node.layer}: {node.name} ({about}): {node.description}")
-        title = f"{self.entity.name} ({self.entity.ref}), from itself up to the root; quoted from documents:"
+        title = (
+            f"{self.path[0].name} ({self.path[0].ref}), from itself up to the root; quoted from documents:"
+        )
+        if self.also_in:
+            cards.append(f"- partly in another cluster: {self.also_in}")
         lines = [title, quote_lines(cards)]
         if self.neighbours:
             lines += [
@@ -265,9 +270,10 @@ class EntityReply(ReplyModel):
         relations: RelationPage,
         citations: Sequence[str],
         neighbours: Sequence[Neighbour] = (),
+        second: Entity | None = None,
     ) -> EntityReply:
         return cls(
-            ancestors=AncestorsReply.from_engine(chain, neighbours),
+            ancestors=AncestorsReply.from_engine(chain, neighbours, second=second),
             relations=[RelationCard.from_engine(each, relations.names) for each in relations.relations],
             sources=list(citations),
         )

@@ -147,7 +147,8 @@ get_sources."""
         near = (
             await engine.neighbourhood(chain[0].id, hops=hops, found=found, collection=named) if hops else []
         )
-        return AncestorsReply.from_engine(chain, near, found).to_result()
+        second = await engine.second_cluster(chain[0].id, collection=named)
+        return AncestorsReply.from_engine(chain, near, found, second).to_result()
 
     async def get_cluster(
         self,

@@ -641,7 +641,7 @@ def test_a_vault_of_notes_is_taken_with_links_as_relations_and_front_matter_as_m
     assert scrooge["metadata"]["status"] == "done"
     context = leanrag("query", "Whom does Scrooge employ?")["context"]
     assert "He employs his clerk in the Counting-House." in context
-    assert leanrag("show", "Ebenezer")["ancestors"]["entity"]["name"] == "Scrooge"
+    assert leanrag("show", "Ebenezer")["ancestors"]["path"][0]["name"] == "Scrooge"
 
 
 def test_a_real_index_of_graphrag_is_taken_nearly_whole(

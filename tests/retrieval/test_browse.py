@@ -18,6 +18,7 @@ from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.query import answer_query
 from leanrag_engine.retrieval.request import Query
 from leanrag_engine.retrieval.suggestions import is_thing, relate
+from leanrag_mcp.replies.graph import AncestorsReply
 
 if TYPE_CHECKING:
     from conftest import Corpus
@@ -175,6 +176,17 @@ async def test_ancestors_lead_from_the_entity_to_the_root(index: IndexSnapshot) 
     assert [node.name for node in chain] == ["Paris", "Towns", "Astronomy", "Knowledge"]
     root = chain[-1]
     assert await browse.ancestors(index, root) == [root]
+
+
+async def test_the_cluster_that_holds_an_entity_in_part_is_shown_beside_its_own(index: IndexSnapshot) -> None:
+    chain = await browse.ancestors(index, await browse.resolve(index, "Paris"))
+    watchers = await browse.resolve(index, "Sky watchers")
+    for share, expected in ((0.1, None), (0.3, watchers)):
+        paris = replace(chain[0], second_parent_id=watchers.id, second_responsibility=share)
+        second = await browse.second_cluster(index, paris)
+        assert second == expected
+        text = AncestorsReply.from_engine(chain, second=second).to_markdown()
+        assert ("partly in another cluster: Sky watchers" in text) == (expected is not None)
 
 
 async def test_a_cluster_shows_its_parent_members_and_relations(index: IndexSnapshot) -> None:

@@ -157,6 +157,15 @@ async def ancestors(index: IndexSnapshot, entity: Entity) -> list[Entity]:
     return chain
 
 
+async def second_cluster(index: IndexSnapshot, entity: Entity) -> Entity | None:
+    """Return the other cluster to which the entity belongs in part, None if the mixture gives that less than a fifth."""
+    least = 0.2
+    if entity.second_parent_id is None or entity.second_responsibility < least:
+        return None
+    found = await index.generations.entities(index.generation.number, [entity.second_parent_id])
+    return next(iter(found), None)
+
+
 async def load_ancestors(index: IndexSnapshot, entities: Sequence[Entity]) -> dict[str, Entity]:
     """``entities`` and all their ancestors by id: fetched at once where the adjacency is loaded, else layer by layer."""
     nodes = {entity.id: entity for entity in entities}

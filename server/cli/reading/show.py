@@ -132,7 +132,8 @@ async def show_entity(engine: LeanRAG, entity: str, hops: int = 0) -> ReplyModel
     relations = await engine.relations_of(found.id, limit=15, collection=name)
     page = await engine.sources(entity=found.id, limit=12, collection=name)
     near = await engine.neighbourhood(found.id, hops=hops, collection=name) if hops else []
-    return EntityReply.from_engine(chain, relations, [each.citation for each in page.chunks], near)
+    second = await engine.second_cluster(found.id, collection=name)
+    return EntityReply.from_engine(chain, relations, [each.citation for each in page.chunks], near, second)
 
 
 async def find_place(engine: LeanRAG, citation: str) -> tuple[Path, int]:
