@@ -2,7 +2,8 @@
 precise as the source: ``2024-03-01``, ``2024-03``, or ``2024`` (from metadata alone)."""
 
 import re
-from collections.abc import Mapping
+from calendar import day_name
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -63,6 +64,8 @@ _MONTHS = (
 _MONTH_NUMBERS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
 MONTH = "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True))
 """Matches the name of a month, in small letters."""
+DATE_WORDS = frozenset([*_MONTH_NUMBERS, *map(str.lower, day_name)])
+"""Names of months and days of the week: documents write them as dates."""
 _MONTH = rf"(?P<month>{MONTH})\.?"
 _YEAR = r"(?P<year>1[0-9]{3}|20[0-9]{2}|21[0-9]{2})"
 _PATTERNS = tuple(
@@ -112,11 +115,13 @@ def find_date(text: str) -> str:
     """Return the first date within ``text``, by the most precise notation that occurs in it; "" if there is
     none. Where the month stands in words, a day that it does not have (31 February 2011) leaves month and
     year; figures alone that are no date (2011-02-31) may be anything else."""
+    return next(find_dates(text[:500]), "")
+
+
+def find_dates(text: str) -> Iterator[str]:
+    """Yield all dates within ``text``, those of the most precise notation first."""
     for pattern in _PATTERNS:
-        for match in pattern.finditer(text[:500]):
-            if found := _format_match(match):
-                return found
-    return ""
+        yield from filter(None, map(_format_match, pattern.finditer(text)))
 
 
 def read_date(value: str) -> str:

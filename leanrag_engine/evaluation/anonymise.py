@@ -12,7 +12,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS
-from leanrag_engine.documents.dates import MONTH
+from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.extraction.heuristic.extract import extract
 from leanrag_engine.extraction.heuristic.names.lexicon import without_remark
 from leanrag_engine.extraction.heuristic.words.vocabulary import PERSON_TITLES
@@ -25,9 +25,6 @@ _TYPES = ("person", "place", "organisation", "event", "work")
 """The types that a token tells: Person3, Place4. All others are Entity5."""
 _CAPITAL = re.compile(r"(?:(?<=[\w,;)] )|(?<=[\w,;)] [(\"“]))[^\W\d_]\w*")
 """A word that begins no sentence."""
-_DATE_WORDS = frozenset(
-    [*MONTH.split("|"), "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +106,7 @@ def anonymise(questions: QuestionSet) -> AnonymousSet:
 def _add_leftover(tokens: _Tokens, texts: Sequence[str]) -> None:
     """Give a token to each word that always has a capital within sentences and that no name covers: nationalities,
     names that extraction missed. Months and days of the week stay."""
-    kept = {word for text in texts for word in _WORD.findall(text)} | _DATE_WORDS | PERSON_TITLES
+    kept = {word for text in texts for word in _WORD.findall(text)} | DATE_WORDS | PERSON_TITLES
     given = {token for _, token in tokens.names.values()}
     known = _Spellings(tokens.by_spelling)
     for word in dict.fromkeys(word for text in texts for word in _CAPITAL.findall(known.replace(text))):

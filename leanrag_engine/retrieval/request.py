@@ -247,6 +247,9 @@ class RelevanceOptions:
     Where plain words of a longer question gained too, 0.5 each, it held 0.8 points fewer facts in 1,000 tokens."""
     recent: float = 0.6
     """What the newest of the dated documents gains where the question asks for what holds now; the others less, by their rank."""
+    dated: float = 1.0
+    """What the documents of a day, month or year gain that the question names. Evidence found in 1,000 tokens for 24 such questions on
+    conversations: 76.4 % with 0 and 0.3, 80.6 with 0.6, 84.7 with 1 and more; the other 239 questions stay as they are."""
     statement: float = 1.6
     """Weight of the similarity of a written sentence, as a share of that of the best window, squared: on a novel, whose words are not
     those of the question, sentences are nearer than windows, in a documentation hardly. Facts in any wording at 1,000 / 2,000 tokens: a

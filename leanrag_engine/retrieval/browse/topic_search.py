@@ -20,6 +20,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, find_whole_words, plain_letters
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.word_lists import read_words
+from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.retrieval.filters import open_scope
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import Filters, clean_text
@@ -150,7 +151,11 @@ async def search_topic(
         sum(any(best[each.id].whole for each in group) for group in listed),
         len(entries) - len(listed),
         tuple(dict.fromkeys(form for each, _ in held for form in each.names)),
-        tuple(dict.fromkeys(each.word for each, windows in held if not windows)),
+        tuple(
+            dict.fromkeys(
+                each.word for each, found in held if not found and each.word.casefold() not in DATE_WORDS
+            )
+        ),
     )
     return TextMatches(
         tuple(

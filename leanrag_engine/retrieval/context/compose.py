@@ -36,6 +36,7 @@ from .rendering import (
     render_statement,
     render_statements,
     sanitise,
+    shown_heading,
 )
 
 Evidence = RankedWindow | Statement
@@ -241,7 +242,7 @@ class _Pool:
         if isinstance(item, Statement):
             return self._counter.count(f"- {render_statement(item)}\n")
         document = item.chunk.document_id
-        heading = item.heading if (document, item.heading) not in self._sections else ""
+        heading = shown_heading(item) if (document, item.heading) not in self._sections else ""
         cost = self._counter.count(f"{render_excerpt([item], heading=heading)}\n")
         if document not in self._documents:
             cost += self._counter.count(f"{format_document(item.chunk)}\n{self._counter.fence}\n\n\n") + 2

@@ -31,6 +31,7 @@ STATEMENTS = "Written about these documents, each with its sources"
 OUTLINE_LINE, OUTLINE = "outline line", "Outline of the documents"
 """The kind of a statement that stands for a document, and the heading of such."""
 
+_WORD = re.compile(r"\w+")
 _BLANK_LINES = re.compile(r"\n\s*\n(?:[ \t]*\n)+")
 _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
 
@@ -99,17 +100,25 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
+def shown_heading(window: RankedWindow) -> str:
+    """Return the heading of a window's section without a first part that only repeats title and date of the document."""
+    first, _, rest = window.heading.partition(" > ")
+    dates = set(_WORD.findall(window.chunk.own_date))
+    title, repeated = (set(_WORD.findall(each.casefold())) - dates for each in (window.chunk.title, first))
+    return rest if title == repeated else window.heading
+
+
 def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
     """Render windows of one document, given in reading order: its heading, then its excerpts, each chunk under one label."""
     chunk = windows[0].chunk
     lines: list[str] = []
-    section, page = chunk.title, chunk.page_at(_start_of(windows[0]))
+    section, page = "", chunk.page_at(_start_of(windows[0]))
     labelled, end = "", 0  # the chunk that the last label names, and its last window that is shown
     shown = {each.heading for each in windows}
     runs = group_touching(windows)
     for run, following in zip_longest(runs, runs[1:]):
         start = _start_of(run[0])
-        heading = run[0].heading if run[0].heading != section else ""
+        heading = shown_heading(run[0]) if run[0].heading != section else ""
         section = run[0].heading or section
         if run[0].chunk.id == labelled:
             gap = _format_gap(run[0].chunk, end + 1, run[0].number, shown)

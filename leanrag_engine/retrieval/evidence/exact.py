@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from calendar import day_name, month_name
-
 from leanrag_engine.core.model import parse_window_id
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
+from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.retrieval.search.relevance import ExactMatch, asks_for_overview
 
 from .run import SHORT, QueryRun
 
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
-
-_UNSAID = frozenset(map(str.casefold, (*month_name, *day_name)))
-"""Months and days: documents write them as dates, so that it says nothing that the word stands nowhere."""
 
 _SMALL = 10
 """Documents up to which a word of few documents may be a common one: then it must stand in few windows too."""
@@ -33,7 +29,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     missing = [
         each.word
         for each in counted
-        if not (each.documents or each.word.casefold() in _UNSAID or asks_for_overview(each.word))
+        if not (each.documents or each.word.casefold() in DATE_WORDS or asks_for_overview(each.word))
     ]
     guesses = {word: await documents.nearest_words(name, word) for word in missing if short or is_name(word)}
     run.absent.update((word, guesses.get(word, ())) for word in missing)

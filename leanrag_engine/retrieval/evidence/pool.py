@@ -30,6 +30,7 @@ from leanrag_engine.retrieval.context.statements import (
     relation_statements,
 )
 from leanrag_engine.retrieval.request import Mode, RelevanceOptions
+from leanrag_engine.retrieval.search.dating import weigh_dates
 from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of
 from leanrag_engine.retrieval.search.late_interaction import compare_tokens, spread_similarities
 from leanrag_engine.retrieval.search.matching import QueryWords
@@ -38,7 +39,6 @@ from leanrag_engine.retrieval.search.relevance import (
     asks_for_overview,
     fuse_scores,
     rank_windows,
-    weigh_dates,
 )
 from leanrag_engine.retrieval.search.seeds import rarity
 
@@ -70,7 +70,7 @@ async def value_windows(
     if run.query.mode != Mode.NAIVE:
         scores = scores.add_tokens(await _compare_tokens(run, found.text, best[: options.compared]))
     places = {hit.id: place for place, hit in enumerate(ranked)}
-    recency = weigh_dates(found.text, chunks, options.recent)
+    recency = weigh_dates(found.text, chunks, options.recent, options.dated)
     return rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
 
 

@@ -21,10 +21,6 @@ _BULLETS = "*|•+-"
 _FILLING = re.compile(rf"[\s{_BULLETS}]+")
 
 
-_NOW = re.compile(
-    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|at the moment|as of)\b", re.IGNORECASE
-)
-
 _OVERVIEW = re.compile(
     r"\b(?:(?:main|major|central|overall|key|common|recurring|general) (?:\w+ ){0,2}(?:themes?|topics?|ideas?|points?|subjects?|motifs?)"
     r"|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?:this|these|the \w+)(?: \w+){0,3} about)\b",
@@ -275,14 +271,6 @@ def asks_about_all(text: str) -> bool:
     """Return whether an English text asks what all is about and names no subject of its own."""
     rest, count = _OVERVIEW.subn(" ", text)
     return count > 0 and not set(words(rest)) - STOPWORDS - _ALL
-
-
-def weigh_dates(text: str, chunks: Sequence[Chunk], gain: float) -> Mapping[str, float]:
-    """Return what each dated document gains by its rank where ``text`` asks for what holds now: the newest ``gain``, the oldest 0."""
-    dates = {each.document_id: each.date for each in chunks if each.date} if _NOW.search(text) else {}
-    order = sorted(set(dates.values()))
-    last = max(len(order) - 1, 1)
-    return {document: gain * order.index(day) / last for document, day in dates.items()}
 
 
 def _exact_gains(

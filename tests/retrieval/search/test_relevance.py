@@ -15,7 +15,6 @@ from leanrag_engine.retrieval.search.relevance import (
     asks_for_list,
     fuse_scores,
     rank_windows,
-    weigh_dates,
 )
 
 OPTIONS = RelevanceOptions(
@@ -155,16 +154,6 @@ def test_a_window_with_a_rare_word_comes_before_all_guesses() -> None:
     assert {each.key for each in ranked[:3]} == {("b", 0), ("b", 1), ("c", 1)}, (
         "all where it is sought itself"
     )
-
-
-def test_the_newest_document_gains_most_where_the_question_asks_for_what_holds_now() -> None:
-    dated = [
-        replace(chunk(name, 1, document=place), date=f"2024-0{place}-01")
-        for place, name in enumerate("abc", 1)
-    ]
-    assert weigh_dates("What is the ceiling now?", dated, 0.6) == {"doc1": 0.0, "doc2": 0.3, "doc3": 0.6}
-    assert not weigh_dates("What was the ceiling?", dated, 0.6)
-    assert not weigh_dates("What is it now?", [chunk("a", 1)], 0.6)
 
 
 def test_meaning_weighs_less_where_nothing_is_close() -> None:

@@ -1,0 +1,97 @@
+"""Documents gain by their dates where a question names one, or asks for what holds now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from leanrag_tests_jobs import ingest, open_engine
+
+from leanrag_engine.core.model import FILE_TIME, Chunk, DocumentSource
+from leanrag_engine.retrieval.request import Query
+from leanrag_engine.retrieval.search.dating import find_named_dates, weigh_dates
+
+pytestmark = pytest.mark.anyio
+
+
+def dated(document: str, date: str, origin: str = "title") -> Chunk:
+    return Chunk(f"k{document}", document, 1, "x", 0, 1, 1, date=date, date_origin=origin)
+
+
+def test_the_newest_document_gains_most_where_the_question_asks_for_what_holds_now() -> None:
+    notes = [dated(f"doc{place}", f"2024-0{place}-01") for place in (1, 2, 3)]
+    assert weigh_dates("What is the ceiling now?", notes, 0.6, 1.0) == {"doc1": 0.0, "doc2": 0.3, "doc3": 0.6}
+    assert not weigh_dates("What was the ceiling?", notes, 0.6, 1.0)
+    assert not weigh_dates("What is it now?", [dated("a", "")], 0.6, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("What did they eat on October 24, 2023?", ["2023-10-24"]),
+        ("What was decided on 3 July 2023, and in August?", ["2023-07-03", "-08"]),
+        ("What happened in July and August, in order?", ["-07", "-08"]),
+        ("Which dog had he in May 2023?", ["2023-05"]),
+        ("What may they do? They march on.", []),
+        ("Which mission landed on Mars?", []),
+        ("What was new in 2021?", ["2021"]),
+        ("How many screws of 2000 mm?", []),
+    ],
+)
+def test_days_months_and_years_that_a_question_names_are_found(text: str, named: list[str]) -> None:
+    assert find_named_dates(text) == named
+
+
+def test_documents_of_a_named_date_gain_by_how_near_they_are() -> None:
+    notes = [
+        dated("day", "2023-07-24"),
+        dated("week", "2023-07-17"),
+        dated("month", "2023-09-24"),
+        dated("vague", "2023-07"),
+        dated("file", "2023-07-24", FILE_TIME),
+    ]
+    assert weigh_dates("What was said on July 24, 2023?", notes, 0.6, 1.0) == {
+        "day": 1.0,
+        "week": 0.5,
+        "month": 0.0,
+        "vague": 0.0,
+    }
+    july = weigh_dates("What was said in July, as of now?", notes, 0.6, 1.0)
+    assert july == {"day": 1.0, "week": 1.0, "month": 0.0, "vague": 1.0}
+
+
+async def test_of_like_notes_that_of_the_month_that_is_named_comes_first(tmp_path: Path) -> None:
+    months = ("January", "February", "March", "April", "June", "July")
+    sources = [
+        DocumentSource(
+            text=f"The keeper painted the north door of the boat house {colour}.",
+            title=f"Log of 2023-{number:02d}-11",
+            id=f"log{number}",
+        )
+        for number, colour in zip(
+            (1, 2, 3, 4, 6, 7), ("red", "blue", "grey", "white", "green", "black"), strict=True
+        )
+    ]
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, sources)
+        for place, month in enumerate(months):
+            found = await engine.query(Query(f"In which colour did the keeper paint the door in {month}?"))
+            assert found.sources[0].chunk.document_id == f"log{(1, 2, 3, 4, 6, 7)[place]}"
+
+
+async def test_a_heading_that_repeats_title_and_date_is_not_shown(tmp_path: Path) -> None:
+    talk = (
+        "# Conversation of Ann and Bo, 2023-02-03\n\nBo: When do we sail?\n\nAnn: We sail on Friday at noon.\n\n"
+        "Bo: I bring the ropes.\n\n## Afterwards\n\nThe boat needs a new sail before Friday.\n"
+    )
+    source = DocumentSource(text=talk, title="Conversation of Bo and Ann", metadata={"date": "2023-02-03"})
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [source])
+        text = (await engine.query(Query("When do they sail?"))).context.text
+        assert "We sail on Friday" in text
+        assert text.count("2023-02-03") == 1
+        text = (await engine.query(Query("What does the boat need?"))).context.text
+        assert "§ Afterwards" in text or "> Afterwards" in text
+        found = await engine.search_text("sail in July", match="topic")
+        assert found.topic
+        assert "July" not in found.topic.absent
