@@ -52,7 +52,8 @@ _ALL = frozenset(
 """Words that say of what an overview is wanted, where it is of all there is."""
 
 _ORDER = re.compile(
-    r"\b(?:timeline|chronolog\w+|in (?:what|which) order|over time|history of|histories|trace|step by step|sequence of|"
+    r"\b(?:timeline|chronolog\w+|in (?:what|which) order|in order(?= *(?:[,.?!]|$))|over time|history of|histories|trace|step by step|"
+    r"sequence of|stages|with (?:the|their|its|all) dates|"
     r"how (?:did|has|have|does) .{0,80}\b(?:chang|develop|evolv|progress|grow|unfold)\w*|what happened)\b",
     re.IGNORECASE,
 )

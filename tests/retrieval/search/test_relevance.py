@@ -13,6 +13,7 @@ from leanrag_engine.retrieval.search.relevance import (
     RankedWindow,
     SearchScores,
     asks_for_list,
+    asks_for_order,
     fuse_scores,
     rank_windows,
 )
@@ -212,3 +213,17 @@ def test_windows_of_equal_value_come_in_reading_order() -> None:
 )
 def test_a_question_for_all_of_something_is_told_from_one_for_a_fact(question: str, list_: bool) -> None:
     assert asks_for_list(question) == list_
+
+
+@pytest.mark.parametrize(
+    ("question", "order"),
+    [
+        ("How did he come to own three boats? Tell me the stages with their dates.", True),
+        ("What did they do in July and August, in order?", True),
+        ("How has the budget changed?", True),
+        ("What must be done in order to sail?", False),
+        ("When was the list lost?", False),
+    ],
+)
+def test_a_question_for_an_order_in_time_is_told_from_others(question: str, order: bool) -> None:
+    assert asks_for_order(question) == order
