@@ -151,16 +151,29 @@ def _read(item: JsonObject, texts: Sequence[tuple[str, str]]) -> Description:
     return Description(description, tuple(_evidence(description, texts)))
 
 
-def _evidence(text: str, texts: Sequence[tuple[str, str]], least_share: float = 0.4) -> Iterator[Evidence]:
-    """Attribute each sentence to the chunk with most of its words, at least ``least_share`` (not tuned); one
-    that combines several texts to all chunks."""
+def _evidence(text: str, texts: Sequence[tuple[str, str]]) -> Iterator[Evidence]:
+    """Attribute each sentence to the chunk with most of its words, and to those that hold what this one lacks of it."""
     vocabularies = [(_content(source), chunk_id) for source, chunk_id in texts]
     for start, end in sentences(text):
-        mine = _content(text[start:end])
-        shares = [(len(mine & theirs) / max(1, len(mine)), chunk_id) for theirs, chunk_id in vocabularies]
-        share, chunk_id = max(shares, key=lambda pair: pair[0], default=(0.0, ""))
-        if share >= least_share:
+        for chunk_id in _cover(_content(text[start:end]), vocabularies):
             yield Evidence(start, end, chunk_id)
+
+
+def _cover(
+    wanted: frozenset[str], texts: Sequence[tuple[frozenset[str], str]], least: float = 0.4, more: float = 0.1
+) -> list[str]:
+    """Return the chunks that hold the words of a sentence, best first: each further one at least ``more`` of them and two
+    that the others lack. None if they hold fewer than ``least`` of the words together. Neither share was tuned."""
+    left, chosen = wanted, list[str]()
+    few = 2
+    while left and texts:
+        held, chunk_id = max(texts, key=lambda each: len(left & each[0]))
+        new = left & held
+        if not new or (chosen and len(new) < max(few, more * len(wanted))):
+            break
+        chosen.append(chunk_id)
+        left -= new
+    return list(dict.fromkeys(chosen)) if len(left) <= (1 - least) * len(wanted) else []
 
 
 def _content(text: str) -> frozenset[str]:

@@ -169,6 +169,13 @@ def test_each_sentence_cites_the_chunk_that_says_it() -> None:
     assert cited == [("Scrooge", "c1"), ("He", "c4"), ("Afterwards", "c5")]
 
 
+def test_a_sentence_that_unites_several_texts_cites_the_chunk_of_each() -> None:
+    found = answer(
+        "A miser who runs a counting-house in London, he raises Bob Cratchit's salary and becomes a second father to Tiny Tim."
+    )
+    assert [each.chunk_id for each in found.evidence] == ["c5", "c1"]
+
+
 def test_a_sentence_that_repeats_none_of_the_texts_cites_no_single_chunk() -> None:
     assert answer("Dickens wrote a tale of change and hope for everybody.").evidence == ()
 
