@@ -680,7 +680,6 @@ def windows_with(connection: Connection, name: str, words: Sequence[str]) -> lis
 
 
 def _name_windows(connection: Connection, collection: int, places: Sequence[WindowPlace]) -> list[str]:
-    """Return the ids of windows."""
     wanted = list_value({place.chunk for place in places})
     rows = fetch(connection, _IDS, collection=collection, places=wanted)
     ids = {(document, label): id_ for document, label, id_ in rows}

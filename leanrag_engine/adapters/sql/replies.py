@@ -146,7 +146,6 @@ def texts(
 
 
 def drop_texts(connection: Connection, name: str, kind: AgentTextKind, tasks: Sequence[str]) -> None:
-    """Delete the texts of these tasks."""
     here = agent_texts.c.collection == collection_rows.number_of(connection, name)
     connection.execute(
         delete_from(agent_texts).where(here, agent_texts.c.kind == kind, among(agent_texts.c.task, tasks))

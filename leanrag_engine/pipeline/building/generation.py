@@ -489,7 +489,6 @@ def step_range(step: StepForecast, shares: tuple[float, float]) -> StepRange:
 
 
 def plan_of(settings: Settings) -> HierarchyOptions:
-    """Return the hierarchy options of the settings."""
     return HierarchyOptions(
         cluster_size=settings.cluster_size,
         cap=settings.cluster_cap or None,

@@ -41,8 +41,6 @@ PASSAGE, QUERY = "passage:", "query:"
 
 
 class E5Source(OnnxSource):
-    """The one model."""
-
     name, identity = NAME, IDENTITY
 
     def load(self) -> Embedder:

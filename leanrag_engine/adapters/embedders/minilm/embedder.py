@@ -49,8 +49,6 @@ ROOM = WINDOW - 6
 
 
 class MiniLMSource(OnnxSource):
-    """The one model."""
-
     name, identity = NAME, IDENTITY
 
     def load(self) -> Embedder:
@@ -66,8 +64,6 @@ class _LoadedMiniLM:
 
 
 class MiniLMEmbedder(OnnxEmbedder):
-    """The model."""
-
     identity, dimension, room = IDENTITY, DIMENSION, ROOM
     # Chosen on four sets of documents: 2 of 140 questions that they answer stay below it, and 30 of 40
     # that they do not answer. On two more sets that was 2 of 68 and 17 of 20.
