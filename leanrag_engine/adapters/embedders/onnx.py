@@ -13,7 +13,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.errors import first_error
+from leanrag_engine.core.errors import open_task_group
 from leanrag_engine.core.model import EmbeddedQueries, PackedTokens, QueryTokens, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 
@@ -135,12 +135,9 @@ class OnnxEmbedder:
                 tokens.update(zip(places, embedded.tokens, strict=False))
                 done += len(places)
 
-        try:
-            async with anyio.create_task_group() as group:
-                for _ in range(_count_threads(self._options.threads)):
-                    group.start_soon(embed_batches)
-        except BaseExceptionGroup as problems:
-            raise first_error(problems) from None
+        async with open_task_group() as group:
+            for _ in range(_count_threads(self._options.threads)):
+                group.start_soon(embed_batches)
         windows, order = repeat_windows(Windows(rows, pieces.owners), distinct, texts)
         return windows, {place: tokens[row] for place, row in enumerate(order) if row in tokens}
 

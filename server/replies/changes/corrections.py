@@ -43,7 +43,3 @@ def describe_effect(correction: Correction, effects: CorrectionEffects) -> str:
     if correction.ref in effects.idle:
         return "without effect: no document has its names any more"
     return "from the next build on"
-
-
-def format_corrections(corrections: Sequence[Correction], effects: CorrectionEffects) -> list[str]:
-    return [format_correction(each, effects) for each in corrections]
