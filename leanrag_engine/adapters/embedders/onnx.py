@@ -67,7 +67,6 @@ class OnnxSource(PretrainedSource):
         return await anyio.to_thread.run_sync(self._load_alone), b""
 
     async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is that of the model's files."""
         return identity == self.identity
 
     def _load_alone(self) -> Embedder:
@@ -93,15 +92,12 @@ class OnnxEmbedder:
         self._options = options
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
-
         async def embed(parts: Sequence[str]) -> Vectors:
             return pool_windows(await self.embed_windows(parts, report), len(parts))
 
         return await embed_shared(texts, embed)
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
-        """Return the rows of ``embed``."""
         return EmbeddedQueries(await self.embed(texts))
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:

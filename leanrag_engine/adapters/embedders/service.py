@@ -138,8 +138,6 @@ class LitellmEmbedder:
         self._room = room
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its
-        windows. Progress counts windows."""
         run = _EmbeddingRun(self._model, self.dimension, "document", report)
 
         async def embed(parts: Sequence[str]) -> Vectors:

@@ -77,7 +77,6 @@ class MiniLMEmbedder(OnnxEmbedder):
     async def embed_with_tokens(
         self, texts: Sequence[str], report: ProgressReport | None = None
     ) -> tuple[Vectors, list[PackedTokens]]:
-        """See :class:`leanrag_engine.core.ports.TokenEmbedder`."""
         windows, packed = await self.embed_batches(texts, partial(self._rows_and_tokens, _pack), report)
         tokens: list[list[PackedTokens]] = [[] for _ in texts]
         for row, owner in enumerate(windows.owners):
