@@ -5,10 +5,6 @@ error."""
 from __future__ import annotations
 
 import json as json_
-from collections.abc import Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
