@@ -11,7 +11,13 @@ from typing import Generic, TypeVar
 import anyio
 import anyio.lowlevel
 
-from leanrag_engine.core.errors import CapReached, LeanRAGError, ModelUnavailable, ReplyUnusable, open_task_group
+from leanrag_engine.core.errors import (
+    CapReached,
+    LeanRAGError,
+    ModelUnavailable,
+    ReplyUnusable,
+    open_task_group,
+)
 from leanrag_engine.core.model import JsonObject, JsonSchema
 from leanrag_engine.core.ports import ChatModel, ChatRequest, FinishReason, Message, Reply
 from leanrag_engine.core.text.shortening import cut_end, one_line

@@ -9,6 +9,7 @@ from leanrag_engine.core.ports import Progress, ProgressReport
 from .building.rollback import publish_again
 from .index import Stores, announce_vector_change, start_over_if_damaged
 
+
 async def copy_collection(
     stores: Stores, source: Collection, target: str, report: ProgressReport, *, resumed: bool
 ) -> CopyResult:

@@ -33,7 +33,9 @@ async def read_layers(
         [
             Graph(
                 tuple(await generations.layer(number, each.layer)),
-                tuple(await generations.relations(number, each.layer)) if each.layer or base_relations else (),
+                tuple(await generations.relations(number, each.layer))
+                if each.layer or base_relations
+                else (),
             )
             for each in generation.layers
         ]

@@ -22,9 +22,9 @@ from ..options import run_async
 from . import options as option
 
 if TYPE_CHECKING:
+    from leanrag_engine.core.ports import ProgressReport
     from leanrag_engine.evaluation.answers.figures import Grade, JudgedQuestion, Wins
     from leanrag_engine.evaluation.answers.judge import Judgement, JudgingPlan
-    from leanrag_engine.core.ports import ProgressReport
     from leanrag_engine.evaluation.datasets import QuestionSet
 
 
