@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import anyio
 from anyio import to_thread
 
-from leanrag_engine.core.model import JsonObject
-from leanrag_engine.core.text.nearest import find_nearest
-
 from .adapters.wiring import Adapters, compose, open_process
 from .core.config import COLLECTION_NAME, Settings
 from .core.errors import (
@@ -63,6 +60,7 @@ from .core.model import (
     Entity,
     EntityHead,
     Generation,
+    JsonObject,
     Relation,
     Seed,
     TypeProposal,
@@ -70,6 +68,7 @@ from .core.model import (
 from .core.ports import ChatModel, Embedder, Extractor
 from .core.runtime.telemetry import watch
 from .core.runtime.threads import run_chain
+from .core.text.nearest import find_nearest
 from .llm.prompts import Prompts
 from .pipeline.index import (
     Damage,
@@ -1239,8 +1238,8 @@ class LeanRAG:
         the new one. Raises ``NotReady`` if ``built`` and there is no build."""
         while True:  # each repetition needs another deletion within the time of one reading
             index = await run_chain(self._open_index(collection))
-            if built:
-                self._check_built(index)
+            if built and index.collection.generation is None:
+                raise NotReady(f"Collection {collection!r} was never built.", "Build it first.", "build")
             try:
                 result = await read(index)
             except LeanRAGError:
@@ -1310,13 +1309,6 @@ class LeanRAG:
                 )
             self._whole[generation.number] = index.version
         return replace(index, embedder=await self._embedder(generation))
-
-    @staticmethod
-    def _check_built(index: IndexSnapshot) -> None:
-        if index.collection.generation is None:
-            raise NotReady(
-                f"Collection {index.collection.name!r} was never built.", "Build it first.", "build"
-            )
 
     async def _embedder(self, generation: Generation) -> Embedder:
         if generation.number not in self._embedders:

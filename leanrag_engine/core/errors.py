@@ -21,8 +21,13 @@ A message names the value and what was expected; ``next_step`` says what to do n
 gives both, so that no interface loses the next step.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
+
+import anyio
+from anyio.abc import TaskGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,16 @@ class CapReached(LeanRAGError):
 
 class Cancelled(LeanRAGError):
     """The work was asked to stop. Finished parts are kept."""
+
+
+@asynccontextmanager
+async def open_task_group() -> AsyncIterator[TaskGroup]:
+    """Open a group of tasks that raises the first error of them by itself, not in a group of errors."""
+    try:
+        async with anyio.create_task_group() as group:
+            yield group
+    except BaseExceptionGroup as problems:
+        raise first_error(problems) from None
 
 
 def first_error(problems: BaseExceptionGroup[BaseException]) -> BaseException:

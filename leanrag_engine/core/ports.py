@@ -15,13 +15,12 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import CheckedObject, JsonSchema
-
 from .graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from .graphs.stored import StoredPlaces
 from .history import HistoryEntry, Publication
 from .jobs import IngestRequest, Job, JobState, JobStatus
 from .model import (
+    CheckedObject,
     Chunk,
     ChunkHead,
     Collection,
@@ -35,6 +34,7 @@ from .model import (
     ExtractState,
     Generation,
     Hit,
+    JsonSchema,
     LoadedDocument,
     PackedTokens,
     PassageText,
@@ -611,19 +611,8 @@ class ReplyStore(Protocol):
     async def find(self, digest: str, job_id: str = "") -> Reply | None:
         """Return the cached reply to the request of that digest, with ``kept`` set; given a job, only its own."""
 
-    async def put(
-        self,
-        collection: str,
-        job_id: str,
-        digest: str,
-        asked: ChatRequest,
-        reply: Reply,
-        *,
-        model: str,
-        counted: int,
-    ) -> None:
-        """Cache a reply and record what it used (``counted``: see ``Spent``), in place of an earlier one's
-        text."""
+    async def put(self, collection: str, record: ReplyRecord) -> None:
+        """Cache a reply and record what it used, in place of an earlier one's text."""
 
     async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
         """Return what the replies of one or all collections used, by step; of one job or one model alone."""
@@ -735,6 +724,18 @@ class Reply:
     completion_tokens: int
     cost: float | None = None
     kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRecord:
+    """A reply as it is kept: with its job, the digest of its request, the request, and its model; ``counted``: see ``Spent``."""
+
+    job: str
+    digest: str
+    request: ChatRequest
+    reply: Reply
+    model: str
+    counted: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,6 @@ FORMAT = (
 
 @dataclass(frozen=True, slots=True)
 class CorpusPassage:
-    """A document of the corpus."""
-
     title: str
     text: str
 

@@ -82,7 +82,6 @@ class MentionIndex:
         return keys[np.argsort(find_first(self.meanings, len(self.kept))[keys])]
 
     def keys_by_name(self) -> dict[str, str]:
-        """Return the key of each name."""
         pairs = zip(self.names, self.name_keys.tolist(), strict=True)
         return {name: self.keys[key] if key >= 0 else "" for name, key in pairs}
 

@@ -160,7 +160,6 @@ class UnchangedRelations:
 
     @classmethod
     def of_nothing(cls) -> Self:
-        """Return no relations."""
         return cls(Graph((), ()), np.empty((0, 2), dtype=np.intp), np.empty(0, dtype=bool))
 
     def select(self, places: Labels, numbers: Sequence[int]) -> dict[int, Relation]:

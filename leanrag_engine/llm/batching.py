@@ -11,7 +11,13 @@ from typing import Generic, TypeVar
 import anyio
 import anyio.lowlevel
 
-from leanrag_engine.core.errors import CapReached, LeanRAGError, ModelUnavailable, ReplyUnusable, first_error
+from leanrag_engine.core.errors import (
+    CapReached,
+    LeanRAGError,
+    ModelUnavailable,
+    ReplyUnusable,
+    open_task_group,
+)
 from leanrag_engine.core.model import JsonObject, JsonSchema
 from leanrag_engine.core.ports import ChatModel, ChatRequest, FinishReason, Message, Reply
 from leanrag_engine.core.text.shortening import cut_end, one_line
@@ -290,12 +296,9 @@ async def for_each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, 
             # A cached reply does not wait, but other tasks must run too.
             await anyio.lowlevel.checkpoint()
 
-    try:
-        async with anyio.create_task_group() as group:
-            for _ in range(places):
-                group.start_soon(place)
-    except BaseExceptionGroup as problems:
-        raise first_error(problems) from None
+    async with open_task_group() as group:
+        for _ in range(places):
+            group.start_soon(place)
 
 
 # --- replies -------------------------------------------------------------------------------

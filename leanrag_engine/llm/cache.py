@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass, field, replace
 
 import anyio
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from leanrag_engine.core.errors import (
     Busy,
@@ -14,7 +15,7 @@ from leanrag_engine.core.errors import (
     ModelUnavailable,
     ReplyUnusable,
 )
-from leanrag_engine.core.ports import ChatModel, ChatRequest, Price, Reply, ReplyStore, Tokenizer
+from leanrag_engine.core.ports import ChatModel, ChatRequest, Price, Reply, ReplyRecord, ReplyStore, Tokenizer
 
 from .budget import Budget, CircuitBreaker, TokenScale, Usage, cost_of, count_prompt
 
@@ -161,16 +162,8 @@ class CachedModel(ModelWrapper):
             cost = cost_of(self.price, prompt_tokens, completion_tokens) if self.price else 0.0
         return Usage(1, prompt_tokens + completion_tokens, cost)
 
+    # A paid reply is worth more than one attempt at a busy store.
+    @retry(retry=retry_if_exception_type(Busy), stop=stop_after_attempt(4), reraise=True)
     async def _keep(self, digest: str, request: ChatRequest, reply: Reply, counted: int) -> None:
-        ledger = self._ledger
-        attempts = 4  # A paid reply is worth more than one attempt at a busy store.
-        for attempt in range(attempts):
-            try:
-                await ledger.replies.put(
-                    ledger.collection, ledger.job_id, digest, request, reply, model=self.name, counted=counted
-                )
-            except Busy:
-                if attempt == attempts - 1:
-                    raise
-            else:
-                return
+        record = ReplyRecord(self._ledger.job_id, digest, request, reply, self.name, counted)
+        await self._ledger.replies.put(self._ledger.collection, record)

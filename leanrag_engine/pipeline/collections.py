@@ -1,17 +1,13 @@
 """Copy a collection into a new one, and delete one with everything in it. Both run inside a job, under the writer lock."""
 
-import logging
 from dataclasses import replace
 
-from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.jobs import CopyResult, DeleteResult
 from leanrag_engine.core.model import NO_CORRECTIONS, Collection
 from leanrag_engine.core.ports import Progress, ProgressReport
 
 from .building.rollback import publish_again
-from .index import Stores, announce_vector_change
-
-logger = logging.getLogger(__name__)
+from .index import Stores, announce_vector_change, start_over_if_damaged
 
 
 async def copy_collection(
@@ -40,20 +36,10 @@ async def delete_collection(stores: Stores, name: str, job: str, report: Progres
     if held is None:  # the process was killed after the transaction
         return DeleteResult()
     report(Progress("delete", 0, held.documents))
-    async with announce_vector_change(stores):
-        await _drop_spaces(stores, held)
+    async with announce_vector_change(stores), start_over_if_damaged(stores):
+        for space in await stores.vectors.spaces():
+            if space.startswith(f"c{held.number}-"):
+                await stores.vectors.drop(space)
     await stores.adjacencies.sweep(name, ())
     await stores.documents.delete_collection(name, job)
     return DeleteResult(held.documents, held.chunks)
-
-
-async def _drop_spaces(stores: Stores, collection: Collection) -> None:
-    try:
-        for space in await stores.vectors.spaces():
-            if space.startswith(f"c{collection.number}-"):
-                await stores.vectors.drop(space)
-    except StoreUnreachable:
-        raise
-    except StoreUnusable as problem:
-        logger.warning("The vector store is put aside: %s", problem)
-        await stores.vectors.start_over()

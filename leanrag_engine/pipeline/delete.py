@@ -40,6 +40,7 @@ from .index import (
     drop_unused_spaces,
     embed_rows,
     read_hierarchy,
+    start_over_if_damaged,
     texts_by_kind,
     texts_of_windows,
     upsert,
@@ -100,9 +101,8 @@ async def delete_documents(
     wanted = {each.id for each in documents} & set(document_ids)
     if held is None or not wanted:
         if held is not None:
-            await drop_unused_spaces(
-                stores, held
-            )  # a run that was killed may have left the spaces of older generations
+            # A run that was killed may have left the spaces of older generations.
+            await drop_unused_spaces(stores, held)
         return DeleteResult()
     report(Progress("read", 0, len(wanted)))
     chunks = await stores.documents.all_chunks(collection)
@@ -214,7 +214,8 @@ async def _update_vectors(
                 raise
             except StoreUnusable as problem:
                 logger.warning("The vector space %s is dropped: %s", space, problem)
-                await _drop(stores, space)
+                async with start_over_if_damaged(stores):
+                    await stores.vectors.drop(space)
     # A space that was dropped counts as it was: status then says that the index is incomplete.
     record = remains.before.record
     stale = count_stale(remains.hierarchy) if remains.hierarchy else 0
@@ -243,16 +244,6 @@ async def _update_space(
         return
     await upsert(stores, space, rows, _ignore_progress)
     await stores.generations.settle(space)
-
-
-async def _drop(stores: Stores, space: str) -> None:
-    try:
-        await stores.vectors.drop(space)
-    except StoreUnreachable:
-        raise
-    except StoreUnusable:
-        # The whole store is put aside. The status of other collections reports their index as incomplete.
-        await stores.vectors.start_over()
 
 
 def _ignore_progress(_: Progress) -> None:

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import anyio.to_thread
 
 from leanrag_engine.core.errors import Busy, Candidate, InvalidInput, NotFound
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import Hierarchy
 from leanrag_engine.core.history import ChangedDocument, CollectionChanges, GraphChanges, HistoryEntry
 from leanrag_engine.core.model import Collection, Generation
 from leanrag_engine.hierarchy.changes.comparing import add_up, compare
+from leanrag_engine.retrieval.graph.adjacency_cache import read_layers
 
 from .index import Stores, drop_unused_spaces
 
@@ -89,29 +91,18 @@ async def _compare_stored(
     """Return what differs from an earlier generation; None if its data are pruned."""
     if earlier is not None and not earlier.available:
         return None
-    now = await _read_compared(stores, published)
+    # Relations of layer 0 are not compared.
+    read = partial(read_layers, stores.generations, base_relations=False)
+    now = Hierarchy(await read(published))
     if earlier is None:
         return compare(None, now)
     kept = await _find_kept(stores, published.collection, earlier.number)
     if kept is None:
         return None
-    then = await _read_compared(stores, kept)
+    then = Hierarchy(await read(kept))
     if not await stores.generations.exists(kept.number):
         return None  # it was pruned while it was read
     return await anyio.to_thread.run_sync(compare, then, now)
-
-
-async def _read_compared(stores: Stores, generation: Generation) -> Hierarchy:
-    """Return the layers of a generation without the relations of layer 0, which are not compared."""
-    number = generation.number
-    layers = [
-        Graph(
-            tuple(await stores.generations.layer(number, each.layer)),
-            tuple(await stores.generations.relations(number, each.layer)) if each.layer else (),
-        )
-        for each in generation.layers
-    ]
-    return Hierarchy(tuple(layers))
 
 
 async def _find_kept(stores: Stores, collection: str, number: int) -> Generation | None:

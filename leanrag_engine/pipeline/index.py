@@ -27,7 +27,7 @@ from leanrag_engine.core.history import READ_GENERATIONS
 from leanrag_engine.core.jobs import ReindexResult
 from leanrag_engine.core.model import METHODS, Chunk, Collection, Generation, Vectors
 from leanrag_engine.core.ports import DocumentStore, Embedder, Extractor, Progress, ProgressReport
-from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache
+from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache, read_layers
 
 from .status import count_expected_vectors
 
@@ -69,16 +69,13 @@ async def rebuild_vectors(
     texts = {space: texts[space] for space in due}
     rows = {space: await embed_rows(embedder, pairs, report) for space, pairs in texts.items()}
     async with announce_vector_change(stores):
-        try:
+        is_whole = False
+        async with start_over_if_damaged(stores):
             for space in texts:
                 await stores.vectors.drop(space)
-        except StoreUnreachable:
-            raise
-        except StoreUnusable:
-            # The whole store is damaged. Other collections lose their vectors too: they are repaired in turn.
-            await stores.vectors.start_over()
-            if len(due) < len(spaces):
-                return await rebuild_vectors(stores, collection, report)
+            is_whole = True
+        if not is_whole and len(due) < len(spaces):
+            return await rebuild_vectors(stores, collection, report)
         for space, space_rows in rows.items():
             await upsert(stores, space, space_rows, report)
             await stores.generations.settle(space)
@@ -191,15 +188,7 @@ async def open_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:
 
 async def read_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:
     """Return all layers of a generation."""
-    number = generation.number
-    layers = [
-        Graph(
-            tuple(await stores.generations.layer(number, each.layer)),
-            tuple(await stores.generations.relations(number, each.layer)),
-        )
-        for each in generation.layers
-    ]
-    return Hierarchy(tuple(layers))
+    return Hierarchy(await read_layers(stores.generations, generation))
 
 
 def texts_by_kind(windows: EmbeddedTexts, layers: Sequence[Graph]) -> dict[str, EmbeddedTexts]:
@@ -318,6 +307,19 @@ async def upsert(
         part = slice(first, first + BATCH)
         await stores.vectors.upsert(space, rows.ids[part], rows.vectors[part])
     report(Progress("index", total, total))
+
+
+@asynccontextmanager
+async def start_over_if_damaged(stores: Stores) -> AsyncIterator[None]:
+    """Put the whole vector store aside if the block finds it damaged. Other collections lose their vectors too then: their
+    status says so, and they are repaired in turn."""
+    try:
+        yield
+    except StoreUnreachable:
+        raise
+    except StoreUnusable as problem:
+        logger.warning("The vector store is put aside: %s", problem)
+        await stores.vectors.start_over()
 
 
 async def drop_unused_spaces(stores: Stores, collection: Collection) -> None:

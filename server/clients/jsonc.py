@@ -52,8 +52,6 @@ class JsonMember:
 
 @dataclass(frozen=True, slots=True)
 class JsonDocument:
-    """A parsed text."""
-
     text: str
     root: Node
     comments: bool

@@ -24,28 +24,22 @@ class AgentTools(ToolGroup):
     ) -> Annotated[CallToolResult, PendingReply]:
         """Get work for a language model (you), if the user wants a better index, most valuable first: \
 chunks to extract from, then texts to write. Submit; go on with next_cursor; build_hierarchy."""
-        engine = await self._engine.get()
-        work = await engine.pending_work(
-            kind, limit, cursor, instructions=instructions, collection=await self._engine.choose(collection)
-        )
+        engine, named = await self._open(collection)
+        work = await engine.pending_work(kind, limit, cursor, instructions=instructions, collection=named)
         return PendingReply.from_engine(work).to_result()
 
     async def submit_extractions(
         self, items: Items, replace: Replace = False, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, SubmitReply]:
         """Submit extractions from get_pending_work. Good items are stored at once; correct the rejected ones."""
-        engine = await self._engine.get()
-        submission = await engine.submit_extractions(
-            items, replace=replace, collection=await self._engine.choose(collection)
-        )
+        engine, named = await self._open(collection)
+        submission = await engine.submit_extractions(items, replace=replace, collection=named)
         return SubmitReply.from_engine(submission).to_result()
 
     async def submit_summaries(
         self, items: Items, replace: Replace = False, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, SubmitReply]:
         """Submit work of the other kinds, as submit_extractions does."""
-        engine = await self._engine.get()
-        submission = await engine.submit_summaries(
-            items, replace=replace, collection=await self._engine.choose(collection)
-        )
+        engine, named = await self._open(collection)
+        submission = await engine.submit_summaries(items, replace=replace, collection=named)
         return SubmitReply.from_engine(submission).to_result()

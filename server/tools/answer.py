@@ -29,13 +29,13 @@ class AnswerTools(ToolGroup):
 answer with citations, and checks each citation against the evidence. Use query_lca_context to see the \
 evidence and reason yourself. Returns the answer, its sources, and `sufficient`: false \
 where the evidence does not settle the question. Next: get_sources to read what is cited."""
-        engine = await self._engine.get()
+        engine, named = await self._open(collection)
         answered = await engine.answer(
             question,
             token_budget=token_budget,
             rounds=rounds if strategy == "iterative" else 1,
             mode="global" if strategy == "global" else "lca",
             open_mode=open,
-            collection=await self._engine.choose(collection),
+            collection=named,
         )
         return AnswerReply.from_engine(answered).to_result()

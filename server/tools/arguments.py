@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
     from leanrag_engine.retrieval import request
 
 from ..engine_handle import EngineHandle
@@ -18,6 +19,10 @@ class ToolGroup:
 
     def __init__(self, engine: EngineHandle) -> None:
         self._engine = engine
+
+    async def _open(self, collection: str) -> tuple[LeanRAG, str]:
+        """Return the open engine, and the collection that a call means by this name."""
+        return await self._engine.get(), await self._engine.choose(collection)
 
 
 def wrap_single(value: object) -> object:

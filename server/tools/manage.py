@@ -100,8 +100,7 @@ class ManageTools(ToolGroup):
     ) -> Annotated[CallToolResult, JobReply]:
         """Build and publish the hierarchy of all documents: after ingest_documents with build=false, or when stale."""
         started = anyio.current_time()
-        engine = await self._engine.get()
-        named = await self._engine.choose(collection)
+        engine, named = await self._open(collection)
         from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
 
         order = BuildRequest(upgrade=True) if mode == "upgrade" else BuildRequest(mode=mode)
@@ -126,9 +125,8 @@ Next: build_hierarchy."""
     ) -> Annotated[CallToolResult, JobReply]:
         """Get state, progress, failures and result of a job."""
         engine = await self._engine.get()
-        job = await engine.job(
-            job_id, wait_seconds, collection=await self._engine.collection_of_job(job_id, collection)
-        )
+        where = await self._engine.collection_of_job(job_id, collection)
+        job = await engine.job(job_id, wait_seconds, collection=where)
         return JobReply.from_engine(job).to_result()
 
     async def cancel_job(
@@ -136,9 +134,8 @@ Next: build_hierarchy."""
     ) -> Annotated[CallToolResult, JobReply]:
         """Stop a job. Finished work is kept; the same ingest or build resumes it."""
         engine = await self._engine.get()
-        job = await engine.cancel_job(
-            job_id, collection=await self._engine.collection_of_job(job_id, collection)
-        )
+        where = await self._engine.collection_of_job(job_id, collection)
+        job = await engine.cancel_job(job_id, collection=where)
         return JobReply.from_engine(job).to_result()
 
 
@@ -193,8 +190,7 @@ class CorrectionTools(ToolGroup):
         self, entities: Strings, name: str = "", undo: Undo = False, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, CorrectionsReply]:
         """Make entities one, called `name` or as the first, from the next build on; `undo` takes that back."""
-        engine = await self._engine.get()
-        named = await self._engine.choose(collection)
+        engine, named = await self._open(collection)
         if undo:
             done = await engine.undo_merge(entities, collection=named)
         else:
@@ -210,8 +206,7 @@ class CorrectionTools(ToolGroup):
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, CorrectionsReply]:
         """Treat `entity` in these places as a separate entity, `name`. Otherwise as merge_entities."""
-        engine = await self._engine.get()
-        named = await self._engine.choose(collection)
+        engine, named = await self._open(collection)
         if undo:
             done = await engine.undo_split(entity, name, collection=named)
         else:

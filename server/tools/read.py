@@ -101,7 +101,7 @@ get_sources."""
         self, query: Query, collection: str, *, include_sources: bool, context: Context
     ) -> CallToolResult:
         """Return the reply to a query, with a drawing for hosts that show one."""
-        engine, chosen = await self._engine.get(), await self._engine.choose(collection)
+        engine, chosen = await self._open(collection)
         notes = self._engine.explain_choice(collection, chosen)
         result = await engine.query(query, collection=chosen, notes=notes)
         reply = QueryReply.from_engine(result, engine.count_tokens, detailed=query.detailed)
@@ -121,14 +121,14 @@ get_sources."""
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, SearchReply]:
         """Find names and terms (layer 0) and topics (higher layers) by meaning and keyword; every tool takes their refs."""
-        engine = await self._engine.get()
+        engine, named = await self._open(collection)
         offset = parse_cursor(cursor)
         page = await engine.search_entities(
             query,
             layer=None if layer < 0 else layer,
             offset=offset,
             limit=limit,
-            collection=await self._engine.choose(collection),
+            collection=named,
         )
         return SearchReply.from_engine(page, offset, engine.count_tokens).to_result()
 
@@ -141,7 +141,7 @@ get_sources."""
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, AncestorsReply]:
         """Show the topics above an entity, and what is within `hops` relations, cited."""
-        engine, named = await self._engine.get(), await self._engine.choose(collection)
+        engine, named = await self._open(collection)
         chain = await engine.ancestors(entity, max_layers=max_layers, collection=named)
         found = await engine.find_passages(query, collection=named) if query else None
         near = (
@@ -160,7 +160,7 @@ get_sources."""
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, ClusterReply]:
         """Show a topic (default: the root): description, findings, members, parent, relations."""
-        engine, named = await self._engine.get(), await self._engine.choose(collection)
+        engine, named = await self._open(collection)
         offset = parse_cursor(cursor)
         cluster = cluster or (await engine.root(collection=named)).id
         found = await engine.find_passages(query, collection=named) if query else None
@@ -179,7 +179,7 @@ get_sources."""
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, RelationsReply]:
         """List relations of topics, or of `cluster`, strongest first (relations one layer below)."""
-        engine, named = await self._engine.get(), await self._engine.choose(collection)
+        engine, named = await self._open(collection)
         offset = parse_cursor(cursor)
         found = await engine.find_passages(query, collection=named) if query else None
         page = await engine.inter_cluster_relations(
@@ -208,7 +208,7 @@ get_sources."""
     ) -> Annotated[CallToolResult, SourcesReply]:
         """Read passages in full: around citations, of a document or section, or what supports each sentence of an \
 entity or relation."""
-        engine = await self._engine.get()
+        engine, named = await self._open(collection)
         begin = ReadingCursor.parse(cursor)
         page = await engine.sources(
             citations,
@@ -219,7 +219,7 @@ entity or relation."""
             neighbours=neighbours,
             offset=begin.place,
             limit=limit,
-            collection=await self._engine.choose(collection),
+            collection=named,
         )
         return SourcesReply.from_engine(page, begin, engine.count_tokens, token_budget).to_result()
 
@@ -231,7 +231,7 @@ entity or relation."""
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, OutlineReply]:
         """Show folders and documents, or a document's headings, with dates, citations and tokens."""
-        engine, named = await self._engine.get(), await self._engine.choose(collection)
+        engine, named = await self._open(collection)
         offset = parse_cursor(cursor)
         if not document or document.endswith("/"):
             folder = await engine.folder(document, collection=named)
@@ -254,7 +254,7 @@ entity or relation."""
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, TextSearchReply]:
         """Find a quotation, name, number or code word for word, or list and count all on a topic."""
-        engine = await self._engine.get()
+        engine, named = await self._open(collection)
         offset = parse_cursor(cursor)
         found = await engine.search_text(
             text,
@@ -264,7 +264,7 @@ entity or relation."""
             filters=filters.to_engine(),
             offset=offset,
             limit=limit,
-            collection=await self._engine.choose(collection),
+            collection=named,
         )
         return TextSearchReply.from_engine(found, offset, engine.count_tokens).to_result()
 
@@ -284,7 +284,7 @@ entity or relation."""
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, HistoryReply]:
         """Show what changed since a build (default: last but one) or date, and what builds cost."""
-        engine, named = await self._engine.get(), await self._engine.choose(collection)
+        engine, named = await self._open(collection)
         changes = await engine.changes(since, collection=named)
         entries = await engine.history(collection=named)
         return HistoryReply.from_engine(changes, entries, engine.count_tokens).to_result()

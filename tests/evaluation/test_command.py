@@ -50,9 +50,9 @@ def test_json_ends_with_one_line_under_the_agreed_keys(tiny_path: Path, tmp_path
     assert "4 passages have no entry" in ran.stderr
 
 
-def test_ways_are_compared_side_by_side_by_type_too(tiny_path: Path, tmp_path: Path) -> None:
+def test_ways_are_compared_side_by_side(tiny_path: Path, tmp_path: Path) -> None:
     data = ("--data-dir", str(tmp_path / "kept"))
-    options = ("--compare", "lca,naive,paper", "--by-type", "--budgets", "300,800")
+    options = ("--compare", "lca,naive,paper", "--budgets", "300,800")
     ran = CliRunner().invoke(app, ["retrieval", str(tiny_path), *options, *data])
     assert ran.exit_code == 0, ran.stderr
     for said in (
@@ -61,7 +61,6 @@ def test_ways_are_compared_side_by_side_by_type_too(tiny_path: Path, tmp_path: P
         "naive",
         "paper",
         "coverage at 800",
-        "By type of question, paper",
     ):
         assert said in ran.stdout
     again = CliRunner().invoke(app, ["retrieval", str(tiny_path), "--limit", "1", *data])

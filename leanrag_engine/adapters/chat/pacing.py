@@ -44,21 +44,17 @@ class Places:
         self._most = most
         self._allowed = float(most)
         self._limiter = anyio.CapacityLimiter(most)
-        self._round = 0
+        self.round = 0
+        """How often the places were halved."""
 
     @property
     def allowed(self) -> int:
         return int(self._allowed)
 
-    @property
-    def round(self) -> int:
-        """Count how often the places were halved."""
-        return self._round
-
     def halve(self, began: int) -> None:
         """Halve the places because a call of round ``began`` was rejected. Concurrent calls count once."""
-        if began == self._round:
-            self._round += 1
+        if began == self.round:
+            self.round += 1
             self._allow(max(1.0, self._allowed / 2))
 
     def widen(self) -> None:

@@ -200,10 +200,13 @@ class SharedClient:
     def refresh(self) -> None:
         """Close the client, once no call is running; the next call opens it again."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._calls)
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+            self._close_client()
+
+    def _close_client(self) -> None:
+        self._changed.wait_for(lambda: not self._calls)
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
     def close(self) -> None:
         """Count one store less, and close the client after the last one."""
@@ -216,10 +219,7 @@ class SharedClient:
     def start_over(self) -> None:
         """Move the folder aside, whatever it contains: nothing is deleted."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._calls)
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+            self._close_client()
             aside = next(
                 place
                 for place in (self.folder.with_name(f"{self.folder.name}.damaged-{n}") for n in count(1))

@@ -86,7 +86,6 @@ class ChromaVectorStore:
         return found
 
     async def delete(self, space: str, ids: Sequence[str]) -> None:
-        """Delete the vectors of ``ids``; unknown ids and an unknown space are ignored."""
         _check_name(space)
         # Chroma warns about unknown ids.
         known = list(await self.fetch(space, ids))

@@ -79,7 +79,6 @@ class FittedEmbedder:
         self._places = {word: place for place, word in enumerate(table.vocabulary)}
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; zero rows where no word is known."""
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         step = 1024  # texts between two checks whether to stop
         for start in range(0, len(texts), step):
@@ -125,16 +124,13 @@ class FittedEmbedderSource:
         return identity.startswith(f"{self.name}-")
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
-        """Restore a fitted embedder from its state. Raises ``StoreUnusable`` if the state is another one's."""
         return await anyio.to_thread.run_sync(self._restore, identity, state)
 
     async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float:
-        """Return the share of the occurrences of words that are not in the table. Raises ``StoreUnusable`` as ``restore``."""
         embedder = await anyio.to_thread.run_sync(self._restore, identity, state)
         return await anyio.to_thread.run_sync(embedder.share_unknown, texts)
 
     async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
-        """Remove the words that none of ``texts`` has from the word table. Raises ``StoreUnusable`` as ``restore``."""
         return await anyio.to_thread.run_sync(_remove_words, identity, state, texts)
 
     def _restore(self, identity: str, state: bytes) -> FittedEmbedder:

@@ -135,9 +135,6 @@ class SentenceTransformersEmbedder:
         self._loaded = loaded
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its
-        windows. Progress counts windows."""
-
         async def embed(parts: Sequence[str]) -> Vectors:
             windows = await anyio.to_thread.run_sync(partial(self._embed, list(parts), "document", report))
             return pool_windows(windows, len(parts))

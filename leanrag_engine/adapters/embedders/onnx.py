@@ -13,7 +13,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.errors import first_error
+from leanrag_engine.core.errors import open_task_group
 from leanrag_engine.core.model import EmbeddedQueries, PackedTokens, QueryTokens, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 
@@ -67,7 +67,6 @@ class OnnxSource(PretrainedSource):
         return await anyio.to_thread.run_sync(self._load_alone), b""
 
     async def gave(self, identity: str) -> bool:
-        """Return whether ``identity`` is that of the model's files."""
         return identity == self.identity
 
     def _load_alone(self) -> Embedder:
@@ -93,15 +92,12 @@ class OnnxEmbedder:
         self._options = options
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
-
         async def embed(parts: Sequence[str]) -> Vectors:
             return pool_windows(await self.embed_windows(parts, report), len(parts))
 
         return await embed_shared(texts, embed)
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
-        """Return the rows of ``embed``."""
         return EmbeddedQueries(await self.embed(texts))
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
@@ -135,12 +131,9 @@ class OnnxEmbedder:
                 tokens.update(zip(places, embedded.tokens, strict=False))
                 done += len(places)
 
-        try:
-            async with anyio.create_task_group() as group:
-                for _ in range(_count_threads(self._options.threads)):
-                    group.start_soon(embed_batches)
-        except BaseExceptionGroup as problems:
-            raise first_error(problems) from None
+        async with open_task_group() as group:
+            for _ in range(_count_threads(self._options.threads)):
+                group.start_soon(embed_batches)
         windows, order = repeat_windows(Windows(rows, pieces.owners), distinct, texts)
         return windows, {place: tokens[row] for place, row in enumerate(order) if row in tokens}
 

@@ -33,7 +33,7 @@ from leanrag_engine.core.errors import (
     LeanRAGError,
     ModelUnavailable,
     StoreUnusable,
-    first_error,
+    open_task_group,
 )
 from leanrag_engine.core.model import EmbeddedQueries, Vectors, content_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
@@ -138,8 +138,6 @@ class LitellmEmbedder:
         self._room = room
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its
-        windows. Progress counts windows."""
         run = _EmbeddingRun(self._model, self.dimension, "document", report)
 
         async def embed(parts: Sequence[str]) -> Vectors:
@@ -172,15 +170,12 @@ class _EmbeddingRun:
 
     async def embed(self, pieces: EmbeddingWindows) -> Windows:
         rows = np.zeros((len(pieces.texts), self.dimension), dtype=np.float32)
-        try:
-            async with anyio.create_task_group() as everything:
-                everything.start_soon(self._beat, len(pieces.texts))
-                async with anyio.create_task_group() as calls:
-                    for batch in pieces.batches(_BATCH, _BATCH_TOKENS):
-                        calls.start_soon(self._batch, pieces, batch, rows)
-                everything.cancel_scope.cancel()
-        except BaseExceptionGroup as problems:
-            raise first_error(problems) from None
+        async with open_task_group() as everything:
+            everything.start_soon(self._beat, len(pieces.texts))
+            async with anyio.create_task_group() as calls:
+                for batch in pieces.batches(_BATCH, _BATCH_TOKENS):
+                    calls.start_soon(self._batch, pieces, batch, rows)
+            everything.cancel_scope.cancel()
         return Windows(rows, pieces.owners)
 
     async def _batch(self, pieces: EmbeddingWindows, batch: list[int], rows: Vectors) -> None:

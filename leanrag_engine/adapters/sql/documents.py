@@ -463,7 +463,6 @@ def _relation_values(relation: ExtractedRelation) -> list[object]:
 
 
 def find(connection: Connection, name: str, id_: str) -> Document | None:
-    """Return the document ``id_``, ``None`` if it does not exist."""
     row = connection.execute(_documents(connection, name).where(documents.c.id == id_)).mappings().first()
     return _document_of(row) if row else None
 
@@ -583,7 +582,6 @@ def documents_containing(connection: Connection, name: str, letters: str) -> lis
 def passage_texts(
     connection: Connection, name: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
 ) -> list[PassageText]:
-    """Return the texts of ``limit`` chunks after this document number and chunk number, in reading order."""
     statement = select(*chunks.c["document", "number", "label", "start", "tokens", "text"]).where(
         chunks.c.collection == collection_rows.number_of(connection, name), tuple_(*_READING) > after
     )
@@ -680,7 +678,6 @@ def windows_with(connection: Connection, name: str, words: Sequence[str]) -> lis
 
 
 def _name_windows(connection: Connection, collection: int, places: Sequence[WindowPlace]) -> list[str]:
-    """Return the ids of windows."""
     wanted = list_value({place.chunk for place in places})
     rows = fetch(connection, _IDS, collection=collection, places=wanted)
     ids = {(document, label): id_ for document, label, id_ in rows}

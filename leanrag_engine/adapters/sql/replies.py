@@ -1,14 +1,13 @@
 """Write and read model replies, which are both cache and ledger, and the texts that agents wrote."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy import delete as delete_from
 
 from leanrag_engine.core.model import Spent
-from leanrag_engine.core.ports import AgentText, AgentTextKind, ChatRequest, FinishReason, Reply
+from leanrag_engine.core.ports import AgentText, AgentTextKind, FinishReason, Reply, ReplyRecord
 
 from . import collections as collection_rows
 from .dialect.statements import among, rests_on_others
@@ -16,18 +15,6 @@ from .schema.tables import agent_texts, chunks, replies
 
 _CACHED = replies.c.text.is_not(None)
 """A row without its text counts for spending only."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyRecord:
-    """A reply with its request, job and model."""
-
-    job: str
-    digest: str
-    request: ChatRequest
-    reply: Reply
-    model: str
-    counted: int
 
 
 def put(connection: Connection, name: str, record: ReplyRecord) -> None:
@@ -146,7 +133,6 @@ def texts(
 
 
 def drop_texts(connection: Connection, name: str, kind: AgentTextKind, tasks: Sequence[str]) -> None:
-    """Delete the texts of these tasks."""
     here = agent_texts.c.collection == collection_rows.number_of(connection, name)
     connection.execute(
         delete_from(agent_texts).where(here, agent_texts.c.kind == kind, among(agent_texts.c.task, tasks))

@@ -28,7 +28,7 @@ from leanrag_engine.core.model import (
     ReadDocument,
     Relation,
 )
-from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, ignore_progress
+from leanrag_engine.core.ports import ProgressReport, ignore_progress
 
 from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies
@@ -286,23 +286,8 @@ class SqlReplyStore(_Store):
     """Implements :class:`leanrag_engine.core.ports.ReplyStore`."""
 
     find = _reading(replies.find)
-
-    async def put(
-        self,
-        collection: str,
-        job_id: str,
-        digest: str,
-        asked: ChatRequest,
-        reply: Reply,
-        *,
-        model: str,
-        counted: int,
-    ) -> None:
-        record = replies.ReplyRecord(job_id, digest, asked, reply, model, counted)
-        await self._transactions.write(replies.put, collection, record)
-
+    put = _writing(replies.put)
     spending = _reading(replies.sum_spending)
-
     put_texts = _writing(replies.put_texts)
     texts = _reading(replies.texts)
     drop_texts = _writing(replies.drop_texts)

@@ -34,7 +34,6 @@ def digest_text(text: str) -> int:
 
 
 def digest_texts(texts: Iterable[str]) -> Digests:
-    """Return the :func:`digest_text` of each text."""
     return np.fromiter(map(digest_text, texts), dtype=np.uint64)
 
 
@@ -76,8 +75,6 @@ def _digests(text_of: Callable[[Any], str]) -> Column[Digests]:
 
 
 class Columns(Generic[T]):
-    """The columns of some rows."""
-
     def __init__(self, rows: Sequence[T]) -> None:
         self._rows: Sequence[T] = rows
 
@@ -110,8 +107,6 @@ _OF_PARENTS = ("parents", "second_parents", "responsibilities", "second_responsi
 
 
 class EntityColumns(Columns[Entity]):
-    """The columns of the entities of a layer."""
-
     names = (
         *("ids", "layers", "methods", "stale", *_OF_PARENTS),
         *("mentions", "members", "name_keys", "texts", "openings"),

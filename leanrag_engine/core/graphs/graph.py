@@ -31,7 +31,6 @@ class Graph:
 
     @cached_property
     def edges(self) -> RelationColumns:
-        """The relations in columns."""
         return RelationColumns(self.relations)
 
     @cached_property

@@ -23,7 +23,6 @@ def make_ids(ids: Iterable[str]) -> Ids:
 
 
 def decode_ids(ids: Ids) -> list[str]:
-    """Return the ids of an array."""
     return b"\n".join(ids.tolist()).decode().split("\n") if len(ids) else []
 
 

@@ -79,7 +79,6 @@ def watch(name: str, kind: str) -> Iterator[Activity]:
 
 
 def measure(name: str, value: float, unit: str, **facts: Fact) -> None:
-    """Report a value of a metric."""
     attributes = {f"{SCOPE}.{each}": fact for each, fact in facts.items()}
     _histogram(f"{SCOPE}.{name}", unit).record(value, attributes)
 

@@ -36,5 +36,4 @@ def clean(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    """Return ``text`` clean and on one line."""
     return one_line(clean(text))

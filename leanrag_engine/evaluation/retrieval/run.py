@@ -208,14 +208,6 @@ def figures_of(answered: Sequence[QuestionResult], build_s: float) -> RetrievalF
     )
 
 
-def by_type(answered: Sequence[QuestionResult], build_s: float) -> dict[str, RetrievalFigures]:
-    """Return the figures of each type of question, in alphabetical order."""
-    types = sorted({each.question.type for each in answered})
-    return {
-        kind: figures_of([each for each in answered if each.question.type == kind], build_s) for kind in types
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """The results of each strategy on one collection, by the strategy's name; ``scratch`` is already closed."""

@@ -11,7 +11,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable, first_error
+from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable, open_task_group
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.rows import read_rows, replace_rows, select_rows
 from leanrag_engine.core.model import Entity, Evidence, JsonObject, Method, Relation, Staleness
@@ -369,11 +369,8 @@ async def _ask_batches(
             await anyio.sleep(BEAT)
             report(done)
 
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(beat)
-            await for_each(batches, call, places=work.model.concurrency)
-            group.cancel_scope.cancel()
-    except BaseExceptionGroup as problems:
-        raise first_error(problems) from None
+    async with open_task_group() as group:
+        group.start_soon(beat)
+        await for_each(batches, call, places=work.model.concurrency)
+        group.cancel_scope.cancel()
     return found

@@ -122,7 +122,6 @@ class Origins:
 
     @classmethod
     def of_nothing(cls, count: int) -> Origins:
-        """Return the origins of new clusters."""
         return cls((), np.full(count, -1, dtype=np.intp))
 
 

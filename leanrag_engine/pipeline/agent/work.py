@@ -19,8 +19,6 @@ from .texts import KINDS, TextWork, require_generation, sort_by_kind
 
 
 class AgentWork:
-    """The tasks of a collection for agents."""
-
     def __init__(self, stores: Stores, collection: Collection, prompts: Prompts) -> None:
         self._stores = stores
         self._collection = collection

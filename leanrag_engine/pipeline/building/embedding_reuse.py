@@ -105,7 +105,6 @@ class ReusingEmbedder(EmbedderWrapper):
             self.embedded += len(fresh)
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """See the Protocol."""
         digests = digest_all(texts)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         missing = await anyio.to_thread.run_sync(self._take_ahead, digests, rows)

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.errors import Busy, NotReady, first_error
+from leanrag_engine.core.errors import Busy, NotReady, open_task_group
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.rows import find_rows, select_rows
 from leanrag_engine.core.history import Publication
@@ -173,13 +173,10 @@ async def read_beside_embedding(
         )
         await fitted.embedder.embed_ahead(windows, beside)
 
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(embed)
-            await read_chunks(stores, collection.name, read, models)
-            reading.clear()
-    except BaseExceptionGroup as problems:
-        raise first_error(problems) from None
+    async with open_task_group() as group:
+        group.start_soon(embed)
+        await read_chunks(stores, collection.name, read, models)
+        reading.clear()
     return done[0]
 
 
@@ -489,7 +486,6 @@ def step_range(step: StepForecast, shares: tuple[float, float]) -> StepRange:
 
 
 def plan_of(settings: Settings) -> HierarchyOptions:
-    """Return the hierarchy options of the settings."""
     return HierarchyOptions(
         cluster_size=settings.cluster_size,
         cap=settings.cluster_cap or None,

@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
-from leanrag_engine.core.errors import first_error
+from leanrag_engine.core.errors import open_task_group
 from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import Publication
@@ -66,20 +66,17 @@ async def publish_build(
     known = build.mentions.keys_by_name() if build.mentions else {}
     before = build.previous.layers if build.previous else ()
     kept = stores.adjacencies
-    try:
-        # Beside each other: writing files leaves the processor to the adjacency.
-        async with anyio.create_task_group() as group:
-            group.start_soon(
-                kept.keep, generation, layers, build.chunks.heads, known, collection.generation, before
-            )
-            if build.vectors:
-                group.start_soon(partial(kept.keep_arrays, "vectors"), generation, build.vectors)
-            group.start_soon(partial(kept.keep_arrays, "windows"), generation, build.chunks.arrays())
-            group.start_soon(kept.keep_columns, generation, layers, places[-1])
-            if build.mentions is not None:
-                group.start_soon(partial(kept.keep_arrays, "mentions"), generation, build.mentions.arrays())
-    except BaseExceptionGroup as problems:
-        raise first_error(problems) from None
+    # Beside each other: writing files leaves the processor to the adjacency.
+    async with open_task_group() as group:
+        group.start_soon(
+            kept.keep, generation, layers, build.chunks.heads, known, collection.generation, before
+        )
+        if build.vectors:
+            group.start_soon(partial(kept.keep_arrays, "vectors"), generation, build.vectors)
+        group.start_soon(partial(kept.keep_arrays, "windows"), generation, build.chunks.arrays())
+        group.start_soon(kept.keep_columns, generation, layers, places[-1])
+        if build.mentions is not None:
+            group.start_soon(partial(kept.keep_arrays, "mentions"), generation, build.mentions.arrays())
     await settle_spaces(stores, written)
     await drop_old_generations(stores, collection)
     return generation

@@ -22,7 +22,7 @@ from leanrag_engine.core.errors import (
     InvalidInput,
     LeanRAGError,
     StoreUnusable,
-    first_error,
+    open_task_group,
 )
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, LeftOut
 from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument, ReadDocument
@@ -350,19 +350,16 @@ class Ingestion:
             done += sum(each.size for each in together)
             statuses.extend(record_outcome(each, progress) for each in outcomes)
 
-        try:
-            async with anyio.create_task_group() as group:
-                for source, size in zip(sources, sizes, strict=True):
-                    queued = QueuedDocument(source, size)
-                    while not has_room(queued):
-                        await store_next()
-                    show(source)
-                    waiting.append(queued)
-                    group.start_soon(self._read_or_fail, queued, progress.say)
-                while waiting:
+        async with open_task_group() as group:
+            for source, size in zip(sources, sizes, strict=True):
+                queued = QueuedDocument(source, size)
+                while not has_room(queued):
                     await store_next()
-        except BaseExceptionGroup as problems:
-            raise first_error(problems) from None
+                show(source)
+                waiting.append(queued)
+                group.start_soon(self._read_or_fail, queued, progress.say)
+            while waiting:
+                await store_next()
         return statuses
 
     async def _read_or_fail(self, queued: QueuedDocument, say: Callable[[str], None]) -> None:

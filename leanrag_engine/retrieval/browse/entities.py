@@ -184,7 +184,6 @@ async def load_ancestors(index: IndexSnapshot, entities: Sequence[Entity]) -> di
 
 
 async def root(index: IndexSnapshot) -> Entity:
-    """Return the entity above all others."""
     found = await index.generations.layer(index.generation.number, index.generation.top)
     if not found:
         raise _incomplete(index)

@@ -103,7 +103,6 @@ class Adjacency:
         return chunks & (self.offsets[nodes] < self.offsets[nodes + 1])
 
     def chunks_at(self, nodes: Nodes) -> list[str]:
-        """Return the ids of chunks."""
         return [str(id_, "ascii") for id_ in self.chunk_ids[nodes].tolist()]
 
     def base_nodes(self, ids: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> Nodes:

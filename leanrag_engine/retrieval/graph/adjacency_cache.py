@@ -24,6 +24,24 @@ KeptKind = Literal["vectors", "mentions", "columns", "windows"]
 """What is kept beside the adjacency, of the newest generation alone."""
 
 
+async def read_layers(
+    generations: GenerationStore, generation: Generation, *, base_relations: bool = True
+) -> tuple[Graph, ...]:
+    """Return all layers of a generation; layer 0 without its relations unless ``base_relations``."""
+    number = generation.number
+    return tuple(
+        [
+            Graph(
+                tuple(await generations.layer(number, each.layer)),
+                tuple(await generations.relations(number, each.layer))
+                if each.layer or base_relations
+                else (),
+            )
+            for each in generation.layers
+        ]
+    )
+
+
 class AdjacencyCache:
     """The adjacency of each requested generation; ``capacity`` of them stay open in this process. May be used
     from several event loops."""
@@ -123,13 +141,7 @@ class AdjacencyCache:
             self._held.pop(old, None)
 
     async def _from_store(self, generation: Generation) -> Adjacency:
-        layers = [
-            Graph(
-                tuple(await self._generations.layer(generation.number, each.layer)),
-                tuple(await self._generations.relations(generation.number, each.layer)),
-            )
-            for each in generation.layers
-        ]
+        layers = await read_layers(self._generations, generation)
         found = [(len(layer.entities), len(layer.relations)) for layer in layers]
         if found != [(each.entities, each.relations) for each in generation.layers]:
             raise StoreUnusable(

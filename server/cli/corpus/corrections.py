@@ -62,10 +62,10 @@ async def corrections(
     if undo:
         show(await engine.undo_correction(undo, collection=name), json=json, undone=True)
         return
-    from ...replies.changes.corrections import format_corrections  # noqa: PLC0415 - heavy
+    from ...replies.changes.corrections import format_correction  # noqa: PLC0415 - heavy
 
-    held = await engine.corrections(collection=name)
-    lines = format_corrections(held, await engine.correction_effects(collection=name))
+    effects = await engine.correction_effects(collection=name)
+    lines = [format_correction(each, effects) for each in await engine.corrections(collection=name)]
     if json:
         typer.echo(dumps({"corrections": lines}, ensure_ascii=False))
     else:

@@ -1,22 +1,14 @@
 """``leanrag demo``: the command; ``run`` does the work."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..options import run_async
+from ..options import DataDir, run_async
 
 
 def demo(
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder that holds everything; default: the platform's own.",
-            envvar="LEANRAG_DATA_DIR",
-            show_default=False,
-        ),
-    ] = None,
+    data_dir: DataDir = None,
     collection: Annotated[str, typer.Option(help="What to call the corpus.")] = "python-reference",
     json: Annotated[bool, typer.Option("--json", help="End with one JSON object of figures.")] = False,
 ) -> None:

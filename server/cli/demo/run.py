@@ -51,8 +51,6 @@ question has the same figures as on the whole, with the default embedder."""
 
 @dataclass(slots=True)
 class DemoFigures:
-    """Measurements of the demo."""
-
     documents: int = 0
     passages: int = 0
     layers: list[int] = field(default_factory=list)

@@ -22,6 +22,7 @@ from ..options import run_async
 from . import options as option
 
 if TYPE_CHECKING:
+    from leanrag_engine.core.ports import ProgressReport
     from leanrag_engine.evaluation.answers.figures import Grade, JudgedQuestion, Wins
     from leanrag_engine.evaluation.answers.judge import Judgement, JudgingPlan
     from leanrag_engine.evaluation.datasets import QuestionSet
@@ -133,6 +134,16 @@ async def run_judgement(
         if question_set is not None and data_dir is None:
             settings = settings.model_copy(update={"data_dir": cleanup.enter_context(scratch_folder())})
         return await judge_set(settings, question_set, plan, show, temperature=temperature, note=note)
+
+
+@contextmanager
+def open_scratch(data_dir: Path | None) -> Iterator[tuple[Path, ProgressReport]]:
+    """Yield ``data_dir`` or a folder that is removed afterwards, and what shows progress on standard error."""
+    from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
+
+    with ExitStack() as cleanup:
+        folder = data_dir or cleanup.enter_context(scratch_folder())
+        yield folder, cleanup.enter_context(stage_bars())
 
 
 @contextmanager

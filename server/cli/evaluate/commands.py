@@ -5,10 +5,6 @@ error."""
 from __future__ import annotations
 
 import json as json_
-from collections.abc import Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,15 +13,8 @@ from leanrag_engine.core.errors import InvalidInput
 from ..options import run_async
 from . import options as option
 from .anonymise import anonymise
-from .answers import answers, scratch_folder
+from .answers import answers, open_scratch
 from .questions import questions
-
-if TYPE_CHECKING:
-    from leanrag_engine.evaluation.datasets import QuestionSet
-    from leanrag_engine.evaluation.replies.reply_set import ReplySet
-    from leanrag_engine.evaluation.replies.run import ReplyEvaluation
-    from leanrag_engine.evaluation.retrieval.run import Evaluation, Strategy
-    from leanrag_engine.evaluation.scratch import GivenGraph
 
 app = typer.Typer(
     help="Measure: retrieval on a question set, replies on your own documents, answers by a judge.",
@@ -44,7 +33,6 @@ def retrieval(
     compare: option.CompareStrategies = "",
     budgets: option.Budgets = "500,1000,2000,4000",
     limit: option.Limit = None,
-    by_type: option.ByType = False,
     data_dir: option.ScratchDir = None,
     json: option.Json = False,
 ) -> None:
@@ -71,21 +59,32 @@ def retrieval(
     """
 
     async def work() -> None:
-        from .reports import retrieval as report  # noqa: PLC0415 - heavy
+        # Heavy, all of them: --help must not wait for them.
+        from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
+        from leanrag_engine.evaluation.retrieval.run import evaluate, parse_strategies, strategy  # noqa: PLC0415
+        from leanrag_engine.evaluation.scratch import GivenGraph, scratch_settings  # noqa: PLC0415
+        from leanrag_engine.extraction.openie import read_openie  # noqa: PLC0415
+
+        from .reports import retrieval as report  # noqa: PLC0415
 
         names = compare.split(",") if compare else []
         if json and names:
             raise InvalidInput(
                 "--json prints the figures of one way, --compare asks for several.", "Leave one out."
             )
-        questions, given, ways = read_inputs(question_set, graph, limit, mode, ranking, names)
-        found = await run_evaluation(questions, given, ways, parse_numbers(budgets), embedder, data_dir)
+        # All input is read and checked before any work.
+        ways = parse_strategies(names) if names else [strategy(mode, ranking)]
+        questions = read_set(question_set).first(limit)
+        given = GivenGraph.of(read_openie(graph), questions) if graph else None
+        sizes = parse_numbers(budgets)
+        with open_scratch(data_dir) as (folder, show):
+            found = await evaluate(scratch_settings(folder, embedder), questions, given, ways, sizes, show)
         for remark in report.remarks(questions, given, found):
             typer.echo(remark, err=True)
         if json:
             typer.echo(json_.dumps(next(iter(found.figures.values())).as_json()))
         else:
-            report.show(questions, given, found, by_type=by_type)
+            report.show(questions, given, found)
 
     run_async(work)
 
@@ -124,14 +123,22 @@ def coverage(
     """
 
     async def work() -> None:
-        from leanrag_engine.evaluation.replies.reply_set import read_reply_set  # noqa: PLC0415 - heavy
-        from leanrag_engine.evaluation.replies.run import check  # noqa: PLC0415 - heavy
+        # Heavy, all of them: --help must not wait for them.
+        from leanrag_engine.evaluation.replies.reply_set import read_reply_set  # noqa: PLC0415
+        from leanrag_engine.evaluation.replies.run import check, evaluate_replies  # noqa: PLC0415
+        from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415
 
-        from .reports import coverage as report  # noqa: PLC0415 - heavy
+        from .reports import coverage as report  # noqa: PLC0415
 
         read = [read_reply_set(folder).first(limit) for folder in sets]
-        ways, sizes = check(compare.split(","), parse_numbers(budgets), read), parse_numbers(budgets)
-        found = await run_coverage(read, ways, sizes, embedder, data_dir, use_queries=queries)
+        sizes = parse_numbers(budgets)
+        ways = check(compare.split(","), sizes, read)
+        with open_scratch(data_dir) as (folder, show):
+            settings = scratch_settings(folder, embedder, whole_passages=False)
+            found = [
+                await evaluate_replies(settings, each, ways, sizes, show, use_queries=queries)
+                for each in read
+            ]
         for remark in report.remarks(read, found, misses=misses):
             typer.echo(remark, err=True)
         if json:
@@ -145,71 +152,6 @@ def coverage(
 app.command()(answers)
 app.command()(anonymise)
 app.command()(questions)
-
-
-def read_inputs(
-    question_set: Path,
-    graph: Path | None,
-    limit: int | None,
-    mode: str,
-    ranking: str,
-    names: Sequence[str],
-) -> tuple[QuestionSet, GivenGraph | None, list[Strategy]]:
-    """Read and check all input before any work; return the set, the graph to build on and the strategies."""
-    # Heavy, all of them: --help must not wait for them.
-    from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
-    from leanrag_engine.evaluation.retrieval.run import parse_strategies, strategy  # noqa: PLC0415
-    from leanrag_engine.evaluation.scratch import GivenGraph  # noqa: PLC0415
-    from leanrag_engine.extraction.openie import read_openie  # noqa: PLC0415
-
-    ways = parse_strategies(names) if names else [strategy(mode, ranking)]
-    questions = read_set(question_set).first(limit)
-    return questions, GivenGraph.of(read_openie(graph), questions) if graph else None, ways
-
-
-async def run_evaluation(
-    questions: QuestionSet,
-    given: GivenGraph | None,
-    ways: Sequence[Strategy],
-    budgets: Sequence[int],
-    embedder: str | None,
-    data_dir: Path | None,
-) -> Evaluation:
-    """Run the evaluation in ``data_dir`` or a scratch folder, with progress on standard error."""
-    from leanrag_engine.evaluation.retrieval.run import evaluate  # noqa: PLC0415 - heavy
-    from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415 - heavy
-
-    from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
-
-    with ExitStack() as cleanup:
-        folder = data_dir or cleanup.enter_context(scratch_folder())
-        show = cleanup.enter_context(stage_bars())
-        return await evaluate(scratch_settings(folder, embedder), questions, given, ways, budgets, show)
-
-
-async def run_coverage(
-    sets: Sequence[ReplySet],
-    ways: Sequence[Strategy],
-    budgets: Sequence[int],
-    embedder: str | None,
-    data_dir: Path | None,
-    *,
-    use_queries: bool,
-) -> list[ReplyEvaluation]:
-    """Evaluate each set in ``data_dir`` or a scratch folder, with progress on standard error."""
-    from leanrag_engine.evaluation.replies.run import evaluate_replies  # noqa: PLC0415 - heavy
-    from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415 - heavy
-
-    from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
-
-    with ExitStack() as cleanup:
-        folder = data_dir or cleanup.enter_context(scratch_folder())
-        show = cleanup.enter_context(stage_bars())
-        settings = scratch_settings(folder, embedder, whole_passages=False)
-        return [
-            await evaluate_replies(settings, each, ways, budgets, show, use_queries=use_queries)
-            for each in sets
-        ]
 
 
 def parse_numbers(given: str) -> list[int]:

@@ -28,7 +28,6 @@ CompareStrategies = Annotated[
     ),
 ]
 Budgets = Annotated[str, typer.Option(help="Token budgets, comma separated.")]
-ByType = Annotated[bool, typer.Option("--by-type", help="Recall by type of question as well.")]
 ScratchDir = Annotated[
     Path | None,
     typer.Option(

@@ -56,14 +56,10 @@ def server_command() -> list[str]:
     return [script] if script else [sys.executable, "-P", "-m", "leanrag_mcp", "serve"]
 
 
-def command_of(
-    prefix: Path, environ: Mapping[str, str], scope: Scope = "user", *, uvx: bool = False
-) -> list[str]:
+def command_of(prefix: Path, environ: Mapping[str, str], scope: Scope = "user") -> list[str]:
     """Return the command for a client: this installation, or ``uvx`` if this one is temporary. Desktop programs do
     not see the shell's PATH, so a program is given with its full path, except in a file that a project shares: there
     only its name holds for everyone."""
-    if uvx:
-        return ["uvx", PACKAGE]
     if scope == "project":
         return [PACKAGE]
     if is_temporary(prefix, environ):
@@ -211,10 +207,6 @@ def install(
     clear: Annotated[
         bool, typer.Option("--no-allow-dir", help="Forget the folders that an earlier install allowed.")
     ] = False,
-    uvx: Annotated[
-        bool,
-        typer.Option("--uvx", help="Write `uvx leanrag-mcp`, once the package can be had from an index."),
-    ] = False,
     plugin: Annotated[
         Path | None,
         typer.Option(
@@ -248,7 +240,7 @@ def install(
             collection=collection,
             read_only=read_only or None,
         )
-        command = command_of(Path(sys.prefix), machine.environ, scope, uvx=uvx)
+        command = command_of(Path(sys.prefix), machine.environ, scope)
         if scope == "project":
             command += list_shared_arguments(kind, allow_dir or [], data_dir, settings, machine.folder)
         else:
@@ -265,7 +257,9 @@ def install(
         if show:
             print_entry(client, file, check_name(name), scope, entry, command)
             return
-        warn_if_absent(kind, file, scope)
+        if scope == "user" and not file.parent.is_dir():
+            note = f"Note: {file.parent} does not exist. Is {kind.title} installed, and has it run once?"
+            typer.echo(note, err=True)
         finish(plan_install(kind, file, check_name(name), entry), kind.then, dry_run=dry_run)
         typer.echo(f"The client will start: {command_line(command)}")
         if kind.plugins:
@@ -423,13 +417,6 @@ def diff_lines(plan: ConfigChange) -> list[str]:
     """Return removed and added lines without context, which might show another server's key."""
     lines = difflib.unified_diff(plan.before.splitlines(), plan.after.splitlines(), n=0, lineterm="")
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
-
-
-def warn_if_absent(client: Client, file: Path, scope: Scope) -> None:
-    if scope == "user" and not file.parent.is_dir():
-        typer.echo(
-            f"Note: {file.parent} does not exist. Is {client.title} installed, and has it run once?", err=True
-        )
 
 
 def warn_of_gaps(client: Client, command: Sequence[str], environ: Mapping[str, str]) -> None:

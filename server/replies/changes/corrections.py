@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..base import ReplyModel, count_things, quote_lines
@@ -43,7 +42,3 @@ def describe_effect(correction: Correction, effects: CorrectionEffects) -> str:
     if correction.ref in effects.idle:
         return "without effect: no document has its names any more"
     return "from the next build on"
-
-
-def format_corrections(corrections: Sequence[Correction], effects: CorrectionEffects) -> list[str]:
-    return [format_correction(each, effects) for each in corrections]

@@ -149,7 +149,6 @@ class _Pen:
         return self._form.width - 2 * self._form.margin
 
     def finish(self, title: str, description: str, theme: str) -> str:
-        """Return the whole SVG."""
         width, height = self._form.width, round(self._y + self._form.margin)
         themed = f' data-theme="{escape_text(theme)}"' if theme else ""
         return (
@@ -363,7 +362,6 @@ class _Curve:
         return f"M{x0:.1f} {y0:.1f}C{x0:.1f} {self.bend:.1f} {x1:.1f} {self.bend:.1f} {x1:.1f} {y1:.1f}"
 
     def point(self, t: float) -> tuple[float, float]:
-        """Return the point at ``t`` from 0 to 1."""
         s = 1 - t
         (x0, y0), (x1, y1) = self.start, self.end
         near, far = s**2 * (s + 3 * t), t**2 * (t + 3 * s)

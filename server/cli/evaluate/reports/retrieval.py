@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from leanrag_engine.evaluation.datasets import QuestionSet
-from leanrag_engine.evaluation.retrieval.run import DEPTHS, Evaluation, RetrievalFigures, by_type
+from leanrag_engine.evaluation.retrieval.run import Evaluation, RetrievalFigures
 from leanrag_engine.evaluation.scratch import CHUNK_TOKENS, GivenGraph
 
 from .tables import make_table
@@ -50,7 +50,7 @@ def _graph_remarks(given: GivenGraph) -> Iterator[str]:
     yield from (f"  {problem}" for problem in graph.problems[:EXAMPLES])
 
 
-def show(questions: QuestionSet, given: GivenGraph | None, found: Evaluation, *, by_type: bool) -> None:
+def show(questions: QuestionSet, given: GivenGraph | None, found: Evaluation) -> None:
     console = Console(highlight=False)
     scratch = found.scratch
     console.print(
@@ -60,10 +60,6 @@ def show(questions: QuestionSet, given: GivenGraph | None, found: Evaluation, *,
         f"built in {scratch.build_s:.1f} s."
     )
     console.print(figures_table(found.figures))
-    if by_type:
-        for name, table in type_tables(found):
-            console.print(f"\nBy type of question, {name}:")
-            console.print(table)
 
 
 def figures_table(figures: Mapping[str, RetrievalFigures]) -> Table:
@@ -83,14 +79,3 @@ def figures_cells(each: RetrievalFigures) -> dict[str, str]:
     cells |= {f"tokens at {budget:,}": f"{value:,.0f}" for budget, value in each.tokens.items()}
     times = {"p50": each.latency_ms_p50, "p95": each.latency_ms_p95}
     return cells | {f"query {share} (ms)": f"{value:,.1f}" for share, value in times.items()}
-
-
-def type_tables(found: Evaluation) -> Iterator[tuple[str, Table]]:
-    for name, answered in found.answered.items():
-        table = make_table("", "type", "questions", *(f"recall@{depth}" for depth in DEPTHS), "all@5", "MRR")
-        for kind, each in by_type(answered, found.scratch.build_s).items():
-            recalls = (f"{each.recall[depth]:.1f}" for depth in DEPTHS)
-            table.add_row(
-                kind or "(none)", str(each.questions), *recalls, f"{each.all_at_5:.1f}", f"{each.mrr:.3f}"
-            )
-        yield name, table

@@ -9,8 +9,6 @@ from leanrag_engine.adapters.sql.dialect.statements import fetch_sql
 
 
 class Fts5Index(FullTextIndex):
-    """Keyword search by FTS5."""
-
     def create(self) -> None:
         # With the texts: from a table without them rows can only be removed by giving exactly the old words, which another
         # version of a segmenter would not find.
