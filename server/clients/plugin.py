@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.runtime.replacement import replace_file
 
 from ..protocol.skills import load_skills
 from ..replies.errors import Offered
@@ -32,4 +33,4 @@ def write_plugin(folder: Path, name: str, entry: JsonObject, offered: Offered) -
     files |= {f"skills/{skill}/SKILL.md": content for skill, content in load_skills(offered).items()}
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
+        replace_file(folder / path, content)
