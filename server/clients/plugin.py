@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 def write_plugin(folder: Path, name: str, entry: JsonObject, offered: Offered) -> None:
     """Write the plugin. Raises :class:`InvalidInput` if the folder holds anything but a plugin."""
     manifest, package = ".claude-plugin/plugin.json", metadata("leanrag-mcp")
-    if folder.exists() and not (folder / manifest).is_file() and any(each.is_file() for each in folder.rglob("*")):
+    if (
+        folder.exists()
+        and not (folder / manifest).is_file()
+        and any(each.is_file() for each in folder.rglob("*"))
+    ):
         raise InvalidInput(f"{folder} is not empty, and no plugin.", "Name a new folder.")
     about = {"name": name, "description": package["Summary"]}
     listed = {"name": name, "owner": {"name": package["Name"]}, "plugins": [{**about, "source": "./"}]}

@@ -38,6 +38,8 @@ from mcp_types import CallToolResult, TextContent
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from forks import Fork
 
+PASSING = ("tmp/", "home/.cache")
+"""Where nothing is kept."""
 LONGEST = 120
 """Seconds after which a command counts as hung."""
 PEOPLE = ("Ewan Reid", "Moira Kerr", "Calum Boyd", "Isla Grant", "Rory Shaw", "Ailsa Munro", "Fergus Hay")
@@ -199,7 +201,7 @@ def make_folder(folder: Path) -> None:
         write(folder / "clients" / each, own)
     passages = [{"id": f"p{number}", "text": text_of(50 + number)} for number in range(4)]
     queries = [
-        {"id": "q1", "question": f"What did {PEOPLE[1]} build?", "answer": "a lighthouse", "gold": ["p0"]}
+        {"id": "q1", "question": f"What did {PEOPLE[1]} build?", "answer": "a lighthouse", "gold": [0]}
     ]
     write(folder / "passages.json", json.dumps({"passages": passages, "queries": queries}))
     assert say(folder, "backup", "kept").returncode == 0
@@ -327,7 +329,7 @@ class FullDisk:
     ) -> Iterator[str]:
         """Run the command with so little room and then with enough; yield what is not as it should be."""
         self.trials += 1
-        old, new = files
+        _, new = files
         with self.filled(place, room):
             ran = say(self.folder, *kind.words)
         done = ran.returncode == 0
@@ -337,35 +339,41 @@ class FullDisk:
             yield f"{at}: hung: {ran.stderr[-300:]}"
         elif not done and not is_clear(ran):
             yield f"{at}: unclear: {ran.stdout[-200:]} {ran.stderr[-600:]}"
-        found = digests(self.folder)
-        for name in sorted(found.keys() | old.keys()):
-            allowed = {each.get(name) for each in files}
-            if name.startswith(kind.new):
-                allowed |= {found.get(name)} if done else set()
-            if name.startswith(("tmp/", "home/.cache")):
-                continue
-            if found.get(name) not in allowed:
-                yield f"{at}: {name} is neither old nor new"
-        if done and any(
-            found.get(name) != digest
-            for name, digest in new.items()
-            if not name.startswith((kind.new, "tmp/"))
-        ):
-            yield f"{at}: done, but not written"
+        yield from self._look_at_files(kind, at, done, files)
         if kind.store and not is_between(held := documents(self.folder), *stores):
             yield f"{at}: other documents: {held}"
-        if done:
-            return
+        if not done:
+            yield from self._do_again(kind, at, new, stores[1])
+
+    def _look_at_files(
+        self, kind: Kind, at: str, done: bool, files: tuple[dict[str, str], dict[str, str]]
+    ) -> Iterator[str]:
+        old, new = files
+        found = {
+            name: digest for name, digest in digests(self.folder).items() if not name.startswith(PASSING)
+        }
+        for name in sorted(found.keys() | old.keys()):
+            allowed = {old.get(name), new.get(name)} | (
+                {found.get(name)} if done and name.startswith(kind.new) else set()
+            )
+            if not name.startswith(PASSING) and found.get(name) not in allowed:
+                yield f"{at}: {name} is neither old nor new"
+        expected = {name: digest for name, digest in new.items() if not name.startswith((kind.new, *PASSING))}
+        if done and any(found.get(name) != digest for name, digest in expected.items()):
+            yield f"{at}: done, but not written"
+
+    def _do_again(self, kind: Kind, at: str, new: dict[str, str], wanted: Any) -> Iterator[str]:
+        """Run the command with room enough."""
         again = say(self.folder, *kind.words)
-        if again.returncode and not has_happened(kind, again):
+        if again.returncode and not has_happened(again):
             yield f"{at}: failed with room again: {again.stderr[-300:]}"
         if kind.store:
-            if (held := documents(self.folder)) != stores[1]:
-                yield f"{at}: other documents with room again: {held}, not {stores[1]}"
-            if found_damages := damages(self.folder):
-                yield f"{at}: doctor afterwards: {found_damages}"
-        elif {name for name in digests(self.folder) if not name.startswith("tmp/")} - new.keys():
-            yield f"{at}: left over: {digests(self.folder).keys() - new.keys()}"
+            if (held := documents(self.folder)) != wanted:
+                yield f"{at}: other documents with room again: {held}, not {wanted}"
+            if found := damages(self.folder):
+                yield f"{at}: doctor afterwards: {found}"
+        elif left := {name for name in digests(self.folder) if not name.startswith(PASSING)} - new.keys():
+            yield f"{at}: left over: {left}"
 
     @contextmanager
     def filled(self, place: Path, room: int) -> Iterator[None]:
@@ -404,19 +412,10 @@ def is_clear(ran: CompletedProcess[str]) -> bool:
     )  # fmt: skip
 
 
-def has_happened(kind: Kind, ran: CompletedProcess[str]) -> bool:
+def has_happened(ran: CompletedProcess[str]) -> bool:
     """Return whether it is refused as it was done at last the first time."""
-    return bool(kind.words) and any(
-        each in ran.stderr
-        for each in (
-            "exists already",
-            " already. Choose",
-            "no server called",
-            "There is no collection",
-            "No document",
-            "none of",
-        )
-    )
+    said = ("exists already", " already. Choose", "no server called", "There is no collection", "No document")
+    return any(each in ran.stderr for each in said)
 
 
 # --- output ------------------------------------------------------------------------------
@@ -448,7 +447,7 @@ def try_outputs(disk: FullDisk) -> None:
             note(disk, f"reading: {words[0]}", (ran.returncode == 0 and same) or is_clear(ran), ran)
 
 
-def note(disk: FullDisk, name: str, is_right: bool, ran: object) -> None:  # noqa: FBT001 - a result
+def note(disk: FullDisk, name: str, is_right: bool, ran: object) -> None:
     disk.trials += 1
     disk.clear_kinds += is_right
     if not is_right:
@@ -463,7 +462,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ingest_documents", {"documents": [{"text": text_of(60), "title": "Sixty", "id": "t60"}]}),
     ("build_hierarchy", {}),
     ("merge_entities", {"entities": [PEOPLE[3], PEOPLE[4]]}),
-    ("split_entity", {"entity": PEOPLE[5], "name": "Ailsa Munro the elder", "places": ["d5"]}),
+    ("split_entity", {"entity": PEOPLE[5], "name": "Ailsa Munro the elder", "places": ["d6"]}),
     ("delete_documents", {"ids": ["t60"]}),
     ("get_index_status", {}),
 )

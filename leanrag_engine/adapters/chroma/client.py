@@ -132,7 +132,11 @@ class ChromaFolder:
             _, _, _, count, size, *_ = HEADER.unpack(header)
             rows, links = ((folder / name).stat().st_size for name in ("data_level0.bin", "link_lists.bin"))
             kept = folder / CHECKSUM
-            if rows < count * size or links < count * 4 or (kept.exists() and kept.read_bytes() != _sum(folder)):
+            if (
+                rows < count * size
+                or links < count * 4
+                or (kept.exists() and kept.read_bytes() != _sum(folder))
+            ):
                 return True
         except (sqlite3.Error, OSError):
             return False

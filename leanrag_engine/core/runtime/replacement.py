@@ -7,7 +7,6 @@ import uuid
 from pathlib import Path
 from typing import IO, Any
 
-
 NO_ROOM = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 """The errors of a full disk, of a quota, and of a limit on the size of files."""
 
