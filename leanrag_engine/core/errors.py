@@ -11,7 +11,7 @@
      ├─ NotReady               do the named step first
      ├─ Busy                   wait for the named holder, or stop it
      ├─ StoreUnusable          repair the data folder: read-only, newer, damaged
-     │   └─ StoreUnreachable   start the server that keeps the store, or correct its address
+     │   └─ StoreUnreachable   start the server that keeps the store, correct its address, or make room
      ├─ ModelUnavailable       a model's service does not answer: wait, or use another
      ├─ WorkerLost             a process that worked for this one ended: try again
      ├─ ReplyUnusable          a model's reply has the wrong form: ask again, or do without
@@ -116,7 +116,8 @@ class StoreUnusable(LeanRAGError):
 
 
 class StoreUnreachable(StoreUnusable):
-    """The server that keeps a store does not answer or refuses access. What it holds is whole, as far as known."""
+    """The server that keeps a store does not answer or refuses access, or the disk of an index is full. What it holds is
+    whole, as far as known."""
 
 
 class LockLost(StoreUnusable):

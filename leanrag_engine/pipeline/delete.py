@@ -3,12 +3,14 @@ in one transaction: a resumed job finds the documents again. Heuristic summaries
 until the next build."""
 
 import logging
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import anyio.to_thread
 import numpy as np
@@ -29,7 +31,7 @@ from leanrag_engine.core.jobs import DeleteResult, IngestRequest
 from leanrag_engine.core.model import BuildRecord, Chunk, Document, DocumentSource, Extract, Generation
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.citation import format_document
-from leanrag_engine.documents.loading import identify, load
+from leanrag_engine.documents.loading import expand, identify, load, printable_path
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.changes.removal import RemainingChunks, remove_chunks
 from leanrag_engine.retrieval.filters import nearest_documents
@@ -144,15 +146,43 @@ async def delete_documents(
 async def _withdraw(
     stores: Stores, collection: str, wanted: Collection[str], asked: datetime
 ) -> dict[str, IngestRequest]:
-    """Return what is left of the requests that name deleted documents, by job."""
+    """Return what is left of the requests that name deleted documents, or a folder with their files, by job. A sync stays
+    as it is: the next one would add a file that is still there too."""
     left = {}
     for job in await stores.jobs.find_unfinished():
         if job.collection == collection and job.created_at < asked and isinstance(job.request, IngestRequest):
-            documents = job.request.documents
-            kept = tuple(each for each in documents if _id_of(each) not in wanted)
-            if len(kept) < len(documents):
+            kept, notes = await anyio.to_thread.run_sync(
+                _keep_others, job.request, wanted, stores.settings.data_dir
+            )
+            if kept != job.request.documents:
                 left[job.id] = replace(job.request, documents=kept)
+            if notes and (held := await stores.documents.collection(collection)):
+                await stores.documents.put_notes(collection, {**held.notes, **notes})
     return left
+
+
+def _keep_others(
+    request: IngestRequest, wanted: Collection[str], data_dir: Path
+) -> tuple[tuple[DocumentSource, ...], dict[str, str]]:
+    """Return the documents of a request that are not ``wanted``, a folder with such files replaced by its other ones, and
+    the notes of such folders."""
+    kept: list[DocumentSource] = []
+    notes: dict[str, str] = {}
+    allowed = None if request.allowed is None else [Path(each) for each in request.allowed]
+    for source in request.documents:
+        id_ = _id_of(source)
+        if id_ in wanted:
+            continue
+        inside = source.text is None and any(each.startswith(f"{id_}{os.sep}") for each in wanted)
+        if not inside or request.sync:
+            kept.append(source)
+            continue
+        with suppress(LeanRAGError):  # a folder that is gone has no other files
+            found = expand(source.path, allowed=allowed, data_dir=data_dir)
+            notes |= found.notes
+            others = (each for each in found.files if printable_path(each) not in wanted)
+            kept += (replace(source, path=str(each), id="", title="") for each in others)
+    return tuple(kept), notes
 
 
 def _id_of(source: DocumentSource) -> str:

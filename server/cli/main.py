@@ -7,12 +7,15 @@ import atexit
 import gc
 import os
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from typer.core import TyperGroup
+
+from leanrag_engine.core.runtime.replacement import NO_ROOM
 
 if TYPE_CHECKING:
     # Typer carries its own copy of click.
@@ -137,6 +140,17 @@ def main() -> None:
     except SystemExit as ended:
         leave.status = 0 if ended.code is None else ended.code
         raise
+    except OSError as problem:
+        if problem.errno not in NO_ROOM:
+            raise
+        what = problem.filename or "The output"
+        with suppress(OSError):
+            print(  # noqa: T201 - what prints otherwise may have failed
+                f"Error: {what} cannot be written: {problem.strerror}. Make room on the disk, then run this again.",
+                file=sys.stderr,
+            )
+        # What is left in the buffer cannot be written either.
+        os._exit(1)
 
 
 def serve_main() -> None:

@@ -204,8 +204,8 @@ def apply_change(plan: ConfigChange) -> Path | None:
             each.unlink()
     except OSError as problem:
         raise InvalidInput(
-            f"{plan.file} cannot be written: {problem.strerror}.",
-            "Check the file's permissions, or add what --print shows by hand.",
+            f"{plan.file} cannot be written: {problem.strerror}. It is as it was.",
+            "Check the room on the disk and the file's permissions, or add what --print shows by hand.",
         ) from problem
     return backup
 
@@ -217,5 +217,6 @@ def back_up(file: Path, content: bytes) -> Path:
         if backup.read_bytes() == content:
             return backup
         number += 1
-    shutil.copy2(file, backup)
+    replace_file(backup, content, private=True)
+    shutil.copystat(file, backup)
     return backup

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.runtime.replacement import replace_file
 
 from ..protocol.skills import load_skills
 from ..replies.errors import Offered
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 def write_plugin(folder: Path, name: str, entry: JsonObject, offered: Offered) -> None:
     """Write the plugin. Raises :class:`InvalidInput` if the folder holds anything but a plugin."""
     manifest, package = ".claude-plugin/plugin.json", metadata("leanrag-mcp")
-    if folder.exists() and not (folder / manifest).is_file() and any(folder.iterdir()):
+    if (
+        folder.exists()
+        and not (folder / manifest).is_file()
+        and any(each.is_file() for each in folder.rglob("*"))
+    ):
         raise InvalidInput(f"{folder} is not empty, and no plugin.", "Name a new folder.")
     about = {"name": name, "description": package["Summary"]}
     listed = {"name": name, "owner": {"name": package["Name"]}, "plugins": [{**about, "source": "./"}]}
@@ -32,4 +37,4 @@ def write_plugin(folder: Path, name: str, entry: JsonObject, offered: Offered) -
     files |= {f"skills/{skill}/SKILL.md": content for skill, content in load_skills(offered).items()}
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
+        replace_file(folder / path, content)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from pathspec import GitIgnoreSpec
 
 from leanrag_engine.core.errors import DocumentUnreadable
+from leanrag_engine.documents.folders import walk
 from leanrag_engine.documents.loading import expand
 
 RULES = {
@@ -150,3 +154,41 @@ def test_the_data_folder_within_a_folder_is_left_out(tmp_path: Path) -> None:
     write_all(tmp_path, ["a.md", "data/b.md"])
     found = expand(str(tmp_path), allowed=None, data_dir=tmp_path / "data")
     assert [each.name for each in found.files] == ["a.md"]
+
+
+def test_many_stars_in_an_ignore_file_match_as_few_do_and_cost_little(tmp_path: Path) -> None:
+    """With five stars the second file took minutes, with eight years."""
+    (tmp_path / ".gitignore").write_text(f"{'*a' * 30}b\n{'**/a/' * 30}b.md\n")
+    deep = tmp_path / "/".join("a" * 60)
+    deep.mkdir(parents=True)
+    for file in (tmp_path / f"{'a' * 200}b", tmp_path / f"{'a' * 200}.md", deep / "b.md", deep / "c.md"):
+        file.write_text("Something to read.")
+    found = expand(str(tmp_path), allowed=None)
+    assert {each.name for each in found.files} == {f"{'a' * 200}.md", "c.md"}
+
+
+def test_stars_match_as_pathspec_has_them() -> None:
+    chance = random.Random(7)  # noqa: S311 - no secret
+    parts = ["*", "*", "a", "b", "?", "[ab]", ".", "\\*", "/", "/**/", "**/", "/**"]
+    paths = ["".join(chance.choices("aab.*/", k=chance.randint(1, 12))).strip("/") or "a" for _ in range(300)]
+    paths = [re.sub("/+", "/", each) for each in paths]
+    for _ in range(1500):
+        line = "".join(chance.choices(parts, k=chance.randint(1, 9))).encode()
+        ours, theirs = (
+            walk._parse(line),
+            GitIgnoreSpec.from_lines([line.decode()] if walk._is_pattern(line.decode()) else []),
+        )
+        for path in chance.sample(paths, 40):
+            assert ours.check_file(path).include == theirs.check_file(path).include, (line, path)
+
+
+def test_an_ignore_file_of_megabytes_leaves_its_folder_out_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / ".gitignore").write_text("x\n" * (1 << 18))
+    (tmp_path / "in" / "a.md").write_text("Something to read.")
+    (tmp_path / "b.md").write_text("Something to read.")
+    found = expand(str(tmp_path), allowed=None)
+    assert [each.name for each in found.files] == ["b.md"]
+    assert [each.reason for each in found.skipped] == [
+        "cannot be listed: .gitignore in it has more than 262,144 bytes"
+    ]

@@ -114,8 +114,11 @@ async def test_jobs_that_wait_work_in_the_order_in_which_they_were_asked_for(
     assert await text_of_k1(engine) == versions[-1]
 
 
-async def leave_ingest(engine: LeanRAG, text: str, job_id: str, *others: DocumentSource) -> str:
+async def leave_ingest(
+    engine: LeanRAG, text: str, job_id: str, *others: DocumentSource, folder: Path | None = None
+) -> str:
     """Leave the row of a job whose process is gone."""
+    first = DocumentSource(path=str(folder)) if folder else DocumentSource(text=text, id="k1")
     now = datetime.now(UTC)
     await engine._stores.jobs.put(
         Job(
@@ -123,7 +126,7 @@ async def leave_ingest(engine: LeanRAG, text: str, job_id: str, *others: Documen
             kind="ingest",
             collection="default",
             status=JobStatus.RUNNING,
-            request=IngestRequest((DocumentSource(text=text, id="k1"), *others), build=False),
+            request=IngestRequest((first, *others), build=False, allowed=None if folder else ()),
             owner="999999999@nowhere@0.00",
             created_at=now,
             updated_at=now - timedelta(minutes=5),
@@ -185,6 +188,29 @@ async def test_an_interrupted_ingest_does_not_bring_back_a_text_that_was_deleted
     assert await text_of_k1(engine) == "Kepler-1 is new."
     held = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert b"yzzyplugh" not in held
+
+
+async def test_an_interrupted_ingest_of_a_folder_does_not_bring_back_a_file_that_was_deleted_since(
+    engine: LeanRAG, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("notes")
+    for name in ("a", "b"):
+        (folder / f"{name}.md").write_text(f"Kepler-{name} is in this file.")
+    (folder / ".leanrag.md").write_text("Letters of an astronomer.")
+    first = await engine.submit_ingest([DocumentSource(path=str(folder))], build=False, allowed=None)
+    await engine.job(first.id, wait_seconds=60)
+    await leave_ingest(engine, "", "job-old", folder=folder)
+    (folder / "c.md").write_text("Kepler-c is a file that the folder has got since.")
+    (folder / ".leanrag.md").write_text("Letters of a comet.")
+    deletion, _ = await engine.submit_delete([str(folder / "a.md")])
+    assert deletion
+    assert (await engine.job(deletion.id, wait_seconds=60)).status is JobStatus.DONE
+    for job in await engine.resume_jobs():
+        assert (await engine.job(job.id, wait_seconds=60)).status is JobStatus.DONE
+    assert [Path(each.id).name for each in await engine.documents()] == ["b.md", "c.md"]
+    held = await engine._stores.documents.collection("default")
+    assert held
+    assert "Letters of a comet." in str(held.notes)
 
 
 async def test_closing_leaves_a_job_that_the_next_opening_resumes(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -72,6 +73,14 @@ def ways(
         yield "ten bytes", lambda path: path.write_bytes(content[:10])
         yield "half", lambda path: path.write_bytes(content[: len(content) // 2])
         yield "missing", lambda path: path.unlink()
+        chance = random.Random(str(file.name))  # noqa: S311 - no secret
+        noise = chance.randbytes(len(content))
+        middle = slice(len(content) // 2, len(content) // 2 + max(1, len(content) // 20))
+        yield "random bytes", lambda path: path.write_bytes(noise)
+        yield (
+            "random bytes within",
+            lambda path: path.write_bytes(content[: middle.start] + noise[middle] + content[middle.stop :]),
+        )
     yield "unreadable", lambda path: path.chmod(0)
     if other is not None and other.read_bytes() != content:
         yield "of another time", lambda path: path.write_bytes(other.read_bytes())

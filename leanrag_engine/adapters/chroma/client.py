@@ -15,7 +15,8 @@ Measured with chromadb 1.5.9, with the consequences here:
   each write of ours is synchronised at once, single rows too (``Index.upsert``).
 - The distance is ``ip`` on normalised rows, which equals their cosine and is also defined for zero rows.
 - A process that is killed while it writes may leave its space broken (3 of 28 trials): see ``locks``.
-- It ends the process that opens an index whose rows or header are cut, so their sizes are compared before.
+- It ends the process that opens an index whose rows or header are cut or overwritten. So each write is followed by a
+  checksum beside the files, which is compared when they have changed since this process last looked.
 - A process that reads a space while another one writes it may crash, as the files are changed in place: see ``locks``.
 """
 
@@ -24,23 +25,29 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
+from zlib import crc32
 
 import numpy as np
 
-from leanrag_engine.core.errors import LeanRAGError, StoreUnusable
+from leanrag_engine.core.errors import LeanRAGError, StoreUnreachable, StoreUnusable
 from leanrag_engine.core.model import Vectors
 
 from . import locks
-from .index import CONFIGURATION, Index, Space
+from .index import CONFIGURATION, Index, Space, is_full
 
 T = TypeVar("T")
 
 HEADER = struct.Struct("<i6Qii3QdQ")
 """The header of an HNSW index: its version, an offset, the rows that there is room for, those that there are, their size ..."""
+
+FILES = ("header.bin", "data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
+"""The files of an index."""
+CHECKSUM = "checksum"
+"""The file beside them, which goes with their folder."""
 
 PLACE = ("default_tenant", "default_database")
 """Where all our spaces are; Chroma makes this tenant and database itself."""
@@ -71,6 +78,8 @@ class ChromaFolder:
         self._recent: dict[str, Space] = {}
         self._folders: dict[str, Path] = {}
         """The folders of the indexes, by the id of their space."""
+        self._checked: dict[str, list[tuple[int, ...]]] = {}
+        """Size, time and place of the files of an index that was whole, by the id of its space."""
 
     def close(self) -> None:
         # An exception that is still being handled may refer to this object: it must not keep the files open.
@@ -107,27 +116,52 @@ class ChromaFolder:
         self._names.discard(space)
 
     def is_broken(self, space: str) -> bool:
-        return locks.is_broken(self.folder, space) or self._is_cut(self._recent[space])
+        return locks.is_broken(self.folder, space) or self._is_damaged(self._recent[space])
 
-    def _is_cut(self, place: Space) -> bool:
-        """Return whether a file of the index is shorter than its header says. What is missing altogether Chroma reports."""
+    def _is_damaged(self, place: Space) -> bool:
+        """Return whether a file of the index is not what was written, or, without a checksum, shorter than its header
+        says. What is missing altogether Chroma reports."""
         try:
-            folder = self._folders[place.id] = self._folders.get(place.id) or self._find_folder(place)
+            folder = self._find_folder(place)
+            states = [_state_of(folder / name) for name in FILES]
+            if self._checked.get(place.id) == states:
+                return False
             header = (folder / "header.bin").read_bytes()
+            if len(header) != HEADER.size:
+                return True
+            _, _, _, count, size, *_ = HEADER.unpack(header)
             rows, links = ((folder / name).stat().st_size for name in ("data_level0.bin", "link_lists.bin"))
+            kept = folder / CHECKSUM
+            if (
+                rows < count * size
+                or links < count * 4
+                or (kept.exists() and kept.read_bytes() != _sum(folder))
+            ):
+                return True
         except (sqlite3.Error, OSError):
             return False
-        if len(header) != HEADER.size:
-            return True
-        _, _, _, count, size, *_ = HEADER.unpack(header)
-        return bool(rows < count * size or links < count * 4)
+        self._checked[place.id] = states
+        return False
+
+    def _seal(self, space: str) -> None:
+        """Write the checksum of an index that was just written, which is not there if the space was dropped."""
+        place = self.find(space)
+        with suppress(sqlite3.Error, FileNotFoundError):
+            if place and (folder := self._find_folder(place)) != self.folder:
+                (folder / CHECKSUM).write_bytes(_sum(folder))
+                self._checked[place.id] = [_state_of(folder / name) for name in FILES]
 
     def _find_folder(self, place: Space) -> Path:
+        """Return the folder of an index, that of all if it has none."""
+        if place.id in self._folders:
+            return self._folders[place.id]
         database = (self.folder / "chroma.sqlite3").absolute().as_uri()
         asked = "SELECT id FROM segments WHERE collection = ? AND scope = 'VECTOR'"
         with closing(sqlite3.connect(f"{database}?mode=ro", uri=True)) as opened:
             (name,) = opened.execute(asked, [place.id]).fetchone() or ("",)
-        return self.folder / str(name)
+        if not name:
+            return self.folder
+        return self._folders.setdefault(place.id, self.folder / str(name))
 
     def reading(self, space: str) -> AbstractContextManager[None]:
         return locks.hold_shared(self.folder, space)
@@ -136,6 +170,7 @@ class ChromaFolder:
     def writing(self, space: str) -> Iterator[None]:
         with locks.hold_exclusive(self.folder, space), locks.writing(self.folder, space):
             yield
+            self._seal(space)
 
     def upsert(self, space: Space, ids: Sequence[str], rows: Vectors) -> None:
         self.calls.upsert(space.id, ids, rows.tolist(), None, None, None, *PLACE)
@@ -162,6 +197,21 @@ class ChromaFolder:
 
     def count(self, space: Space) -> int:
         return int(self.calls.count(space.id, *PLACE))
+
+
+def _state_of(file: Path) -> tuple[int, ...]:
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _sum(folder: Path) -> bytes:
+    """Return a checksum of the files of an index."""
+    total = 0
+    for name in FILES:
+        with (folder / name).open("rb") as file:
+            while block := file.read(1 << 20):
+                total = crc32(block, total)
+    return b"%08x" % total
 
 
 def _is_not_found(problem: Exception) -> bool:
@@ -254,6 +304,11 @@ def _map_errors(folder: Path) -> Iterator[None]:
 
         if not isinstance(problem, (ChromaError, OSError)):
             raise
+        if is_full(str(problem)):
+            raise StoreUnreachable(
+                f"The vector index in {folder} cannot be written: the disk is full ({problem}).",
+                "Make room, then try again; no data is lost.",
+            ) from problem
         raise StoreUnusable(
             f"The vector index in {folder} cannot be used ({problem}).",
             "Check that the folder can be written to. If it is damaged, rebuild the vector index from the graph "

@@ -24,6 +24,11 @@ embedder, 0.996 against 0.995 on 100,000 facts made from a few templates. Half a
 recall there (0.986). 2 is the smallest ``sync_threshold`` that Chroma accepts."""
 
 
+def is_full(message: str) -> bool:
+    """Return whether an error says that the disk is full: then nothing is damaged."""
+    return "disk is full" in message or "No space left on device" in message
+
+
 @dataclass(frozen=True, slots=True)
 class Space:
     """A vector space: Chroma's id of it, and how many numbers its vectors have."""
@@ -47,7 +52,7 @@ class ChromaClient(Protocol):
     def drop(self, space: str) -> None: ...
 
     def is_broken(self, space: str) -> bool:
-        """Return whether the space, which was just found, must not be read: its writer was killed, or a file of it is cut."""
+        """Return whether the space, which was just found, must not be read: its writer was killed, or a file of it is damaged."""
 
     def reading(self, space: str) -> AbstractContextManager[None]:
         """Enclose what reads the index of the space: no process writes to it meanwhile."""
@@ -141,7 +146,7 @@ class Index:
             return None
         if self.client.is_broken(space):
             raise StoreUnusable(
-                f"The vector space {space!r} is incomplete: a file of it was cut, or its writer was killed.",
+                f"The vector space {space!r} is incomplete or damaged: a file of it is not what was written, or its writer was killed.",
                 "Rebuild the vector index from the graph store; no data is lost.",
             )
         if dimension is not None and dimension != found.dimension:

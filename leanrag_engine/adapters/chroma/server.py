@@ -17,7 +17,7 @@ import numpy as np
 from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.model import Vectors
 
-from .index import CONFIGURATION, Index, Space
+from .index import CONFIGURATION, Index, Space, is_full
 
 T = TypeVar("T")
 
@@ -245,6 +245,8 @@ class ChromaServer:
             raise self._unreachable(f"{status}, which is not how a Chroma server answers")
         if answer.status_code == httpx2.codes.NOT_FOUND:
             raise _SpaceGone(message)
+        if is_full(message):
+            raise self._unreachable("its disk is full")
         raise self._unusable(message or status)
 
     @contextmanager

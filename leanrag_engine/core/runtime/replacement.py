@@ -1,16 +1,21 @@
 """Replace a file, so that every reader and a killed process find the old content or the new one, whole."""
 
+import errno
 import os
 import shutil
 import uuid
 from pathlib import Path
 from typing import IO, Any
 
+NO_ROOM = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
+"""The errors of a full disk, of a quota, and of a limit on the size of files."""
+
 
 def replace_file(file: Path, content: bytes, *, private: bool = False) -> None:
     """Write ``content`` beside ``file``, to the disk itself, and give it the name of ``file``. An existing file keeps
     its permissions, a symbolic link stays a link; a new file is readable by its owner alone if it is ``private``.
-    Raises ``OSError`` if this is not possible; the old content then stays, and nothing beside it."""
+    Raises ``OSError`` with the name of the file if this is not possible; the old content then stays, and nothing
+    beside it."""
     file = Path(os.path.realpath(file))
     draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     try:
@@ -23,6 +28,8 @@ def replace_file(file: Path, content: bytes, *, private: bool = False) -> None:
             shutil.copymode(file, draft)
         draft.replace(file)
         sync_folder(file.parent)
+    except OSError as problem:  # a full disk is reported without a name
+        raise OSError(problem.errno, problem.strerror or str(problem), str(file)) from problem
     finally:
         draft.unlink(missing_ok=True)
 

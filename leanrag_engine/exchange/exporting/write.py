@@ -39,5 +39,9 @@ def write_graph(graph: ExportedGraph, format_: ExportFormat, path: Path) -> None
         made = beside / path.name
         _WRITERS[format_](graph, made)
         made.rename(path)
+    except OSError as problem:
+        raise InvalidInput(
+            f"{path} cannot be written: {problem.strerror or problem}.", "Make room, or give another path."
+        ) from problem
     finally:
         shutil.rmtree(beside, ignore_errors=True)

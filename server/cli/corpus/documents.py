@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
+from leanrag_engine.core.runtime.replacement import replace_file
 
 from ..options import CollectionOption, DataDir, Json, Verbose, report_errors
 from ..running import (
@@ -396,6 +397,6 @@ def keep_away(documents: Sequence[Document], *, ignore: bool, dry_run: bool) -> 
             typer.echo(f"To leave it out, write {line} into {target}{or_so}.", err=True)
             continue
         before = target.read_text("utf-8") if target.exists() else ""
-        with target.open("a", encoding="utf-8") as written:
-            written.write(f"{'' if before.endswith(chr(10)) or not before else chr(10)}{line}\n")
+        whole = f"{before}{'' if before.endswith(chr(10)) or not before else chr(10)}{line}\n"
+        replace_file(target, whole.encode())
         typer.echo(f"Added {line} to {target}.", err=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.runtime.replacement import replace_file
 
 from ..options import run_async
 from .options import AnonymousFile, Json, NamesFile, RecoverFile, RetrievalSet
@@ -67,9 +68,8 @@ def check_new(path: Path) -> None:
 
 def write_new(path: Path, content: object) -> None:
     try:
-        with path.open("x", encoding="utf-8") as file:
-            json_.dump(content, file, ensure_ascii=False, indent=1)
+        replace_file(path, json_.dumps(content, ensure_ascii=False, indent=1).encode())
     except OSError as problem:
         raise InvalidInput(
-            f"The file {path} cannot be written: {problem.strerror}.", "Give another."
+            f"The file {path} cannot be written: {problem.strerror}.", "Make room, or give another."
         ) from problem

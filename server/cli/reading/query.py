@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.runtime.replacement import replace_file
 
 from ..options import CollectionOption, DataDir, Json
 from ..running import on_engine, print_report, read_settings, run
@@ -75,11 +76,11 @@ def write_drawings(result: QueryResult, engine: LeanRAG, html: Path | None, svg:
         if path is None:
             continue
         try:
-            path.write_text(draw(result, engine.count_tokens), encoding="utf-8")
+            replace_file(path, draw(result, engine.count_tokens).encode())
         except OSError as problem:
             raise InvalidInput(
                 f"The answer cannot be drawn into {str(path)!r}: {problem.strerror}.",
-                "Give a file in a folder that exists and that you may write to.",
+                "Make room, or give a file in a folder that exists and that you may write to.",
             ) from problem
         typer.echo(f"Drawn: {path}", err=True)
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import anyio
 import pytest
+from chromadb.errors import InternalError
 from leanrag_tests_jobs import finish
 
 from leanrag_engine import engine as engine_module
 from leanrag_engine.adapters.chroma import locks
+from leanrag_engine.adapters.chroma.client import ChromaFolder
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import StoreUnusable
@@ -34,6 +37,9 @@ TEXTS = [
 ]
 QUESTION = Query("Who found Neptune?")
 VECTORS = "vectors"
+
+
+Damage = Callable[[Path, str], None]
 
 
 def delete_all(folder: Path, _space: str) -> None:
@@ -70,6 +76,18 @@ def halve_headers(folder: Path, _space: str) -> None:
         path.write_bytes(path.read_bytes()[:50])
 
 
+def overwrite(name: str) -> Damage:
+    """Return what gives each file of this name other bytes, as many as it had."""
+
+    def damage(folder: Path, _space: str) -> None:
+        for path in folder.rglob(name):
+            size = path.stat().st_size
+            path.write_bytes(random.Random(size).randbytes(size))  # noqa: S311 - no secret
+
+    damage.__name__ = f"overwrite {name}"
+    return damage
+
+
 def leave_a_mark(folder: Path, space: str) -> None:
     """Leave what a process leaves that is killed while it writes a space."""
     with suppress(RuntimeError), locks.writing(folder, space):
@@ -79,7 +97,6 @@ def leave_a_mark(folder: Path, space: str) -> None:
     mark.write_text(json.dumps([host, pid, 0.0, name]))
 
 
-Damage = Callable[[Path, str], None]
 DAMAGES: list[Damage] = [
     delete_all,
     empty_database,
@@ -89,6 +106,9 @@ DAMAGES: list[Damage] = [
     empty_rows,
     halve_headers,
     leave_a_mark,
+    *map(
+        overwrite, ("header.bin", "data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
+    ),
 ]
 
 
@@ -204,6 +224,22 @@ async def test_the_other_collections_are_repaired_too(settings: Settings) -> Non
                 await anyio.sleep(0.05)
     finally:
         await engine.close()
+
+
+async def test_a_full_disk_puts_no_index_aside(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of another collection lies in the same folder, and nothing is damaged."""
+    whole = await fill(settings)
+    async with await LeanRAG.open(settings) as engine:
+        with monkeypatch.context() as patched:
+            # What Chroma raises then, as measured.
+            full = InternalError(
+                "Database error: error returned from database: (code: 13) database or disk is full"
+            )
+            patched.setattr(ChromaFolder, "drop", Mock(side_effect=full))
+            job = await engine.job((await engine.submit_reindex()).id, wait_seconds=60)
+        assert (job.status, "the disk is full" in job.message) == (JobStatus.FAILED, True)
+        assert "Make room" in job.message
+        await expect_whole(engine, whole)
 
 
 async def test_a_repair_that_does_not_help_is_not_repeated_at_once(

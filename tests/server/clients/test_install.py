@@ -565,7 +565,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(
     assert ran.exit_code == 1
     assert "No space left on device" in ran.output
     assert file.read_text(encoding="utf-8") == "{}"
-    assert {each.name for each in home.iterdir()} == {"notes", ".claude.json", ".claude.json.bak1"}
+    assert {each.name for each in home.iterdir()} == {"notes", ".claude.json"}
 
 
 def test_a_server_that_is_not_installed_cannot_be_uninstalled(home: Path) -> None:

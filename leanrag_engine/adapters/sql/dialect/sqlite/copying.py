@@ -35,8 +35,10 @@ def copy_file(folder: Path, target: Path, report: Callable[[int, int], None]) ->
             )
             (verdict,) = copy.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as problem:
+        is_full = problem.sqlite_errorcode == sqlite3.SQLITE_FULL
         raise StoreUnusable(
-            f"{path} cannot be copied: {problem}.", "`leanrag doctor` says what is wrong."
+            f"{path} cannot be copied to {target}: {problem}.",
+            "Make room, or name another place." if is_full else "`leanrag doctor` says what is wrong.",
         ) from problem
     if verdict != "ok":
         raise make_damage_error(path, verdict)
