@@ -37,6 +37,7 @@ from leanrag_engine.retrieval.search.relevance import (
     RankedWindow,
     asks_for_overview,
     fuse_scores,
+    put_newer_first,
     rank_windows,
     weigh_dates,
 )
@@ -71,7 +72,8 @@ async def value_windows(
         scores = scores.add_tokens(await _compare_tokens(run, found.text, best[: options.compared]))
     places = {hit.id: place for place, hit in enumerate(ranked)}
     recency = weigh_dates(found.text, chunks, options.recent)
-    return rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
+    ranked = rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
+    return put_newer_first(ranked, found.text)
 
 
 async def _compare_tokens(run: QueryRun, text: str, windows: Sequence[str]) -> dict[str, float]:

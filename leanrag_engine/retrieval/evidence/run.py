@@ -119,15 +119,19 @@ class QueryRun:
         return len(weak) == len(found)
 
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
-        """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words. Where half
+        """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words. One with a rare
+        word and most others of the question is near enough: rows of tables and single dates say little by their meaning. Where half
         of the words stand nowhere, too far is a fifth of the way from unrelated passages to those that
         answer: one more of 270 answered questions fell below it, seven more of 16 others."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
-        if windows and windows[0].explain().exact and len(words) <= SHORT and not nowhere:
-            return False
         best = [window.indexed_text for window in windows]
-        share = QueryWords([found.text]).share(best)
+        asked = QueryWords([found.text])
+        enough = 0.5
+        if windows and windows[0].exact and (len(words) > SHORT or not nowhere):
+            if len(words) <= SHORT or asked.share(best[:1]) > enough:
+                return False
+        share = asked.share(best)
         if embedder is None or embedder.unrelated is None or not found.dense_windows:
             return share < self.query.relevance_options.weak
         near = embedder.unrelated

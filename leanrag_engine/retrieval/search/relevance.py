@@ -11,7 +11,10 @@ from typing import Self
 from leanrag_engine.core.model import Chunk, Hit, ScoreParts, window_id
 from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
 from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.documents.dates import find_date
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
+
+from .matching import QueryWords
 
 _MARKUP = re.compile(
     r"\[[^\[\]\n]{0,200}\]\([^()\s]{0,400}\)|https?://[^\s<>]{1,400}|</?[A-Za-z][^<>\n]{0,100}>"
@@ -22,7 +25,9 @@ _FILLING = re.compile(rf"[\s{_BULLETS}]+")
 
 
 _NOW = re.compile(
-    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|at the moment|as of)\b", re.IGNORECASE
+    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|at the moment|as of|jetzt|aktuell(?:e[mnrs]?)?|derzeit|momentan|neueste[nrs]?"
+    r"|actuellement|maintenant|actualmente|ahora)\b",
+    re.IGNORECASE,
 )
 
 _OVERVIEW = re.compile(
@@ -80,7 +85,8 @@ NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 class RankedWindow:
     """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone. ``near`` is
     the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
-    however low its value; ``exact``: likewise and in its place, as it holds a rare word of the text. ``explain``
+    however low its value; ``exact``: likewise and in its place, as it holds a rare word of the text; ``older``: the
+    text asks for what holds now, and a newer window says as much. ``explain``
     returns what the value is made of; it is called for the few windows that are shown."""
 
     chunk: Chunk
@@ -89,6 +95,7 @@ class RankedWindow:
     near: float = 0.0
     kept: bool = False
     exact: bool = False
+    older: bool = False
     explain: Callable[[], ScoreParts] = field(default=ScoreParts, compare=False, repr=False)
 
     @property
@@ -277,12 +284,68 @@ def asks_about_all(text: str) -> bool:
     return count > 0 and not set(words(rest)) - STOPWORDS - _ALL
 
 
+def asks_for_now(text: str) -> bool:
+    """Return whether a text asks for what holds now."""
+    return _NOW.search(text) is not None
+
+
 def weigh_dates(text: str, chunks: Sequence[Chunk], gain: float) -> Mapping[str, float]:
-    """Return what each dated document gains by its rank where ``text`` asks for what holds now: the newest ``gain``, the oldest 0."""
-    dates = {each.document_id: each.date for each in chunks if each.date} if _NOW.search(text) else {}
+    """Return what each dated document gains by its rank where ``text`` asks for what holds now: the newest ``gain``, the oldest 0.
+    The times of files count only where no document has a date of its own."""
+    if not asks_for_now(text):
+        return NO_RECENCY
+    dates = {each.document_id: each.own_date for each in chunks if each.own_date}
+    dates = dates or {each.document_id: each.date for each in chunks if each.date}
     order = sorted(set(dates.values()))
     last = max(len(order) - 1, 1)
     return {document: gain * order.index(day) / last for document, day in dates.items()}
+
+
+def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
+    """Return ``windows``; where ``text`` asks for what holds now, none of the first stands before a newer one that holds all words
+    of the text that it holds, and is nearly as near: it is marked as older."""
+    if not asks_for_now(text):
+        return list(windows)
+    words, most, near = QueryWords([_NOW.sub(" ", text)]), 30, 0.6
+    first = list(windows[:most])
+    held = {each.key: words.find(each.indexed_text) for each in first}
+    for place in sorted(range(len(first)), key=lambda place: _tell_date(first[place])):
+        older = first[place]
+        newer = [
+            other
+            for other, each in enumerate(first)
+            if held[older.key]
+            and held[each.key] >= held[older.key]
+            and _is_newer(each, older)
+            and each.near >= near * older.near
+        ]
+        if newer:
+            first[place] = replace(older, older=True)
+            newest = max(newer, key=lambda other: _tell_date(first[other]))
+            lack = older.value - first[newest].value
+            if lack >= 0:
+                first[newest] = _add_recent(first[newest], lack + 0.01)
+    return [*sorted(first, key=lambda each: -each.value), *windows[most:]]
+
+
+def _add_recent(window: RankedWindow, gain: float) -> RankedWindow:
+    def explain() -> ScoreParts:
+        parts = window.explain()
+        return replace(parts, recent=parts.recent + gain)
+
+    return replace(window, value=window.value + gain, explain=explain)
+
+
+def _tell_date(window: RankedWindow) -> tuple[str, str]:
+    """Return the date that the heading of a window or else its document states, and that of the document, were it of its file."""
+    return find_date(window.heading) or window.chunk.own_date, window.chunk.date
+
+
+def _is_newer(window: RankedWindow, other: RankedWindow) -> bool:
+    (stated, day), (before, day_before) = _tell_date(window), _tell_date(other)
+    if stated or before:
+        return bool(before) and stated > before
+    return bool(day_before) and day > day_before
 
 
 def _exact_gains(

@@ -14,6 +14,7 @@ from leanrag_engine.retrieval.search.relevance import (
     SearchScores,
     asks_for_list,
     fuse_scores,
+    put_newer_first,
     rank_windows,
     weigh_dates,
 )
@@ -165,6 +166,51 @@ def test_the_newest_document_gains_most_where_the_question_asks_for_what_holds_n
     assert weigh_dates("What is the ceiling now?", dated, 0.6) == {"doc1": 0.0, "doc2": 0.3, "doc3": 0.6}
     assert not weigh_dates("What was the ceiling?", dated, 0.6)
     assert not weigh_dates("What is it now?", [chunk("a", 1)], 0.6)
+
+
+def test_the_time_of_a_file_is_no_date_beside_documents_that_have_one() -> None:
+    minutes, copied = chunk("a", 1), replace(chunk("b", 1, document=2), date="2026-01-01", date_origin="file time")
+    minutes = replace(minutes, date="2024-01-01", date_origin="file name")
+    assert set(weigh_dates("What is the ceiling now?", [minutes, copied], 0.6)) == {"doc1"}
+    assert set(weigh_dates("What is the ceiling now?", [copied], 0.6)) == {"doc2"}
+
+
+def statements(*said: tuple[str, str, float], heading: str = "") -> list[RankedWindow]:
+    """Windows with a date, a text and a value, each of another document."""
+    return [
+        RankedWindow(
+            Chunk(
+                f"c{n}", f"doc{n}", 1, text, 0, len(text), 1, date=date, windows=(Window(0, len(text), heading),)
+            ),
+            0,
+            value,
+            value,
+        )
+        for n, (date, text, value) in enumerate(said)
+    ]
+
+
+@pytest.mark.parametrize("asked", ["Who is the treasurer now?", "Wer ist derzeit treasurer?"])
+def test_a_newer_statement_stands_before_an_older_one_that_says_no_more_of_the_question(asked: str) -> None:
+    found = statements(
+        ("2024-06-14", "The treasurer is Tom.", 5.0),
+        ("2025-11-08", "The treasurer is Hannah.", 4.5),
+        ("2023-01-01", "The treasurer is Ned.", 4.0),
+        ("2026-01-01", "The pontoon has lights.", 3.9),
+        ("", "Ask the treasurer.", 3.8),
+    )
+    ranked = put_newer_first(found, asked)
+    assert [each.chunk.id for each in ranked] == ["c1", "c0", "c2", "c3", "c4"]
+    assert [each.chunk.id for each in ranked if each.older] == ["c0", "c2"]
+    assert ranked[0].value == pytest.approx(ranked[0].explain().recent + 4.5) > 5.0
+    assert put_newer_first(found, "Who was the treasurer?") == found
+
+
+def test_a_heading_tells_the_date_of_what_stands_below_it() -> None:
+    (old,) = statements(("2025-01-01", "The winch lifts 4 tonnes.", 5.0), heading="2025-03-04")
+    (new,) = statements(("2024-12-31", "The winch lifts 3 tonnes.", 4.9), heading="21 October 2025")
+    new = replace(new, chunk=replace(new.chunk, id="new"))
+    assert [each.chunk.id for each in put_newer_first([old, new], "What does the winch lift now?")] == ["new", "c0"]
 
 
 def test_meaning_weighs_less_where_nothing_is_close() -> None:
