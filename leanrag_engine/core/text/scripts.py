@@ -22,6 +22,8 @@ _FOREIGN = frozenset(
         "und",
         "das",
         "den",
+        *("wie", "wer", "wo", "wird", "werden", "welche", "welcher", "welches", "warum", "ich", "ein", "eine", "für"),
+        *("où", "qui", "quel", "quelle", "pourquoi", "qué", "cómo", "cuál", "dónde"),
         "ist",
         "von",
         "mit",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
+from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.shortening import shorten
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
@@ -119,12 +120,17 @@ class QueryRun:
         return len(weak) == len(found)
 
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
-        """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words. One with a rare
+        """Return whether no name of the text stands anywhere, the first window is too far in meaning, or (if that says nothing) the
+        best hold few words. One with a rare
         word and most others of the question is near enough: rows of tables and single dates say little by their meaning. Where half
         of the words stand nowhere, too far is a fifth of the way from unrelated passages to those that
         answer: one more of 270 answered questions fell below it, seven more of 16 others."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
+        # A capital says nothing of the word that opens the question.
+        names = [each for each in words if not (each.islower() or found.text.startswith(each)) and each.upper() != each.lower()]
+        if names and all(each in self.absent for each in names) and any(not self.absent[each] for each in names):
+            return True
         best = [window.indexed_text for window in windows]
         asked = QueryWords([found.text])
         enough = 0.5
@@ -140,9 +146,13 @@ class QueryRun:
         return found.dense_windows[0].score < near and share < 1
 
     def warn_of_dense(self, found: Iterable[SearchHits]) -> None:
-        """Warn where keyword search alone answered, except before the first build."""
+        """Warn where keyword search alone answered, except before the first build, and where the embedder does not read the question."""
         if self.index.state is BuildState.MISSING or self.index.embedder is None:
             return  # already in the warnings
+        if self.index.embedder.english and not all(is_mostly_english([text]) for text in self.query.texts):
+            self.warnings.append(
+                "Search by meaning reads English alone here: ask in English, or set LEANRAG_EMBEDDER=e5 and build."
+            )
         blind = [each.text for each in found if each.vector is None]
         if blind:
             self.warnings.append(
