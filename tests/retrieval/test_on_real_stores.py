@@ -32,7 +32,7 @@ QUESTIONS = {
 
 
 async def ingest(engine: LeanRAG, sources: list[DocumentSource], *, build: bool = True) -> None:
-    job = await engine.submit_ingest(sources, build=build)
+    job = await engine.submit_ingest(sources, build=build, allowed=None)
     while not job.status.finished:
         job = await engine.job(job.id, wait_seconds=30)
     assert job.status is JobStatus.DONE, job.message
@@ -297,18 +297,14 @@ async def test_a_row_of_a_table_and_an_undated_note_on_a_date_are_no_weak_eviden
     assert day.context.cited[0] == next(each.chunk.citation for each in day.sources if each.chunk.title == "How the yard began")
 
 
-async def test_a_question_none_of_whose_names_stands_anywhere_is_weak_and_one_in_another_language_says_what_reads_it(
-    tmp_path: Path,
-) -> None:
+async def test_a_question_in_another_language_is_told_that_the_embedder_reads_english_alone(tmp_path: Path) -> None:
     notes = {
         "printing": "The printer in the hall is set up by the caretaker. Set up a printer only with his help.",
         "tides": "The current runs north for five hours after low water, and south for seven.",
     }
     async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
         await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
-        absent = await engine.query(Query("How do I set up a printer with Zanzibar?"))
         german = await engine.query(Query("Wie wird der Drucker eingerichtet?"))
         english = await engine.query(Query("How is a printer set up?"))
-    assert absent.context.text.startswith("Weak evidence") and absent.context.tokens < 300
     assert any("LEANRAG_EMBEDDER=e5" in each for each in german.warnings)
     assert not english.warnings

@@ -120,17 +120,12 @@ class QueryRun:
         return len(weak) == len(found)
 
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
-        """Return whether no name of the text stands anywhere, the first window is too far in meaning, or (if that says nothing) the
-        best hold few words. One with a rare
+        """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words. One with a rare
         word and most others of the question is near enough: rows of tables and single dates say little by their meaning. Where half
         of the words stand nowhere, too far is a fifth of the way from unrelated passages to those that
         answer: one more of 270 answered questions fell below it, seven more of 16 others."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
-        # A capital says nothing of the word that opens the question.
-        names = [each for each in words if not (each.islower() or found.text.startswith(each)) and each.upper() != each.lower()]
-        if names and all(each in self.absent for each in names) and any(not self.absent[each] for each in names):
-            return True
         best = [window.indexed_text for window in windows]
         asked = QueryWords([found.text])
         enough = 0.5
