@@ -111,6 +111,10 @@ class Embedder(Protocol):
         """Return the cosine similarity that the best passage of half the answered questions reaches, and that of hardly any
         question on another corpus; None if it was not measured."""
 
+    @property
+    def english(self) -> bool:
+        """Whether it reads English alone."""
+
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return one row for each text, ``(len(texts), dimension)``. A text longer than the embedder's window
         gets the mean of all its windows."""
@@ -135,7 +139,7 @@ class EmbedderWrapper:
     def __init__(self, inner: Embedder) -> None:
         self.inner = inner
         self.identity, self.dimension = inner.identity, inner.dimension
-        self.unrelated, self.related = inner.unrelated, inner.related
+        self.unrelated, self.related, self.english = inner.unrelated, inner.related, inner.english
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         return await self.inner.embed_queries(texts)

@@ -24,7 +24,7 @@ from .readers.reading import Reading
 from .records import write_records
 
 _LONGEST_TITLE = 200
-_READING = "reading-3"
+_READING = "reading-4"
 """Changed when readers make another text of the same file: a file is then read again though it has not changed."""
 
 

@@ -589,6 +589,47 @@ def test_a_remark_at_the_margin_and_the_line_that_it_stands_on_are_not_one_word(
     assert words.count("int") == words.count("[Function]") == 1
 
 
+def lay_out(*cells: tuple[int, str]) -> str:
+    """A line of cells, each so far from the margin."""
+    return ") Tj ".join(f"{x} 0 Td ({text}) Tj {-x} 0 Td (" for x, text in cells).join([") Tj ", ""])
+
+
+def test_rows_of_a_table_in_a_pdf_are_records_with_the_names_of_its_columns(tmp_path: Path) -> None:
+    lines = [
+        "Table 3. Depths by slot",
+        lay_out((0, "Slot"), (120, "Depth at LW"), (230, "Bottom")),
+        lay_out((0, "North wall"), (150, "1.8"), (230, "mud and a layer of")),
+        lay_out((230, "broken shells")),
+        lay_out((0, "Crane quay"), (150, "3.1"), (230, "rock")),
+        lay_out((0, "Visitors"), (230, "sand")),
+        "Boats that draw more than this touch the bottom at low water.",
+    ]
+    text = read(write_file(tmp_path, "x.pdf", pdf([lines]))).text
+    assert [line for line in text.split("\n") if line] == [
+        "Table 3. Depths by slot",
+        "Table 3. Depths by slot, 3 rows: Slot | Depth at LW | Bottom",
+        "Row 1: Slot: North wall; Depth at LW: 1.8; Bottom: mud and a layer of broken shells",
+        "Row 2: Slot: Crane quay; Depth at LW: 3.1; Bottom: rock",
+        "Row 3: Slot: Visitors; Bottom: sand",
+        "Boats that draw more than this touch the bottom at low water.",
+    ]
+
+
+def test_two_columns_of_prose_in_a_pdf_are_no_table(tmp_path: Path) -> None:
+    left = "The harbour was dredged and the spoil was taken"
+    lines = [lay_out((0, left), (300, "out to sea by the same barge that had")) for _ in range(4)]
+    assert "|" not in read(write_file(tmp_path, "x.pdf", pdf([lines]))).text
+
+
+def test_the_date_of_a_pdf_is_that_in_its_properties(tmp_path: Path) -> None:
+    writer = PdfWriter(io.BytesIO(pdf([["Text."]])))
+    writer.add_metadata({"/CreationDate": "D:20240619092202+02'00'"})
+    data = io.BytesIO()
+    writer.write(data)
+    document = read(write_file(tmp_path, "x.pdf", data.getvalue()))
+    assert (document.date, document.date_origin) == ("2024-06-19", "file properties")
+
+
 def test_a_document_that_cuts_no_words_keeps_its_hyphens(tmp_path: Path) -> None:
     lines = ["A long-", "term plan is a long-term plan of cross-", "selling."]
     text = read(write_file(tmp_path, "x.pdf", pdf([lines]))).text

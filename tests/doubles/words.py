@@ -26,6 +26,7 @@ class WordEmbedder:
 
     identity = "words"
     unrelated: float | None = None
+    english = False
     related: float | None = None
 
     def __init__(self, texts: Sequence[str]) -> None:

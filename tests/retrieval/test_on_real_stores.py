@@ -32,7 +32,7 @@ QUESTIONS = {
 
 
 async def ingest(engine: LeanRAG, sources: list[DocumentSource], *, build: bool = True) -> None:
-    job = await engine.submit_ingest(sources, build=build)
+    job = await engine.submit_ingest(sources, build=build, allowed=None)
     while not job.status.finished:
         job = await engine.job(job.id, wait_seconds=30)
     assert job.status is JobStatus.DONE, job.message
@@ -261,3 +261,61 @@ async def test_a_month_or_the_form_of_a_question_is_not_reported_as_a_word_that_
 ) -> None:
     asked = await engine.query(Query("Overview of what Zanzibar says on exceptions in July"))
     assert "No document has 'Zanzibar'." in asked.warnings
+
+
+async def test_now_is_no_word_to_be_found_and_the_older_statement_is_shown_as_older(tmp_path: Path) -> None:
+    notes = {
+        "2025-06-14 minutes": "Present: Oskar, Priya, Tom. The treasurer is Tom Okafor until the general meeting.",
+        "2025-11-08 minutes": "The storm plan is read and accepted. The treasurer is Hannah Weiss, elected in October.",
+        "tides": "The current runs north for five hours after low water, and south for seven.",
+        "rota": "Each week one officer holds the keys of the yard and locks the gate at night.",
+    }
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
+        await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
+        found = await engine.query(Query("Who is the current treasurer?"))
+        plain = await engine.query(Query("Who is currently the treasurer?"))
+    assert [each.chunk.document_id for each in found.sources[:2]] == [
+        "2025-11-08 minutes",
+        "2025-06-14 minutes",
+    ]
+    assert found.context.text.count(", older\n") == 1
+    assert not any("'currently'" in each for each in plain.warnings)
+
+
+async def test_a_row_of_a_table_and_an_undated_note_on_a_date_are_no_weak_evidence(tmp_path: Path) -> None:
+    rows = "".join(f"Boat {n},Owner {n},{n}.5,I{n},202{n}-01-1{n}\n" for n in range(1, 7))
+    (tmp_path / "boats.csv").write_text(
+        f"boat,owner,length,berth,last survey\n{rows}Whimbrel,Raman,8.1,I08,2025-08-17\n"
+    )
+    (tmp_path / "yard.md").write_text(
+        "# How the yard began\n\nThe yard was founded by Agnes Thorburn, who repaired herring drifters. The clock over the "
+        "sail loft was stopped at 4:17 by the flood of 31 January 1953 and never set going again.\n"
+    )
+    (tmp_path / "2025-05-18 trip.md").write_text(
+        "The bilge pump ran all the time; a cork had wedged its switch.\n"
+    )
+    settings = load_settings(data_dir=tmp_path / "data", embedder="minilm", allow_dirs=(tmp_path,))
+    async with await LeanRAG.open(settings) as engine:
+        await ingest(engine, [DocumentSource(path=str(path)) for path in sorted(tmp_path.glob("*.*"))])
+        row = await engine.query(Query("Who owns the Whimbrel and when was its last survey?"))
+        day = await engine.query(Query("What happened on 31 January 1953?"))
+    assert not any("Weak evidence" in each for each in (*row.warnings, *day.warnings))
+    assert "boat: Whimbrel; owner: Raman" in row.context.text
+    assert day.context.cited[0] == next(
+        each.chunk.citation for each in day.sources if each.chunk.title == "How the yard began"
+    )
+
+
+async def test_a_question_in_another_language_is_told_that_the_embedder_reads_english_alone(
+    tmp_path: Path,
+) -> None:
+    notes = {
+        "printing": "The printer in the hall is set up by the caretaker. Set up a printer only with his help.",
+        "tides": "The current runs north for five hours after low water, and south for seven.",
+    }
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
+        await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
+        german = await engine.query(Query("Wie wird der Drucker eingerichtet?"))
+        english = await engine.query(Query("How is a printer set up?"))
+    assert any("LEANRAG_EMBEDDER=e5" in each for each in german.warnings)
+    assert not english.warnings

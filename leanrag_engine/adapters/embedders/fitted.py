@@ -70,6 +70,7 @@ class FittedEmbedder:
     """A fitted word table. Equal identities mean equal tables, hence equal vectors to the bit."""
 
     unrelated: float | None = None
+    english = False
     related: float | None = None
 
     def __init__(self, table: _WordTable) -> None:

@@ -126,6 +126,7 @@ class SentenceTransformersEmbedder:
     """A pretrained model. Texts beyond its window are embedded in several windows, with the model's prompts."""
 
     unrelated: float | None = None
+    english = False
     related: float | None = None
 
     def __init__(self, name: str, identity: str, loaded: _LoadedModel) -> None:

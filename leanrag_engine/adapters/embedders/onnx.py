@@ -84,6 +84,7 @@ class OnnxEmbedder:
     identity: str
     dimension: int
     unrelated: float | None
+    english = False
     related: float | None
     room: int
     """Most tokens of a window."""

@@ -129,6 +129,7 @@ class LitellmEmbedder:
     tokens of a text, roughly counted, that it reads at once."""
 
     unrelated: float | None = None
+    english = False
     related: float | None = None
 
     def __init__(self, model: LitellmModel, dimension: int, room: int) -> None:

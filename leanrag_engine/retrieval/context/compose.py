@@ -319,11 +319,13 @@ class _Layout:
             by_document.setdefault(window.chunk.document_id, []).append(window)
         by_group: dict[str, list[str]] = {}
         documents = [*by_document.values()]
-        if self.by_date:
+        # Beside the best one without a date, dates say nothing.
+        by_date = self.by_date and bool(documents) and bool(documents[0][0].chunk.own_date)
+        if by_date:
             documents.sort(key=lambda each: each[0].chunk.own_date or "9")
         for each in documents:
             ordered = sorted(each, key=_reading_place)
-            heading = "" if self.by_date else self._heading_of(each)
+            heading = "" if by_date else self._heading_of(each)
             by_group.setdefault(heading, []).append(render_document(ordered, self.fence))
         blocks = [*self.opening]
         if statements:

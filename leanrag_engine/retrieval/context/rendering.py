@@ -136,6 +136,7 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
         if following is None or following[0].chunk.id != labelled:
             lines += filter(None, [_format_gap(run[0].chunk, end + 1, None, shown)])
     heading = format_document(chunk, _start_of(windows[0]))
+    heading += ", older" * all(each.older for each in windows)
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from leanrag_engine.core.model import parse_window_id
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.documents.dates import DATE_WORDS
+from leanrag_engine.retrieval.search.dating import asks_for_now
 from leanrag_engine.retrieval.search.relevance import ExactMatch, asks_for_overview
 
 from .run import SHORT, QueryRun
@@ -22,7 +23,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     A word that stands nowhere is replaced by the nearest one where it is a name or the text is short; ``run.absent``
     notes it.
     """
-    words = find_whole_words(text)
+    words = [word for word in find_whole_words(text) if not asks_for_now(word)]
     short = len(words) <= SHORT
     options, documents, name = run.query.relevance_options, run.index.documents, run.index.collection.name
     counted = list(await documents.find_rare_words(name, words, most_windows=_FEW_WINDOWS)) if words else []

@@ -30,7 +30,7 @@ from leanrag_engine.retrieval.context.statements import (
     relation_statements,
 )
 from leanrag_engine.retrieval.request import Mode, RelevanceOptions
-from leanrag_engine.retrieval.search.dating import weigh_dates
+from leanrag_engine.retrieval.search.dating import put_newer_first, weigh_dates
 from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of
 from leanrag_engine.retrieval.search.late_interaction import compare_tokens, spread_similarities
 from leanrag_engine.retrieval.search.matching import QueryWords
@@ -71,7 +71,8 @@ async def value_windows(
         scores = scores.add_tokens(await _compare_tokens(run, found.text, best[: options.compared]))
     places = {hit.id: place for place, hit in enumerate(ranked)}
     recency = weigh_dates(found.text, chunks, options.recent, options.dated)
-    return rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
+    valued = rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
+    return put_newer_first(valued, found.text)
 
 
 async def _compare_tokens(run: QueryRun, text: str, windows: Sequence[str]) -> dict[str, float]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
+from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.shortening import shorten
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
@@ -119,15 +120,19 @@ class QueryRun:
         return len(weak) == len(found)
 
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
-        """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words. Where half
+        """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words. One with a rare
+        word and most others of the question is near enough: rows of tables and single dates say little by their meaning. Where half
         of the words stand nowhere, too far is a fifth of the way from unrelated passages to those that
         answer: one more of 270 answered questions fell below it, seven more of 16 others."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
-        if windows and windows[0].explain().exact and len(words) <= SHORT and not nowhere:
-            return False
         best = [window.indexed_text for window in windows]
-        share = QueryWords([found.text]).share(best)
+        asked = QueryWords([found.text])
+        enough, short = 0.5, len(words) <= SHORT
+        sure = not nowhere if short else asked.share(best[:1]) > enough
+        if windows and windows[0].exact and sure:
+            return False
+        share = asked.share(best)
         if embedder is None or embedder.unrelated is None or not found.dense_windows:
             return share < self.query.relevance_options.weak
         near = embedder.unrelated
@@ -136,9 +141,13 @@ class QueryRun:
         return found.dense_windows[0].score < near and share < 1
 
     def warn_of_dense(self, found: Iterable[SearchHits]) -> None:
-        """Warn where keyword search alone answered, except before the first build."""
+        """Warn where keyword search alone answered, except before the first build, and where the embedder does not read the question."""
         if self.index.state is BuildState.MISSING or self.index.embedder is None:
             return  # already in the warnings
+        if self.index.embedder.english and not all(is_mostly_english([text]) for text in self.query.texts):
+            self.warnings.append(
+                "Search by meaning reads English alone here: ask in English, or set LEANRAG_EMBEDDER=e5 and build."
+            )
         blind = [each.text for each in found if each.vector is None]
         if blind:
             self.warnings.append(

@@ -2,13 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 
-from leanrag_engine.core.model import Chunk
-from leanrag_engine.documents.dates import MONTH, find_dates, month_number
+from leanrag_engine.core.model import Chunk, ScoreParts
+from leanrag_engine.documents.dates import MONTH, find_date, find_dates, month_number
+
+from .matching import QueryWords
+from .relevance import NO_RECENCY, RankedWindow
 
 _NOW = re.compile(
-    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|at the moment|as of)\b", re.IGNORECASE
+    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|at the moment|as of|jetzt|aktuell(?:e[mnrs]?)?|derzeit|momentan|neueste[nrs]?"
+    r"|actuellement|maintenant|actualmente|ahora)\b",
+    re.IGNORECASE,
 )
 _MONTH_ALONE = re.compile(rf"\b(?=[^\W\d_a-zäüöéûà])(?!Mars)(?i:{MONTH})\b")
 """A month with a capital: "may" is a verb, "Mars" a planet."""
@@ -17,15 +23,24 @@ _NEAR_DAYS = 14
 """Days from a day that is named up to which a document gains: "the Monday before July 24"."""
 
 
+def asks_for_now(text: str) -> bool:
+    """Return whether a text asks for what holds now."""
+    return _NOW.search(text) is not None
+
+
 def weigh_dates(text: str, chunks: Sequence[Chunk], recent: float, dated: float) -> Mapping[str, float]:
     """Return what documents gain by their dates: up to ``dated`` those of a day, month or year that ``text`` names; if
-    it names none and asks for what holds now, by their rank: the newest ``recent``, the oldest 0."""
+    it names none and asks for what holds now, by their rank: the newest ``recent``, the oldest 0. The times of files count
+    only there, and where no document has a date of its own."""
+    own = {each.document_id: each.own_date for each in chunks if each.own_date}
     if named := find_named_dates(text):
         own = {each.document_id: each.own_date for each in chunks if each.own_date}
         return {
             document: dated * max(_nearness(day, each) for each in named) for document, day in own.items()
         }
-    dates = {each.document_id: each.date for each in chunks if each.date} if _NOW.search(text) else {}
+    if not asks_for_now(text):
+        return NO_RECENCY
+    dates = own or {each.document_id: each.date for each in chunks if each.date}
     order = sorted(set(dates.values()))
     last = max(len(order) - 1, 1)
     return {document: recent * order.index(day) / last for document, day in dates.items()}
@@ -50,3 +65,50 @@ def _nearness(own: str, named: str) -> float:
     except ValueError:
         return 0.0
     return max(0.0, 1 - days / _NEAR_DAYS)
+
+
+def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
+    """Return ``windows``; where ``text`` asks for what holds now and names no date, none of the first stands before a newer one that holds all words
+    of the text that it holds, and is nearly as near: it is marked as older."""
+    if not asks_for_now(text) or find_named_dates(text):
+        return list(windows)
+    words, most, near = QueryWords([_NOW.sub(" ", text)]), 30, 0.6
+    first = list(windows[:most])
+    held = {each.key: words.find(each.indexed_text) for each in first}
+    for place in sorted(range(len(first)), key=lambda place: _tell_date(first[place])):
+        older = first[place]
+        newer = [
+            other
+            for other, each in enumerate(first)
+            if held[older.key]
+            and held[each.key] >= held[older.key]
+            and _is_newer(each, older)
+            and each.near >= near * older.near
+        ]
+        if newer:
+            first[place] = replace(older, older=True)
+            newest = max(newer, key=lambda other: _tell_date(first[other]))
+            lack = older.value - first[newest].value
+            if lack >= 0:
+                first[newest] = _add_recent(first[newest], lack + 0.01)
+    return [*sorted(first, key=lambda each: -each.value), *windows[most:]]
+
+
+def _add_recent(window: RankedWindow, gain: float) -> RankedWindow:
+    def explain() -> ScoreParts:
+        parts = window.explain()
+        return replace(parts, recent=parts.recent + gain)
+
+    return replace(window, value=window.value + gain, explain=explain)
+
+
+def _tell_date(window: RankedWindow) -> tuple[str, str]:
+    """Return the date that the heading of a window or else its document states, and that of the document, were it of its file."""
+    return find_date(window.heading) or window.chunk.own_date, window.chunk.date
+
+
+def _is_newer(window: RankedWindow, other: RankedWindow) -> bool:
+    (stated, day), (before, day_before) = _tell_date(window), _tell_date(other)
+    if stated or before:
+        return bool(before) and stated > before
+    return bool(day_before) and day > day_before

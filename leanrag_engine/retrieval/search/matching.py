@@ -23,15 +23,18 @@ class QueryWords:
 
     def score(self, texts: Sequence[str]) -> list[float]:
         """Return for each text the sum over the query's words in it, a word counting more the fewer of ``texts`` hold it."""
-        found = [set(self._pattern.findall(text.casefold())) for text in texts]
+        found = list(map(self.find, texts))
         holders = Counter(word for words in found for word in words)
         weight = {word: math.log1p(len(texts) / count) for word, count in holders.items()}
         return [sum(weight[word] for word in sorted(words)) for words in found]
 
     def share(self, texts: Sequence[str]) -> float:
         """Return the share of the query's words that ``texts`` hold."""
-        found = {word for text in texts for word in self._pattern.findall(text.casefold())}
-        return len(found) / self.count if self.count else 0.0
+        return len(set().union(*map(self.find, texts))) / self.count if self.count else 0.0
+
+    def find(self, text: str) -> set[str]:
+        """Return the query's words that ``text`` holds."""
+        return set(self._pattern.findall(text.casefold()))
 
 
 def _any_of(terms: Sequence[str]) -> re.Pattern[str]:

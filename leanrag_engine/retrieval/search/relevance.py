@@ -77,7 +77,8 @@ NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 class RankedWindow:
     """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone. ``near`` is
     the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
-    however low its value; ``exact``: likewise and in its place, as it holds a rare word of the text. ``explain``
+    however low its value; ``exact``: likewise and in its place, as it holds a rare word of the text; ``older``: the
+    text asks for what holds now, and a newer window says as much. ``explain``
     returns what the value is made of; it is called for the few windows that are shown."""
 
     chunk: Chunk
@@ -86,6 +87,7 @@ class RankedWindow:
     near: float = 0.0
     kept: bool = False
     exact: bool = False
+    older: bool = False
     explain: Callable[[], ScoreParts] = field(default=ScoreParts, compare=False, repr=False)
 
     @property

@@ -180,8 +180,12 @@ async def show_document(engine: LeanRAG, document: str) -> ReplyModel:
 
     outline = None
     name = engine.settings.collection
-    whole = str(Path(document).expanduser().absolute())  # the id of a document that was read from a file
     with suppress(NotFound):
-        outline = await engine.outline(whole, collection=name)
+        outline = await engine.outline(to_whole_path(document), collection=name)
     outline = outline or await engine.outline(document, collection=name)
     return OutlineReply.from_engine(outline, 0, engine.count_tokens)
+
+
+def to_whole_path(document: str) -> str:
+    """Return the absolute path of what may be a file, which is the id of a document that was read from it."""
+    return str(Path(document).expanduser().absolute())

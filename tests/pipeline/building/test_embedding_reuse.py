@@ -281,6 +281,7 @@ class WordCounter:
 
     identity, dimension = "words", 4
     unrelated = related = None
+    english = False
 
     def __init__(self) -> None:
         self.asked: list[str] = []

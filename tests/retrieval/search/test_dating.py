@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from leanrag_tests_jobs import ingest, open_engine
 
-from leanrag_engine.core.model import FILE_TIME, Chunk, DocumentSource
+from leanrag_engine.core.model import FILE_TIME, Chunk, DocumentSource, Window
 from leanrag_engine.retrieval.request import Query
-from leanrag_engine.retrieval.search.dating import find_named_dates, weigh_dates
+from leanrag_engine.retrieval.search.dating import find_named_dates, put_newer_first, weigh_dates
+from leanrag_engine.retrieval.search.relevance import RankedWindow
 
 pytestmark = pytest.mark.anyio
 
@@ -58,6 +60,62 @@ def test_documents_of_a_named_date_gain_by_how_near_they_are() -> None:
     }
     july = weigh_dates("What was said in July, as of now?", notes, 0.6, 1.0)
     assert july == {"day": 1.0, "week": 1.0, "month": 0.0, "vague": 1.0}
+
+
+def test_the_time_of_a_file_is_no_date_beside_documents_that_have_one() -> None:
+    minutes, copied = dated("doc1", "2024-01-01", "file name"), dated("doc2", "2026-01-01", FILE_TIME)
+    assert set(weigh_dates("What is the ceiling now?", [minutes, copied], 0.6, 1.0)) == {"doc1"}
+    assert set(weigh_dates("What is the ceiling now?", [copied], 0.6, 1.0)) == {"doc2"}
+
+
+def statements(*said: tuple[str, str, float], heading: str = "") -> list[RankedWindow]:
+    """Windows with a date, a text and a value, each of another document."""
+    return [
+        RankedWindow(
+            Chunk(
+                f"c{n}",
+                f"doc{n}",
+                1,
+                text,
+                0,
+                len(text),
+                1,
+                date=date,
+                windows=(Window(0, len(text), heading),),
+            ),
+            0,
+            value,
+            value,
+        )
+        for n, (date, text, value) in enumerate(said)
+    ]
+
+
+@pytest.mark.parametrize("asked", ["Who is the treasurer now?", "Wer ist derzeit treasurer?"])
+def test_a_newer_statement_stands_before_an_older_one_that_says_no_more_of_the_question(asked: str) -> None:
+    found = statements(
+        ("2024-06-14", "The treasurer is Tom.", 5.0),
+        ("2025-11-08", "The treasurer is Hannah.", 4.5),
+        ("2023-01-01", "The treasurer is Ned.", 4.0),
+        ("2026-01-01", "The pontoon has lights.", 3.9),
+        ("", "Ask the treasurer.", 3.8),
+    )
+    ranked = put_newer_first(found, asked)
+    assert [each.chunk.id for each in ranked] == ["c1", "c0", "c2", "c3", "c4"]
+    assert [each.chunk.id for each in ranked if each.older] == ["c0", "c2"]
+    assert ranked[0].value == pytest.approx(ranked[0].explain().recent + 4.5)
+    assert ranked[0].value > ranked[1].value
+    assert put_newer_first(found, "Who was the treasurer?") == found
+
+
+def test_a_heading_tells_the_date_of_what_stands_below_it() -> None:
+    (old,) = statements(("2025-01-01", "The winch lifts 4 tonnes.", 5.0), heading="2025-03-04")
+    (new,) = statements(("2024-12-31", "The winch lifts 3 tonnes.", 4.9), heading="21 October 2025")
+    new = replace(new, chunk=replace(new.chunk, id="new"))
+    assert [each.chunk.id for each in put_newer_first([old, new], "What does the winch lift now?")] == [
+        "new",
+        "c0",
+    ]
 
 
 async def test_of_like_notes_that_of_the_month_that_is_named_comes_first(tmp_path: Path) -> None:
