@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PARTS = [".ci/release", ".docker", "CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", "leanrag_engine", "prompts"]
+PARTS = [
+    ".ci/release",
+    ".docker",
+    "CHANGELOG.md",
+    "LICENSE",
+    "README.md",
+    "pyproject.toml",
+    "leanrag_engine",
+    "prompts",
+]
 PARTS += ["server", "tests/programs/dated_sdist.py", ".gitignore"]
 
 
@@ -84,7 +93,9 @@ def test_what_does_not_agree_or_is_not_committed_is_refused_before_anything_is_b
     assert not (checkout / "dist").exists()
 
 
-def test_publishing_asks_for_a_date_and_then_for_each_program_before_anything_is_built(checkout: Path) -> None:
+def test_publishing_asks_for_a_date_and_then_for_each_program_before_anything_is_built(
+    checkout: Path,
+) -> None:
     change(checkout / "CHANGELOG.md", "not released yet", "2030-01-01")
     git(checkout, "commit", "-qam", "A date")
     programs = checkout.parent / "programs"
