@@ -362,7 +362,9 @@ def print_deletion(reply: DeleteReply, job: Job | None, *, json: bool) -> None:
     for each in reply.documents:
         near = f"  (did you mean {', '.join(each.did_you_mean)}?)" if each.did_you_mean else ""
         title = f"  ({each.title})" if each.title else ""
-        typer.echo(f"{each.status.replace('_', ' '):11} {each.id}{title}{near}")
+        # Without a job nothing was tried: "not deleted" would read as a failure.
+        state = "would go" if each.status == "not_deleted" and not job else each.status.replace("_", " ")
+        typer.echo(f"{state:11} {each.id}{title}{near}")
     if job and job.status.value != "done":
         typer.echo(say_early_end(job))
     elif job:
