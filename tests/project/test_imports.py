@@ -91,7 +91,7 @@ HOMES = {
     "sqlalchemy": {"leanrag_engine/adapters/sql"},
     "starlette": {"server/http/serving.py", "server/explorer/routes.py"},
     "sudachipy": {"leanrag_engine/core/text/language/segmentation.py"},
-    "tenacity": {"leanrag_engine/adapters/chat/model.py"},
+    "tenacity": {"leanrag_engine/adapters/chat/model.py", "leanrag_engine/llm/cache.py"},
     "threadpoolctl": {"leanrag_engine/core/vectors.py"},
     "tiktoken": {"leanrag_engine/adapters/tokenizer.py"},
     "tokenizers": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
