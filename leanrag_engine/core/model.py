@@ -6,11 +6,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import product
-from operator import attrgetter
+from operator import add, attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
@@ -560,21 +560,10 @@ class Staleness:
         """Return these changes with those that were ``earlier`` already; None if there are none at all."""
         if earlier is None:
             return self if self.total else None
-        return Staleness(
-            self.joined + earlier.joined,
-            self.left + earlier.left,
-            self.changed + earlier.changed,
-            self.cut + earlier.cut,
-        )
+        return Staleness(*map(add, astuple(self), astuple(earlier)))
 
     def __str__(self) -> str:
-        parts = (
-            ("joined", self.joined),
-            ("left", self.left),
-            ("changed", self.changed),
-            ("cut", self.cut),
-        )
-        return ", ".join(f"{count} {what}" for what, count in parts if count)
+        return ", ".join(f"{count} {what}" for what, count in asdict(self).items() if count)
 
 
 @dataclass(frozen=True, slots=True)

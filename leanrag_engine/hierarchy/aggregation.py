@@ -2,7 +2,7 @@
 beneath."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -21,7 +21,6 @@ from .clustering.balancing import cluster_means
 from .relations import LayerStep, sort_by_id
 from .texts.attribution import Quote, end_sentence, is_whole, join_quotes, quotes_of
 from .texts.naming import CODE, ClusterPhrases, NameKeys, NameRegister, PhraseTable, choose_name, rank_phrases
-from .texts.options import TextOptions
 from .texts.sentences import is_speech, score_sentence, stands_alone
 
 
@@ -49,7 +48,6 @@ class SummaryOptions:
     """Share of the best sentence's score below which a sentence is left out of the description."""
     repeated: float = 0.65
     """Share of the shorter sentence's words from which on two sentences are repetitions."""
-    texts: TextOptions = field(default_factory=TextOptions)
 
 
 DEFAULT = SummaryOptions()
@@ -99,7 +97,6 @@ def aggregate(
     kind: str,
     kept: Mapping[int, Entity] = MappingProxyType({}),
     unchanged: Flags | None = None,
-    options: SummaryOptions = DEFAULT,
 ) -> Iterator[Entity]:
     """Yield one aggregated entity for each cluster 0, 1, … of ``step.labels``. ``vectors`` (n, d) are those
     of ``step.lower.entities``. No name is like another one or like any in ``taken`` (name keys), to which the
@@ -109,8 +106,8 @@ def aggregate(
     groups = _groups(step, vectors, unchanged, kept)
     for entity in kept.values():
         taken.add(name_key(entity.name))
-    names = NameRegister(taken, options.texts)
-    ranked = rank_phrases(terms, step.base_labels, _hubs(step), count, options.texts)
+    names = NameRegister(taken)
+    ranked = rank_phrases(terms, step.base_labels, _hubs(step), count)
     layer = step.lower.entities[0].layer + 1
     for number, group in groups.items():
         found = ranked[number]
@@ -131,12 +128,11 @@ def aggregate(
             found,
             [member.name for member in group.members],
             names,
-            options.texts,
             _find_identifiers(group.members),
         )
         names.add(name)
-        chosen = _central_sentences(group, _phrase_weights(terms, found, options.phrases), options)
-        description, evidence = join_quotes(_summary(chosen, options))
+        chosen = _central_sentences(group, _phrase_weights(terms, found))
+        description, evidence = join_quotes(_summary(chosen))
         yield Entity(
             id=group.id,
             name=name,
@@ -231,29 +227,29 @@ def _share_of_best(values: NDArray[np.intp], labels: NDArray[np.intp]) -> Weight
 # --- texts ---------------------------------------------------------------------------------
 
 
-def _summary(chosen: Sequence[_CandidateSentence], options: SummaryOptions) -> list[Quote]:
+def _summary(chosen: Sequence[_CandidateSentence]) -> list[Quote]:
     """Return the best sentences within the bound on words."""
-    left = options.words
+    left = DEFAULT.words
     quotes = []
     for candidate in chosen:
         left -= word_count(candidate.text)
-        if left < 0 or candidate.score < options.worthwhile * chosen[0].score:
+        if left < 0 or candidate.score < DEFAULT.worthwhile * chosen[0].score:
             break
         quotes.append(candidate.quote)
     return quotes
 
 
-def _phrase_weights(terms: PhraseTable, found: ClusterPhrases, most: int) -> dict[str, float]:
+def _phrase_weights(terms: PhraseTable, found: ClusterPhrases) -> dict[str, float]:
     best = found.scores[0] if len(found.scores) else 1.0
-    pairs = zip(found.columns[:most].tolist(), found.scores[:most].tolist(), strict=True)
+    pairs = zip(
+        found.columns[: DEFAULT.phrases].tolist(), found.scores[: DEFAULT.phrases].tolist(), strict=True
+    )
     return {terms.keys[column]: score / best for column, score in pairs}
 
 
-def _central_sentences(
-    group: _ClusterMembers, weights: dict[str, float], options: SummaryOptions
-) -> list[_CandidateSentence]:
+def _central_sentences(group: _ClusterMembers, weights: dict[str, float]) -> list[_CandidateSentence]:
     """Return the best sentences first, without repetitions, from as many members as possible."""
-    candidates = sorted(_candidates(group, weights, options), key=lambda candidate: -candidate.score)
+    candidates = sorted(_candidates(group, weights), key=lambda candidate: -candidate.score)
     candidates = [each for each in candidates if each.whole]
     # Questions and direct speech are quoted only where there is at most one statement.
     statements = [each for each in candidates if not is_speech(each.text)]
@@ -265,48 +261,45 @@ def _central_sentences(
         for candidate in candidates:
             content = set(words(candidate.text)) - STOPWORDS
             fresh = all(
-                len(content & other) < options.repeated * min(len(content), len(other)) for other in contents
+                len(content & other) < DEFAULT.repeated * min(len(content), len(other)) for other in contents
             )
-            if fresh and candidate.owner not in owners and len(chosen) < options.findings:
+            if fresh and candidate.owner not in owners and len(chosen) < DEFAULT.findings:
                 chosen.append(candidate)
                 contents.append(content)
                 owners |= set() if again else {candidate.owner}
     return chosen
 
 
-def _candidates(
-    group: _ClusterMembers, weights: dict[str, float], options: SummaryOptions
-) -> Iterator[_CandidateSentence]:
-    texts = options.texts
+def _candidates(group: _ClusterMembers, weights: dict[str, float]) -> Iterator[_CandidateSentence]:
     central = list(zip(group.members, group.centrality, strict=True))
-    for member, centrality in central[: options.tried]:
+    for member, centrality in central[: DEFAULT.tried]:
         for rank, finding in enumerate(member.findings):
             quote = Quote(finding.explanation, finding.chunk_ids[0] if finding.chunk_ids else "")
-            score = score_sentence(quote.text, finding.summary, weights, centrality, texts)
-            score *= options.fading**rank
+            score = score_sentence(quote.text, finding.summary, weights, centrality)
+            score *= DEFAULT.fading**rank
             yield _CandidateSentence(member.id, finding.summary, quote, is_whole(quote.text), score)
-        for quote, whole in _usable(member, options) if not member.layer else ():
-            score = score_sentence(quote.text, member.name, weights, centrality, texts)
+        for quote, whole in _usable(member) if not member.layer else ():
+            score = score_sentence(quote.text, member.name, weights, centrality)
             yield _CandidateSentence(member.id, member.name, quote, whole, score)
     names = {member.id: member.name for member in group.members}
     centralities = {member.id: centrality for member, centrality in central}
-    for relation in group.relations[: options.tried] if not group.members[0].layer else ():
+    for relation in group.relations[: DEFAULT.tried] if not group.members[0].layer else ():
         source, target = relation.source_id, relation.target_id
         centrality = max(centralities[source], centralities[target])
-        for quote, whole in _usable(relation, options):
+        for quote, whole in _usable(relation):
             subject = f"{names[source]} – {names[target]}"
-            score = score_sentence(quote.text, subject, weights, centrality, texts)
+            score = score_sentence(quote.text, subject, weights, centrality)
             yield _CandidateSentence(source, subject, quote, whole, score)
 
 
-def _usable(item: Entity | Relation, options: SummaryOptions) -> list[tuple[Quote, bool]]:
+def _usable(item: Entity | Relation) -> list[tuple[Quote, bool]]:
     """Return the first sentences that are prose, not long and self-contained, with whether they are whole."""
     found = []
     for kind, quote in quotes_of(item):
-        if kind is not PieceKind.PROSE or not options.shortest <= word_count(quote.text) <= options.longest:
+        if kind is not PieceKind.PROSE or not DEFAULT.shortest <= word_count(quote.text) <= DEFAULT.longest:
             continue
         if stands_alone(quote.text) and is_statement(quote.text):
             found.append((replace(quote, text=end_sentence(quote.text)), is_whole(quote.text)))
-        if len(found) == options.sentences:
+        if len(found) == DEFAULT.sentences:
             break
     return found

@@ -18,7 +18,7 @@ from leanrag_engine.core.model import Entity, HierarchyHealth, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.vectors import find_infinite, unit_rows
 
-from .aggregation import SummaryOptions, aggregate
+from .aggregation import aggregate
 from .by_model.write import TextSources, apply_sentences, apply_summaries, write_sentences, write_summaries
 from .changes.carrying import (
     CarriedSentences,
@@ -59,7 +59,6 @@ class HierarchyOptions:
     cap: int | None = None
     tau: int | Literal["auto"] = 3
     clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
-    summaries: SummaryOptions = field(default_factory=SummaryOptions)
     relation_calls: int = 100
     batch: int = 4
 
@@ -199,21 +198,18 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
 
         note(0)
         scales = _choose_examples(stack.ancestors, summaries.has_text) if context.mode == "update" else None
-        stack.phrases = await in_thread(
-            partial(find_phrases, context.base, context.options.summaries.texts, scales, note=note)
-        )
-    draft = await in_thread(_draft_layer, context, stack, step, summaries)
-    drafted = draft.graph
-    written = await write_summaries(step, draft.counts, context.sources, context.progress, summaries)
+        stack.phrases = await in_thread(partial(find_phrases, context.base, scales, note=note))
+    drafted, counts, threshold = await in_thread(_draft_layer, context, stack, step, summaries)
+    written = await write_summaries(step, counts, context.sources, context.progress, summaries)
     context.taken.add_all(np.delete(drafted.nodes.name_keys, [*written]))
     upper = drafted.replace_entities(apply_summaries(drafted.entities, written, context.taken))
     carried = CarriedSentences()
     if context.previous is not None:
-        carried = await in_thread(carry_sentences, step, draft.counts, summaries.origins, context.previous)
+        carried = await in_thread(carry_sentences, step, counts, summaries.origins, context.previous)
     sentences = await write_sentences(
         step,
-        draft.counts,
-        draft.threshold,
+        counts,
+        threshold,
         drafted.entities,
         written,
         upper,
@@ -223,7 +219,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     )
     stack.graphs[-1] = await in_thread(_assign_parents, lower, clusters, upper)
     stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences, carried)))
-    stack.thresholds.append(draft.threshold)
+    stack.thresholds.append(threshold)
     if context.previous is not None:
         stack.lineage = await in_thread(Lineage.of_clusters, upper.entities, summaries.origins)
     stack.vectors.append(await _embed(stack.graphs[-1], context.embedder, context.progress))
@@ -301,15 +297,6 @@ def _mix_with_members(vectors: Vectors, sums: NDArray[np.floating[Any]]) -> Vect
     return np.asarray(np.hstack((vectors, unit_rows(sums))) / np.sqrt(2.0), dtype=np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class _DraftLayer:
-    """A layer with its heuristic texts, the counts of its cluster pairs and its τ."""
-
-    graph: Graph
-    counts: PairCounts
-    threshold: int
-
-
 def _lift_touched(step: LayerStep, beneath: Flags, previous: PreviousBuild) -> Flags:
     """Return which clusters of a step have something beneath them that differs from the previous build."""
     touched = find_touched(step.lower, previous.layer(step.lower.entities[0].layer), beneath)
@@ -330,9 +317,9 @@ def _choose_examples(ancestors: Labels, has_text: Flags) -> NDArray[np.float64]:
 
 def _draft_layer(
     context: _BuildContext, stack: _LayerStack, step: LayerStep, summaries: CarriedSummaries
-) -> _DraftLayer:
-    """Return the layer above ``step.lower``: aggregated entities and the relations between them. Those of ``summaries``
-    have the texts that are carried over; relations between untouched clusters keep theirs."""
+) -> tuple[Graph, PairCounts, int]:
+    """Return the layer above ``step.lower`` with heuristic texts, the counts of its cluster pairs and its τ. The
+    entities of ``summaries`` have the texts that are carried over; relations between untouched clusters keep theirs."""
     assert stack.phrases is not None
     total = int(step.labels.max()) + 1
     number = step.lower.entities[0].layer + 1
@@ -351,7 +338,6 @@ def _draft_layer(
         kind="cluster" if total > 1 else "root",
         kept=summaries.kept,
         unchanged=unchanged >= 0,
-        options=context.options.summaries,
     ):
         if len(entities) % 50 == 0:
             context.progress(Progress("aggregate", len(entities), len(numbers), f"layer {number}"))
@@ -370,7 +356,7 @@ def _draft_layer(
     relations = inter_cluster_relations(
         step, upper.entities, tau=threshold, counts=counts, unchanged=worded, note=note
     )
-    return _DraftLayer(replace(upper, relations=relations), counts, threshold)
+    return replace(upper, relations=relations), counts, threshold
 
 
 def _assign_parents(lower: Graph, clusters: Clusters, upper: Graph, digits: int = 6) -> Graph:

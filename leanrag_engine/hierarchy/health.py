@@ -1,7 +1,7 @@
 """Measure a hierarchy at the end of a build. Which figures deserve a warning, the status decides."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -42,7 +42,9 @@ def measure_hierarchy(
     """Return the record of ``hierarchy``; ``vectors`` are (n, d) unit rows per layer, ``thresholds`` those above G0."""
     found = [
         _layer(lower, upper, rows, tau)
-        for (lower, upper), rows, tau in zip(_steps(hierarchy), vectors, (None, *thresholds), strict=True)
+        for lower, upper, rows, tau in zip(
+            hierarchy.layers, (*hierarchy.layers[1:], None), vectors, (None, *thresholds), strict=True
+        )
     ]
     base = EdgeList.of(hierarchy.layers[0])
     ancestors = find_ancestors(hierarchy.layers)
@@ -66,23 +68,16 @@ def _distribution(values: NDArray[Any]) -> Distribution:
     return Distribution(*(round(float(value), 4) for value in found))
 
 
-def _steps(hierarchy: Hierarchy) -> list[tuple[Graph, Graph | None]]:
-    return [*pairwise(hierarchy.layers), (hierarchy.layers[-1], None)]
-
-
-def _layer(
-    lower: Graph,
-    upper: Graph | None,
-    vectors: Vectors,
-    tau: int | None,
-) -> LayerHealth:
+def _layer(lower: Graph, upper: Graph | None, vectors: Vectors, tau: int | None) -> LayerHealth:
     links = EdgeList.of(lower)
+    methods = _by_method(lower.nodes.methods)
+    made = methods.get(Method.HEURISTIC, 0) + methods.get(Method.JOINED, 0)
     plain = LayerHealth(
         layer=int(lower.nodes.layers[0]),
         entities=len(lower.entities),
-        joined=_share(_count_distinct(links.ends, links.count), links.count),
+        joined=_share(len(np.unique(links.ends)), links.count),
         strength=_distribution(lower.edges.strengths),
-        heuristic_entities=_heuristic(_by_method(lower.nodes.methods)),
+        heuristic_entities=_share(made, links.count),
         tau=tau,
     )
     if upper is None:
@@ -112,16 +107,6 @@ def _islands(links: EdgeList, labels: Labels, upper: Graph) -> int:
     leaving = np.bincount(ends[ends[:, 0] != ends[:, 1]].ravel(), minlength=count) > 0
     joined = np.bincount(upper.ends.ravel(), minlength=count) > 0
     return int(np.count_nonzero(leaving & ~joined))
-
-
-def _count_distinct(places: Labels, count: int) -> int:
-    """Return how many of ``count`` places are among ``places``."""
-    return int(np.count_nonzero(np.bincount(places.ravel(), minlength=count)))
-
-
-def _heuristic(methods: Mapping[str, int]) -> float:
-    made = methods.get(Method.HEURISTIC.value, 0) + methods.get(Method.JOINED.value, 0)
-    return _share(made, sum(methods.values()))
 
 
 def _share(part: float, whole: float) -> float:

@@ -4,7 +4,6 @@ O(m log m)."""
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -58,11 +57,6 @@ class ClusterPairs:
     def relations_of(self, pair: int) -> list[int]:
         found: list[int] = self.order[self.starts[pair] : self.starts[pair + 1]].tolist()
         return found
-
-    def groups(self) -> Iterator[list[int]]:
-        """Return the places of each pair's relations, pair by pair."""
-        order: list[int] = self.order.tolist()
-        return (order[start:end] for start, end in pairwise(self.starts.tolist()))
 
     def totals(self, values: Counts) -> Counts:
         """Return the sums over each pair of ``values``, one value per relation."""
@@ -121,11 +115,6 @@ class PairCounts:
     strengths: Counts
     supports: Counts
     weights: Counts
-
-    def rows(self) -> Iterator[tuple[int, int, int, int, int, list[int]]]:
-        """Return source, target, strength, support, weight and the places of the relations of each pair."""
-        counted = (self.sources, self.targets, self.strengths, self.supports, self.weights)
-        return zip(*(each.tolist() for each in counted), self.pairs.groups(), strict=True)
 
 
 def count_pairs(step: LayerStep) -> PairCounts:

@@ -197,9 +197,14 @@ def match_rows(before: Sequence[T], after: Sequence[T]) -> RowMatches[T]:
         number: (next(then) if origin >= 0 else None, row)
         for number, origin, row in zip(rest, found, now, strict=True)
     }
-    left = np.ones(len(before), dtype=bool)
+    return RowMatches(origins, differing, find_missing(origins, len(before)))
+
+
+def find_missing(origins: Places, count: int) -> Places:
+    """Return which of the places below ``count`` are not among ``origins``, which may hold −1."""
+    left = np.ones(count, dtype=bool)
     left[origins[origins >= 0]] = False
-    return RowMatches(origins, differing, np.flatnonzero(left))
+    return np.flatnonzero(left)
 
 
 def find_same(before: Sequence[T], after: Sequence[T]) -> Places:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from .word_lists import read_words
+
 HAN = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
 KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 HANGUL = "\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f"
@@ -15,87 +17,7 @@ CJK_CHARACTER = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 _LATIN = "A-Za-zªºÀ-ÖØ-öø-\u02af\u1e00-\u1eff"
 _LATIN_RUN = re.compile(f"[{_LATIN}]+")
 _ENGLISH = frozenset(["the", "and", "to", "that", "with", "this", "you", "by", "from", "are"])
-_FOREIGN = frozenset(
-    [
-        "der",
-        "die",
-        "und",
-        "das",
-        "den",
-        *(
-            "wie",
-            "wer",
-            "wo",
-            "wird",
-            "werden",
-            "welche",
-            "welcher",
-            "welches",
-            "warum",
-            "ich",
-            "ein",
-            "eine",
-            "für",
-        ),
-        *("où", "qui", "quel", "quelle", "pourquoi", "qué", "cómo", "cuál", "dónde"),
-        "ist",
-        "von",
-        "mit",
-        "nicht",
-        "le",
-        "la",
-        "les",
-        "de",
-        "des",
-        "et",
-        "est",
-        "une",
-        "du",
-        "el",
-        "los",
-        "las",
-        "que",
-        "y",
-        "una",
-        "un",
-        "il",
-        "di",
-        "che",
-        "per",
-        "non",
-        "het",
-        "een",
-        "van",
-        "en",
-        "niet",
-        "och",
-        "att",
-        "det",
-        "som",
-        "på",
-        "og",
-        "til",
-        "nie",
-        "się",
-        "jest",
-        "na",
-        "os",
-        "uma",
-        "não",
-        "em",
-        "ve",
-        "bir",
-        "bu",
-        "yang",
-        "và",
-        "của",
-        "se",
-        "je",
-        "az",
-        "és",
-        "ja",
-    ]
-)
+_FOREIGN = read_words("language", "frequent_foreign")
 _SAMPLE = 2000
 """Texts that are read of a large collection."""
 _OTHER_RUN = re.compile(rf"(?:(?![{_LATIN}{HAN}{KANA}])[^\W\d_])+")

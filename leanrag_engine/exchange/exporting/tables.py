@@ -17,12 +17,11 @@ def write_tables(graph: ExportedGraph, path: Path) -> None:
     """Write the folder ``path``: documents, text units, G0 as entities and relationships, and the layers above as communities
     with their reports. Columns that GraphRAG does not have come last."""
     path.mkdir()
-    base = graph.layers[0]
     tables: Mapping[str, Sequence[Record]] = {
         "documents": [*_list_documents(graph)],
         "text_units": [*_list_text_units(graph)],
-        "entities": [*_list_entities(graph, base.entities, base.relations)],
-        "relationships": [*_list_relations(graph, base.entities, base.relations)],
+        "entities": [*_list_entities(graph)],
+        "relationships": [*_list_relations(graph)],
         "communities": [*_list_communities(graph)],
         "community_reports": [*_list_reports(graph)],
     }
@@ -87,11 +86,9 @@ def _count_degrees(relations: Iterable[Relation]) -> Counter[str]:
     return Counter(end for each in relations for end in (each.source_id, each.target_id))
 
 
-def _list_entities(
-    graph: ExportedGraph, entities: Iterable[Entity], relations: Iterable[Relation]
-) -> Iterator[Record]:
-    degrees = _count_degrees(relations)
-    for number, entity in enumerate(entities):
+def _list_entities(graph: ExportedGraph) -> Iterator[Record]:
+    degrees = _count_degrees(graph.layers[0].relations)
+    for number, entity in enumerate(graph.layers[0].entities):
         yield {
             "id": entity.id,
             "human_readable_id": number,
@@ -107,17 +104,14 @@ def _list_entities(
         }
 
 
-def _list_relations(
-    graph: ExportedGraph, entities: Iterable[Entity], relations: Sequence[Relation]
-) -> Iterator[Record]:
-    names = {each.id: each.name for each in entities}
-    degrees = _count_degrees(relations)
-    for number, relation in enumerate(relations):
+def _list_relations(graph: ExportedGraph) -> Iterator[Record]:
+    degrees = _count_degrees(graph.layers[0].relations)
+    for number, relation in enumerate(graph.layers[0].relations):
         yield {
             "id": relation.id,
             "human_readable_id": number,
-            "source": names[relation.source_id],
-            "target": names[relation.target_id],
+            "source": graph.names[relation.source_id],
+            "target": graph.names[relation.target_id],
             "description": relation.description,
             "weight": float(relation.weight),
             "combined_degree": degrees[relation.source_id] + degrees[relation.target_id],
@@ -127,33 +121,27 @@ def _list_relations(
         }
 
 
-def _number_communities(graph: ExportedGraph) -> dict[str, int]:
-    """Return a number for each aggregated entity, the root first, as GraphRAG numbers them."""
-    upper = [entity for layer in reversed(graph.layers[1:]) for entity in layer.entities]
-    return {entity.id: number for number, entity in enumerate(upper)}
-
-
 def _list_frames(graph: ExportedGraph) -> Iterator[tuple[Entity, Record]]:
-    """Yield each aggregated entity, the root first, with the columns that communities and reports share."""
-    numbers = _number_communities(graph)
+    """Yield each aggregated entity, the root first as GraphRAG numbers them, with the columns that communities and reports
+    share."""
+    upper = [entity for layer in reversed(graph.layers[1:]) for entity in layer.entities]
+    numbers = {entity.id: number for number, entity in enumerate(upper)}
     children: dict[str, list[int]] = defaultdict(list)
-    upper = {each.id: each for layer in graph.layers[1:] for each in layer.entities}
-    for id_, number in numbers.items():
-        children[upper[id_].parent_id or ""].append(number)
+    for number, entity in enumerate(upper):
+        children[entity.parent_id or ""].append(number)
     sizes = _list_members(graph)
-    for id_, number in numbers.items():
-        entity = upper[id_]
+    for number, entity in enumerate(upper):
         yield (
             entity,
             {
-                "id": id_,
+                "id": entity.id,
                 "human_readable_id": number,
                 "community": number,
                 "level": len(graph.layers) - 1 - entity.layer,
                 "parent": numbers.get(entity.parent_id or "", -1),
-                "children": children[id_],
+                "children": children[entity.id],
                 "title": entity.name,
-                "size": len(sizes[id_]),
+                "size": len(sizes[entity.id]),
             },
         )
 

@@ -38,7 +38,7 @@ class Assembled:
 def assemble(graph: ForeignGraph, origin: str, tokenizer: Tokenizer, max_tokens: int) -> Assembled:
     """Return documents whose chunks are the passages, each with what was found in it; what has no passage is written
     out in a document of its own. ``origin`` names the program. What is left out is added to the graph's remarks."""
-    merged = _Merging(graph.remarks).merge(graph)
+    merged = _Merged.of(graph)
     documents = [*_group(graph, graph.remarks)]
     written = _write_out(graph.name, merged, tokenizer, max_tokens)
     placed = _place(merged, written)
@@ -65,27 +65,25 @@ def import_digest(document: LoadedDocument, extracts: Iterable[Extract]) -> str:
 
 @dataclass(slots=True)
 class _Merged:
-    """Entities by the key of their name, and relations with the keys of their ends, all with existing passages alone."""
+    """Entities by the key of their name, and relations with the keys of their ends, all with passages that are ``known``;
+    ``stated`` are the ends and descriptions of the relations."""
 
+    remarks: Remarks
+    known: set[str]
     entities: dict[str, ForeignEntity] = field(default_factory=dict)
     relations: list[tuple[str, str, ForeignRelation]] = field(default_factory=list)
+    stated: set[tuple[str, str, str]] = field(default_factory=set)
 
-
-@dataclass(frozen=True, slots=True)
-class _Merging:
-    remarks: Remarks
-
-    def merge(self, graph: ForeignGraph) -> _Merged:
-        known = {each.id for each in graph.passages if clean(each.text).strip()}
-        merged = _Merged()
+    @classmethod
+    def of(cls, graph: ForeignGraph) -> _Merged:
+        merged = cls(graph.remarks, {each.id for each in graph.passages if clean(each.text).strip()})
         for entity in graph.entities:
-            self._add_entity(merged, entity, known)
-        stated: set[tuple[str, str, str]] = set()
+            merged._add_entity(entity)
         for relation in graph.relations:
-            self._add_relation(merged, relation, known, stated)
+            merged._add_relation(relation)
         return merged
 
-    def _add_entity(self, merged: _Merged, entity: ForeignEntity, known: set[str]) -> None:
+    def _add_entity(self, entity: ForeignEntity) -> None:
         name = self._clean_name(entity.name)
         key = name_key(name)
         if not key:
@@ -94,17 +92,17 @@ class _Merging:
         description = clean(entity.description).strip()
         if not description:
             self.remarks.add("entities without a description, taken as they are", name)
-        passages = self._existing(entity.passages, known, name)
+        passages = self._existing(entity.passages, name)
         given = replace(
             entity, name=name, type=clean_line(entity.type), description=description, passages=passages
         )
-        before = merged.entities.get(key)
+        before = self.entities.get(key)
         if before is None:
-            merged.entities[key] = given
+            self.entities[key] = given
             return
         self.remarks.add("entities of the same name as another, merged with it", name)
         descriptions = dict.fromkeys(filter(None, (before.description, given.description)))
-        merged.entities[key] = replace(
+        self.entities[key] = replace(
             before,
             type=before.type or given.type,
             description=" ".join(descriptions),
@@ -112,9 +110,7 @@ class _Merging:
             aliases=tuple(dict.fromkeys((*before.aliases, *given.aliases))),
         )
 
-    def _add_relation(
-        self, merged: _Merged, relation: ForeignRelation, known: set[str], stated: set[tuple[str, str, str]]
-    ) -> None:
+    def _add_relation(self, relation: ForeignRelation) -> None:
         ends = [self._clean_name(each, count=False) for each in (relation.source, relation.target)]
         source, target = map(name_key, ends)
         label = f"{ends[0]} – {ends[1]}"
@@ -125,21 +121,21 @@ class _Merging:
             self.remarks.add("relations of an entity with itself", label)
             return
         description = clean(relation.description).strip()
-        if (source, target, description) in stated:
+        if (source, target, description) in self.stated:
             self.remarks.add("relations that are there twice, taken once", label)
             return
-        stated.add((source, target, description))
+        self.stated.add((source, target, description))
         if not description:
             self.remarks.add("relations without a description, taken as they are", label)
-        passages = self._existing(relation.passages, known, label)
+        passages = self._existing(relation.passages, label)
         if not passages:
-            passages = _find_shared_passages(merged.entities.get(source), merged.entities.get(target))
+            passages = _find_shared_passages(self.entities.get(source), self.entities.get(target))
         for key, name in ((source, ends[0]), (target, ends[1])):
-            if key not in merged.entities:
+            if key not in self.entities:
                 self.remarks.add("ends of relations that no entity describes, taken as entities", name)
-                merged.entities[key] = ForeignEntity(name, passages=passages)
+                self.entities[key] = ForeignEntity(name, passages=passages)
         given = replace(relation, description=description, passages=passages, type=clean_line(relation.type))
-        merged.relations.append((source, target, given))
+        self.relations.append((source, target, given))
 
     def _clean_name(self, name: str, *, count: bool = True) -> str:
         cleaned = clean_line(name)
@@ -150,12 +146,12 @@ class _Merging:
             self.remarks.add(f"entities whose name was shortened to {longest} characters", cleaned)
         return shorten(cleaned, longest)
 
-    def _existing(self, passages: Iterable[str], known: set[str], name: str) -> tuple[str, ...]:
+    def _existing(self, passages: Iterable[str], name: str) -> tuple[str, ...]:
         named = tuple(dict.fromkeys(passages))
         for each in named:
-            if each not in known:
+            if each not in self.known:
                 self.remarks.add("references to a passage that is not there", f"{name} → {each}")
-        return tuple(each for each in named if each in known)
+        return tuple(each for each in named if each in self.known)
 
 
 def _find_shared_passages(source: ForeignEntity | None, target: ForeignEntity | None) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, JsonObject, JsonSchema, Relation, content_id
@@ -16,8 +15,8 @@ from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
-from .prompt_lines import DEFAULT, PromptSheet, TaskOptions, by_text, ends_of, short_name, shorten_text
-from .summaries import read_text
+from .prompt_lines import DEFAULT, PromptSheet, by_text, ends_of, short_name, shorten_text
+from .summaries import list_origins, read_text
 
 STEP = "relation"
 
@@ -29,9 +28,9 @@ _ITEM: JsonSchema = {
 }
 
 
-def relation_kind(prompts: Prompts = BUILT_IN, options: TaskOptions = DEFAULT) -> TaskKind:
+def relation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
     """Return the kind of task in which a model relates clusters."""
-    instructions = prompts.fill("relate", words=str(options.sentence_words))
+    instructions = prompts.fill("relate", words=str(DEFAULT.sentence_words))
     return TaskKind(STEP, instructions, _ITEM, room=300, prompts=prompts)
 
 
@@ -40,15 +39,15 @@ def relation_task(
     far: Entity,
     relations: Sequence[Relation],
     members: Mapping[str, Entity],
-    options: TaskOptions = DEFAULT,
 ) -> Task[str]:
     """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (paper,
     appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names
     more than a few members."""
-    text = _format_task(near, far, relations, members, options.pair_tokens)
+    text = _format_task(near, far, relations, members)
     names = tuple(_member_names(near, far, members.values()))
     id_ = content_id("t", near.id, far.id, text)
-    return Task(id_, text, partial(_read, names, options), (near.id, far.id, *_chunk_ids(relations, members)))
+    origins = list_origins([*members.values()], relations)
+    return Task(id_, text, partial(_read, names), (near.id, far.id, *origins))
 
 
 def relation_task_in_order(
@@ -60,23 +59,15 @@ def relation_task_in_order(
     return relation_task(near, far, relations, members)
 
 
-def _chunk_ids(relations: Sequence[Relation], members: Mapping[str, Entity]) -> tuple[str, ...]:
-    """Return the chunks that relations of layer 0 rest on; above it the members instead, as for summaries."""
-    if relations[0].layer:
-        return tuple(sorted(members))
-    items: Iterable[Entity | Relation] = chain(members.values(), relations)
-    return tuple(sorted({id_ for each in items for id_ in each.chunk_ids}))
-
-
 def _format_task(
-    near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity], budget: int
+    near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
 ) -> str:
     sheet = PromptSheet()
     for title, group in (("First", near), ("Second", far)):
         sheet.title(f"{title} group: {short_name(group)}")
         sheet.title(shorten_text(group.description, 70))
     sheet.title("Relations between members of the two:")
-    room = sheet.tokens + budget
+    room = sheet.tokens + DEFAULT.pair_tokens
     shown = 0
     for alike in by_text(relations):
         if not sheet.add(ends_of(alike, members), alike[0].description, words=35, room=room):
@@ -103,7 +94,7 @@ def _is_proper(name: str, *, shortest_cjk: int = 3) -> bool:
     return any(character.isupper() for character in name)
 
 
-def _read(names: Sequence[str], options: TaskOptions, item: JsonObject, *, least_words: int = 4) -> str:
+def _read(names: Sequence[str], item: JsonObject, *, least_words: int = 4) -> str:
     text = read_text(item, "sentence")
     if word_count(text) < least_words:
         raise ReplyUnusable("The sentence is empty or says too little.")
@@ -111,14 +102,14 @@ def _read(names: Sequence[str], options: TaskOptions, item: JsonObject, *, least
         raise ReplyUnusable("The sentence breaks off: end it with a full stop.")
     if len(sentences(text)) > 1:
         raise ReplyUnusable(f"These are {len(sentences(text))} sentences: give one.")
-    if word_count(text) > options.longest_sentence:
+    if word_count(text) > DEFAULT.longest_sentence:
         raise ReplyUnusable(
-            f"The sentence has {word_count(text)} words: give one of {options.sentence_words} at most."
+            f"The sentence has {word_count(text)} words: give one of {DEFAULT.sentence_words} at most."
         )
     named = [name for name in names if names_exactly(name, text)]
-    if len(named) > options.named_members:
+    if len(named) > DEFAULT.named_members:
         raise ReplyUnusable(
-            f"The sentence names {len(named)} members: name {options.named_members} at most, and speak of the groups"
+            f"The sentence names {len(named)} members: name {DEFAULT.named_members} at most, and speak of the groups"
             " as wholes."
         )
     return text

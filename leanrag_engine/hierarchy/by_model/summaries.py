@@ -19,7 +19,7 @@ from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
-from .prompt_lines import DEFAULT, PromptSheet, TaskOptions, by_text, ends_of, kind_of, short_name
+from .prompt_lines import DEFAULT, PromptSheet, by_text, ends_of, kind_of, short_name
 
 STEP = "summary"
 
@@ -56,38 +56,36 @@ class ClusterSummary:
     evidence: tuple[Evidence, ...] = ()
 
 
-def aggregation_kind(prompts: Prompts = BUILT_IN, options: TaskOptions = DEFAULT) -> TaskKind:
+def aggregation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
     """Return the kind of task in which a model or an agent writes aggregated entities."""
     instructions = prompts.fill(
-        "aggregate", words=str(options.description_words), findings=str(options.findings)
+        "aggregate", words=str(DEFAULT.description_words), findings=str(DEFAULT.findings)
     )
     return TaskKind(STEP, instructions, _ITEM, room=1500, prompts=prompts)
 
 
-def aggregation_task(
-    members: Sequence[Entity], relations: Sequence[Relation], options: TaskOptions = DEFAULT
-) -> Task[ClusterSummary]:
+def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -> Task[ClusterSummary]:
     """Write the entity that stands for ``members``, the most central first, with the ``relations`` among
     them. Its reader raises ``ReplyUnusable`` for a member's name, a bad description, and too few findings."""
     ordered = _central_first(members, relations)
     best = best_first(relations)
-    text, shown = _format_task(ordered, best, options)
-    loose = len(members) <= options.small_cluster or 3 * len(relations) < len(members)
-    least = 1 if loose else options.least_findings
+    text, shown = _format_task(ordered, best)
+    loose = len(members) <= DEFAULT.small_cluster or 3 * len(relations) < len(members)
+    least = 1 if loose else DEFAULT.least_findings
     keys = {name_key(name): each.name for each in ordered for name in (each.name, *each.aliases)}
     id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), text)
     cite = _Citations(ChunkFinder(ordered, best), {name_key(short_name(each)): each.id for each in shown})
-    read = partial(_read, keys, least, cite, options)
-    return Task(id_, text, read, _chunk_ids(members, relations))
+    read = partial(_read, keys, least, cite)
+    return Task(id_, text, read, list_origins(members, relations))
 
 
-def estimate_tokens(members: Sequence[Entity], relations: int, options: TaskOptions = DEFAULT) -> int:
+def estimate_tokens(members: Sequence[Entity], relations: int) -> int:
     """Estimate the tokens of a task from its members and the number of its relations."""
-    sheet, _ = _list_members(_central_first(members, ()), options)
-    return min(options.cluster_tokens, sheet.tokens + relations * options.relation_words)
+    sheet, _ = _list_members(_central_first(members, ()))
+    return min(DEFAULT.cluster_tokens, sheet.tokens + relations * DEFAULT.relation_words)
 
 
-def _chunk_ids(members: Sequence[Entity], relations: Sequence[Relation]) -> tuple[str, ...]:
+def list_origins(members: Sequence[Entity], relations: Sequence[Relation]) -> tuple[str, ...]:
     """Return the chunks that a task rests on; above layer 0 the members instead, whose texts it shows."""
     if members[0].layer:
         return tuple(sorted(each.id for each in members))
@@ -106,18 +104,10 @@ def _central_first(members: Sequence[Entity], relations: Sequence[Relation]) -> 
     return sorted(members, key=lambda each: (-round(centrality(each), 9), each.id))
 
 
-def _words_for(members: int, options: TaskOptions) -> int:
-    least, most = options.member_words
-    # A word has about 1.4 tokens.
-    return min(most, max(least, int(options.member_share * options.cluster_tokens / 1.4 / members)))
-
-
-def _format_task(
-    members: Sequence[Entity], relations: Sequence[Relation], options: TaskOptions
-) -> tuple[str, Iterable[Entity]]:
+def _format_task(members: Sequence[Entity], relations: Sequence[Relation]) -> tuple[str, Iterable[Entity]]:
     """Return the text of a task, and the members that it shows."""
-    sheet, known = _list_members(members, options)
-    words, room = options.relation_words, options.cluster_tokens
+    sheet, known = _list_members(members)
+    words, room = DEFAULT.relation_words, DEFAULT.cluster_tokens
     shown = 0
     if relations:
         sheet.title("Relations among them:")
@@ -130,10 +120,12 @@ def _format_task(
     return f"{lead}.\n\n{fence(sheet.text)}", known.values()
 
 
-def _list_members(members: Sequence[Entity], options: TaskOptions) -> tuple[PromptSheet, dict[str, Entity]]:
+def _list_members(members: Sequence[Entity]) -> tuple[PromptSheet, dict[str, Entity]]:
     """Return the lines on as many members as fit, and these members by id."""
-    words = _words_for(len(members), options)
-    room = int(options.member_share * options.cluster_tokens)
+    share = DEFAULT.member_share * DEFAULT.cluster_tokens
+    least, most = DEFAULT.member_words
+    words = min(most, max(least, int(share / 1.4 / len(members))))  # a word has about 1.4 tokens
+    room = int(share)
     sheet = PromptSheet()
     sheet.title("Members, the most central first:")
     known: dict[str, Entity] = {}
@@ -163,15 +155,13 @@ class _Citations:
         return {self.shown[key] for key in map(name_key, names) if key in self.shown}
 
 
-def _read(
-    members: Mapping[str, str], least: int, cite: _Citations, options: TaskOptions, item: JsonObject
-) -> ClusterSummary:
+def _read(members: Mapping[str, str], least: int, cite: _Citations, item: JsonObject) -> ClusterSummary:
     name = _name(item, members)
-    description = _description(item, options.description_words)
+    description = _description(item, DEFAULT.description_words)
     findings = tuple(_findings(item, cite))
     if len(findings) < least:
         raise ReplyUnusable(
-            f"Only {len(findings)} of its findings can be used: give {max(options.findings, least)}, each with a summary and"
+            f"Only {len(findings)} of its findings can be used: give {max(DEFAULT.findings, least)}, each with a summary and"
             " an explanation, and no two alike."
         )
     support = item.get("support")

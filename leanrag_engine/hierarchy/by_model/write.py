@@ -24,15 +24,12 @@ from leanrag_engine.hierarchy.texts.naming import NameKeys
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.prompts import Prompts
 
-from .prompt_lines import DEFAULT, TaskOptions, approximate_tokens
+from .prompt_lines import DEFAULT, approximate_tokens
 from .relation_sentences import relation_kind, relation_task
 from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
 
 BEAT = 1.0
 """Seconds between two progress reports while calls are under way: the listener may cancel the build then."""
-
-NOTHING_CARRIED = CarriedSummaries()
-NO_SENTENCES = CarriedSentences()
 
 T = TypeVar("T")
 
@@ -46,7 +43,6 @@ class TextSources:
     work: ModelWork | None = None
     summaries: Mapping[str, JsonObject] = field(default_factory=dict)
     sentences: Mapping[str, str] = field(default_factory=dict)
-    options: TaskOptions = DEFAULT
     relates: bool = True
 
 
@@ -67,7 +63,7 @@ async def write_summaries(
     counts: PairCounts,
     sources: TextSources,
     progress: ProgressReport,
-    carried: CarriedSummaries = NOTHING_CARRIED,
+    carried: CarriedSummaries,
 ) -> dict[int, WrittenSummary]:
     """Return the summaries of the clusters of ``step`` that an agent or the model wrote since the previous
     build; the model is not asked for what is ``carried`` over and not due."""
@@ -80,7 +76,7 @@ async def write_summaries(
     layer = f"layer {step.lower.entities[0].layer + 1}"
     asked = [number for number in range(len(clusters)) if number not in found and carried.lacks_text(number)]
     batches = await anyio.to_thread.run_sync(
-        _batch_clusters, {number: clusters[number] for number in asked}, sources.work.batch, sources.options
+        _batch_clusters, {number: clusters[number] for number in asked}, sources.work.batch
     )
     # The calls on most base entities first: a cap may end them. Which clusters share one must not depend on that.
     beneath = [sum(each.mentions if each.layer else 1 for each in members) for members, _ in clusters]
@@ -89,7 +85,7 @@ async def write_summaries(
         sources,
         aggregation_kind,
         batches,
-        lambda number: aggregation_task(*clusters[number], sources.options),
+        lambda number: aggregation_task(*clusters[number]),
         lambda done: progress(Progress("summarise", done, len(asked), layer)),
     )
     return found | {number: WrittenSummary(text, Method.MODEL) for number, text in by_model.items()}
@@ -119,18 +115,18 @@ def _group_by_label(values: NDArray[np.intp], labels: NDArray[np.intp], count: i
     return [part.tolist() for part in np.split(values[order], ends)]
 
 
-def _batch_clusters(clusters: Mapping[int, Cluster], most: int, options: TaskOptions) -> list[list[int]]:
-    """Group clusters in their order into calls of at most ``most`` clusters and about ``options.call_tokens`` tokens."""
+def _batch_clusters(clusters: Mapping[int, Cluster], most: int) -> list[list[int]]:
+    """Group clusters in their order into calls of at most ``most`` clusters and about ``TaskOptions.call_tokens`` tokens."""
     batches: list[list[int]] = []
     room = 0
     for number, (members, inner) in clusters.items():
         if members[0].layer:
-            size = estimate_tokens(members, len(inner), options)
+            size = estimate_tokens(members, len(inner))
         else:
-            size = approximate_tokens(aggregation_task(members, inner, options).text)
+            size = approximate_tokens(aggregation_task(members, inner).text)
         if not batches or len(batches[-1]) == most or size > room:
             batches.append([])
-            room = options.call_tokens
+            room = DEFAULT.call_tokens
         batches[-1].append(number)
         room -= size
     return batches
@@ -147,7 +143,7 @@ def _read_agent_summaries(
     for item in sources.summaries.values():
         by_cluster[str(item.get("cluster"))].append(item)
     for number, cluster in enumerate(clusters):
-        task = aggregation_task(*cluster, sources.options)
+        task = aggregation_task(*cluster)
         origin = carried.origin(number)
         exact = sources.summaries.get(task.id)
         for item in by_cluster[origin.id] if origin and exact is None else filter(None, [exact]):
@@ -244,14 +240,14 @@ class _PairEnds:
         finder = ChunkFinder(both, best_first(self._list_relations(pair)))
         return WrittenSentence(text, method, finder.chunks(text))
 
-    def make_task(self, pair: int, options: TaskOptions) -> Task[str]:
+    def make_task(self, pair: int) -> Task[str]:
         first, second = int(self._pairs.first[pair]), int(self._pairs.second[pair])
         near, far = (apply_summary(*self._upper[cluster]) for cluster in (first, second))
         # The names as written, before they were made unique: requests must not depend on other clusters' names.
         if name_key(near.name) == name_key(far.name):
             far = replace(far, name=_qualify_name(far.name, self._upper[second][0].name))
         both = self._members[first] | self._members[second]
-        return relation_task(near, far, self._list_relations(pair), both, options)
+        return relation_task(near, far, self._list_relations(pair), both)
 
 
 async def write_sentences(
@@ -263,7 +259,7 @@ async def write_sentences(
     published: Graph,
     sources: TextSources,
     progress: ProgressReport,
-    carried: CarriedSentences = NO_SENTENCES,
+    carried: CarriedSentences,
 ) -> dict[int, WrittenSentence]:
     """Return the sentences of agents and of the model on pairs with λ > ``tau``, by the number of the pair.
     ``drafts`` are the clusters before anything was ``written`` of them, ``published`` as they are published."""
@@ -283,7 +279,7 @@ async def write_sentences(
         sources,
         relation_kind,
         batches,
-        lambda pair: ends.make_task(pair, sources.options),
+        ends.make_task,
         lambda done: progress(Progress("connect", done, len(rest), layer)),
     )
     return found | {pair: ends.cite(pair, text, Method.MODEL) for pair, text in by_model.items()}
@@ -313,9 +309,7 @@ def _pairs_above(counts: PairCounts, tau: int) -> list[int]:
 
 
 def apply_sentences(
-    relations: Sequence[Relation],
-    sentences: Mapping[int, WrittenSentence],
-    carried: CarriedSentences = NO_SENTENCES,
+    relations: Sequence[Relation], sentences: Mapping[int, WrittenSentence], carried: CarriedSentences
 ) -> Sequence[Relation]:
     """Return ``relations`` with the ``sentences`` by their numbers in place of the heuristic texts, else with those
     ``carried`` over."""
@@ -340,7 +334,7 @@ def apply_sentences(
 
 async def _ask_batches(
     sources: TextSources,
-    kind_with: Callable[[Prompts, TaskOptions], TaskKind],
+    kind_with: Callable[[Prompts], TaskKind],
     batches: Sequence[Sequence[int]],
     make_task: Callable[[int], Task[T]],
     report: Callable[[int], None],
@@ -349,7 +343,7 @@ async def _ask_batches(
     concurrency; the others are noted as fallbacks. ``report`` gets how many are done. The first error ends all."""
     work = sources.work
     assert work is not None
-    kind = kind_with(work.prompts, sources.options)
+    kind = kind_with(work.prompts)
     found: dict[int, T] = {}
     done = 0
 

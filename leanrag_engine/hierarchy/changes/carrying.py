@@ -19,26 +19,19 @@ from leanrag_engine.core.model import Entity, Relation, Staleness
 from leanrag_engine.hierarchy.health import find_ancestors
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, find_pairs
 
-from .comparing import text_of
+from .comparing import mark_ends, text_of
 from .removal import HIDDEN, cite_again, find_unsaid_words, order_pair
 
 Labels = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class CarryingOptions:
-    """When a text of a previous build is taken over."""
-
-    overlap: float = 0.5
-    """Least share of base entities (of all that either cluster has) by which a cluster of a rebuild continues a previous
-    one: below, two could continue the same one, and old summaries fit worse (tests/programs/benchmarks/growth.py)."""
-    due: float = 0.2
-    """Share of the members with a change, since it was written, from which on a model writes a text again: fewer change
-    little of it. What is gone does not count, as the sentences that rested on it went with it."""
-
-
-DEFAULT_CARRYING = CarryingOptions()
+OVERLAP = 0.5
+"""Least share of base entities (of all that either cluster has) by which a cluster of a rebuild continues a previous
+one: below, two could continue the same one, and old summaries fit worse (tests/programs/benchmarks/growth.py)."""
+DUE = 0.2
+"""Share of the members with a change, since it was written, from which on a model writes a text again: fewer change
+little of it. What is gone does not count, as the sentences that rested on it went with it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,14 +87,7 @@ def _find_changed_ends(before: Graph, after: Graph, entities: RowMatches[Entity]
         for row, (then, now) in relations.differing.items()
         if then is None or then.description != now.description
     ]
-    touched = np.zeros(len(after.entities), dtype=bool)
-    if reworded:
-        touched[after.ends[reworded]] = True
-    if len(relations.gone):
-        gone = np.zeros(len(before.entities) + 1, dtype=bool)
-        gone[before.ends[relations.gone]] = True
-        touched |= gone[entities.origins]
-    return touched
+    return mark_ends(before, after, entities.origins, reworded, relations.gone)
 
 
 # --- which cluster continues which ----------------------------------------------------------
@@ -127,7 +113,7 @@ class Origins:
 
 def find_continued(ancestors: Labels, base: Graph, layer: int, previous: PreviousBuild) -> Origins:
     """Return for each cluster of a rebuilt layer the previous one that it continues: either shares most base entities
-    with the other, and at least ``CarryingOptions.overlap``. ``ancestors`` (n,) are the clusters above ``base``."""
+    with the other, and at least ``OVERLAP``. ``ancestors`` (n,) are the clusters above ``base``."""
     count = int(ancestors.max()) + 1
     above = previous.layer(layer)
     if count == 1:
@@ -147,7 +133,7 @@ def find_continued(ancestors: Labels, base: Graph, layer: int, previous: Previou
     for (new, old), both in sorted(shared.items(), key=lambda item: (-item[1], item[0][0], ids[item[0][1]])):
         if places[new] >= 0 or old in taken:
             continue
-        if both >= DEFAULT_CARRYING.overlap * (int(now[new]) + int(before[old]) - both):
+        if both >= OVERLAP * (int(now[new]) + int(before[old]) - both):
             places[new] = old
             taken.add(old)
     return Origins(above.entities, places)
@@ -217,7 +203,7 @@ def carry_summaries(
         kept[number] = replace(carried, stale=changes[number].since(origin.stale))
         stale = kept[number].stale
         gained = stale.gained + int(counts.moved[number]) if stale else 0
-        if stale and gained >= DEFAULT_CARRYING.due * int(counts.sizes[number]):
+        if stale and gained >= DUE * int(counts.sizes[number]):
             due.add(number)
     return CarriedSummaries(origins, changes, kept, np.where(same, origins.places, -1), frozenset(due))
 
@@ -342,7 +328,7 @@ def carry_sentences(
         now = Staleness(max(0, support - old.support), max(0, old.support - support))
         stale = now.since(old.stale)
         kept[number] = replace(carried, stale=stale)
-        if stale and stale.gained >= DEFAULT_CARRYING.due * support:
+        if stale and stale.gained >= DUE * support:
             due.add(number)
     return CarriedSentences(kept, frozenset(due), continued, above)
 

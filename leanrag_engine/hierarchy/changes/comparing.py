@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.columns import digest_text, digest_texts
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.rows import find_same, match_rows, select_rows
+from leanrag_engine.core.graphs.ids import Places
+from leanrag_engine.core.graphs.rows import find_missing, find_same, match_rows, select_rows
 from leanrag_engine.core.history import EntityChanges, GraphChanges, NamedChanges
 from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.hierarchy.relations import UnchangedRelations
@@ -38,9 +39,7 @@ def _select_different(before: Sequence[Graph], after: Sequence[Graph]) -> tuple[
     come: list[Entity] = []
     for old, new in zip_longest(before, after, fillvalue=Graph((), ())):
         same = find_same(old.entities, new.entities)
-        left = np.ones(len(old.entities), dtype=bool)
-        left[same[same >= 0]] = False
-        gone += select_rows(old.entities, np.flatnonzero(left).tolist())
+        gone += select_rows(old.entities, find_missing(same, len(old.entities)).tolist())
         come += select_rows(new.entities, np.flatnonzero(same < 0).tolist())
     return gone, come
 
@@ -169,12 +168,20 @@ def find_touched(layer: Graph, before: Graph | None, beneath: Flags) -> Flags:
         touched[row] |= then is None or then.name != now.name
     relations = match_rows(before.relations, layer.relations)
     differing = [number for number, (then, now) in relations.differing.items() if then != now]
-    touched[layer.ends[differing]] = True
-    if len(relations.gone):  # of none in the layers of an import, where some ends are missing
-        gone = np.zeros(len(before.entities) + 1, dtype=bool)
-        gone[before.ends[relations.gone]] = True
-        touched |= gone[entities.origins]
-    return touched
+    return touched | mark_ends(before, layer, entities.origins, differing, relations.gone)
+
+
+def mark_ends(before: Graph, after: Graph, origins: Places, differing: Sequence[int], gone: Places) -> Flags:
+    """Return which entities of ``after``, (n,), whose places ``before`` are ``origins``, are ends of relations that are
+    ``differing`` now or were there before and are ``gone``."""
+    marked = np.zeros(len(after.entities), dtype=bool)
+    if differing:
+        marked[after.ends[differing]] = True
+    if len(gone):  # of none in the layers of an import, where some ends are missing
+        left = np.zeros(len(before.entities) + 1, dtype=bool)
+        left[before.ends[gone]] = True
+        marked |= left[origins]
+    return marked
 
 
 def find_unchanged(clusters: Graph, touched: Flags, before: Graph | None) -> UnchangedRelations | None:

@@ -14,7 +14,7 @@ from leanrag_engine.core.model import Vectors
 
 from .balancing import ClusterSizes, Labels, cluster_means, place_lone_members, renumber
 from .links import EdgeList, matrix_rows
-from .mixture import cluster
+from .mixture import cluster, split_above_cap
 
 COARSEST, FINEST = 2.0**-6, 4.0**8
 """The resolutions that are tried."""
@@ -32,7 +32,7 @@ def find_communities(
     for number, rows in enumerate(_divide(links, parts, resolution, sizes.cap, seed, pulse)):
         labels[rows] = links.count + number
     labels = renumber(labels)
-    labels = _cut_large(vectors, labels, sizes, seed, pulse)
+    labels = split_above_cap(vectors, labels, sizes, pulse, seed)
     labels = join_small_communities(links, labels, sizes)
     pulse()
     labels = _cluster_runts(vectors, labels, sizes, seed, pulse)
@@ -107,21 +107,6 @@ def _move_inner_to_twins(links: EdgeList) -> EdgeList:
     ends = links.ends.copy()
     ends[own, 1] += links.count
     return EdgeList(2 * links.count, ends, links.weights)
-
-
-def _cut_large(
-    vectors: Vectors, labels: Labels, sizes: ClusterSizes, seed: int, pulse: Callable[[], None]
-) -> Labels:
-    """Divide communities above the cap by their vectors."""
-    labels = labels.copy()
-    counts = np.bincount(labels)
-    free = len(counts)
-    for community in np.flatnonzero(counts > sizes.cap).tolist():
-        rows = np.flatnonzero(labels == community)
-        parts = cluster(vectors[rows], mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse).labels
-        labels[rows] = np.where(parts == 0, community, free - 1 + parts)
-        free += int(parts.max())
-    return labels
 
 
 class _CommunityMerger:

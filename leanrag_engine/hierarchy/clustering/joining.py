@@ -2,7 +2,6 @@
 * inside``: the mean cosine to the own cluster's mean, and the share of relations within a cluster."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +41,6 @@ def join_related(
     return state.labels
 
 
-@dataclass(frozen=True, slots=True)
-class _Moves:
-    """Entities with a cluster that they might move to, the most promising first."""
-
-    rows: Labels
-    targets: Labels
-
-
 class _PartitionState:
     """A partition during improvement: labels, sizes, and the sum of each cluster's vectors."""
 
@@ -78,14 +69,10 @@ class _PartitionState:
 
     def improve(self) -> int:
         """Make one pass and return how many entities moved."""
-        moves = self._promising()
-        moved = 0
-        for row, target in zip(moves.rows.tolist(), moves.targets.tolist(), strict=True):
-            moved += self._try(row, target)
-        return moved
+        return sum(self._try(row, target) for row, target in self._promising())
 
-    def _promising(self, *, block: int = 1 << 13) -> _Moves:
-        """Return the best move of each entity to a cluster of its neighbours, if it gains."""
+    def _promising(self) -> list[tuple[int, int]]:
+        """Return entities and for each the best cluster of its neighbours if it would gain there, the most promising first."""
         rows, targets, related = self._relation_weights()
         own = np.zeros(len(self.labels))
         at_home = targets == self.labels[rows]
@@ -93,6 +80,7 @@ class _PartitionState:
         away = ~at_home & self._movable[rows] & (self._sizes[targets] < self._cap)
         rows, targets, related = rows[away], targets[away], related[away]
         gains = self._worth * (related - own[rows])
+        block = 1 << 13  # moves whose vectors are in memory at once
         for start in range(0, len(rows), block):
             part = slice(start, start + block)
             gains[part] += self._tightness_gains(rows[part], targets[part])
@@ -100,7 +88,7 @@ class _PartitionState:
         order = good[np.lexsort((targets[good], rows[good], -gains[good]))]
         _, first = np.unique(rows[order], return_index=True)
         order = order[np.sort(first)]
-        return _Moves(rows[order], targets[order])
+        return list(zip(rows[order].tolist(), targets[order].tolist(), strict=True))
 
     def _relation_weights(self) -> tuple[Labels, Labels, Rows]:
         """Return entities, clusters that they have relations into, and the weight of these relations."""

@@ -19,6 +19,7 @@ from leanrag_engine.core.vectors import find_infinite, one_thread
 
 from .balancing import (
     SMALLEST,
+    ClusterSizes,
     Coordinates,
     Labels,
     Points,
@@ -53,6 +54,18 @@ def cluster(
     reduced = reduce_dimensions(vectors)
     labels = assign_clusters(reduced, mean_size=mean_size, cap=cap, seed=seed, pulse=pulse)
     return measure_memberships(reduced, labels)
+
+
+def split_above_cap(
+    vectors: Vectors, labels: Labels, sizes: ClusterSizes, pulse: Callable[[], None], seed: int = 0
+) -> Labels:
+    """Return the labels with each cluster above the cap divided by meaning into clusters of the mean size."""
+    labels = labels.copy()
+    for number in np.flatnonzero(np.bincount(labels) > sizes.cap).tolist():
+        rows = np.flatnonzero(labels == number)
+        parts = cluster(vectors[rows], mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse).labels
+        labels[rows] = np.where(parts == 0, number, int(labels.max()) + parts)
+    return labels
 
 
 def reduce_dimensions(vectors: Vectors, *, most: int = 512, block: int = 1 << 16) -> Coordinates:

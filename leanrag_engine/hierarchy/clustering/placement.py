@@ -13,7 +13,7 @@ from .balancing import ClusterSizes, Labels, Points, cluster_means, place_lone_m
 from .joining import join_related
 from .links import EdgeList
 from .methods import ClusteringMethod, ClusteringOptions, measure_clusters
-from .mixture import Clusters, check_vectors, cluster, measure_some, reduce_dimensions
+from .mixture import Clusters, check_vectors, measure_some, reduce_dimensions, split_above_cap
 from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
 
@@ -63,7 +63,7 @@ def place(
     held = labels
     labels = _join_likeliest(vectors, labels, new, means, sizes.cap)
     pulse()
-    labels = _split_above_cap(vectors, labels, sizes, pulse)
+    labels = split_above_cap(vectors, labels, sizes, pulse)
     by_relations = clustering.method is ClusteringMethod.LEIDEN
     divide = split_by_relations if by_relations else split_by_meaning
     labels = split_until_enough(vectors, labels, links, sizes, divide, pulse)
@@ -125,10 +125,7 @@ def _measure(
         measured = measure_some(points, labels, rows, means)
         own, runner_up = measured.responsibility, measured.second_responsibility
         second[rows] = measured.second
-    responsibility, second_responsibility = (
-        before.responsibility.copy(),
-        before.second_responsibility.copy(),
-    )
+    responsibility, second_responsibility = before.responsibility.copy(), before.second_responsibility.copy()
     responsibility[rows], second_responsibility[rows] = own, runner_up
     return Clusters(measured.count, labels, responsibility, second, second_responsibility)
 
@@ -165,18 +162,6 @@ def _rank_clusters(points: Vectors, means: Points, most: int) -> tuple[Labels, P
             first, second = (np.take_along_axis(scores, best[:, [rank]], axis=1)[:, 0] for rank in (0, 1))
             losses[start : start + block] = first - second
     return choices, losses
-
-
-def _split_above_cap(
-    points: Vectors, labels: Labels, sizes: ClusterSizes, pulse: Callable[[], None]
-) -> Labels:
-    """Return the labels with each cluster above the cap divided by meaning into clusters of the mean size."""
-    labels = labels.copy()
-    for number in np.flatnonzero(np.bincount(labels) > sizes.cap).tolist():
-        rows = np.flatnonzero(labels == number)
-        parts = cluster(points[rows], mean_size=sizes.mean, cap=sizes.cap, pulse=pulse).labels
-        labels[rows] = np.where(parts == 0, number, int(labels.max()) + parts)
-    return labels
 
 
 def _find_origins(labels: Labels, homes: Labels) -> Labels:

@@ -25,7 +25,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.core.text.scripts import has_cjk
 
-from .options import DEFAULT, TextOptions
+from .options import DEFAULT
 
 _AROUND = ',;:!?"“”‘«»'
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
@@ -103,9 +103,8 @@ class TakenNames:
 class NameRegister:
     """The names in use, by key, and the names of the siblings so far, by their words."""
 
-    def __init__(self, taken: NameKeys, options: TextOptions = DEFAULT) -> None:
+    def __init__(self, taken: NameKeys) -> None:
         self._taken = taken
-        self._alike = options.alike
         self._siblings: dict[str, list[frozenset[str]]] = defaultdict(list)
 
     def add(self, name: str) -> None:
@@ -122,7 +121,7 @@ class NameRegister:
         content = _content(name)
         for word in sorted(content):
             for other in self._siblings.get(word, ()):
-                if len(content & other) >= self._alike * len(content | other):
+                if len(content & other) >= DEFAULT.alike * len(content | other):
                     return content & other
         return frozenset()
 
@@ -133,7 +132,6 @@ def _content(name: str) -> frozenset[str]:
 
 def find_phrases(
     graph: Graph,
-    options: TextOptions = DEFAULT,
     scales: Weights | None = None,
     *,
     note: Callable[[int], None] = lambda _: None,
@@ -146,7 +144,7 @@ def find_phrases(
     numbers = np.flatnonzero(scales)
     entities = select_rows(graph.entities, numbers.tolist())
     names = [_tokens(entity.name) for entity in entities]
-    spelled, worths = _spellings(entities, names, options)
+    spelled, worths = _spellings(entities, names)
     keys = tuple(sorted(spelled))
     column = {key: number for number, key in enumerate(keys)}
     openings = _find_openings(keys)
@@ -159,7 +157,7 @@ def find_phrases(
     for done, (row, entity, name, degree, scale, same) in enumerate(chosen):
         if done % 1000 == 0:
             note(row)
-        importance = _importance(entity, degree, options)
+        importance = _importance(entity, degree)
         in_name = {key for key, _ in _runs(name[:PHRASE_WORDS], openings)}
         in_description = {key for key, _ in _runs(_tokens(entity.description)[:PHRASE_WORDS], openings)}
         share = 1.0 / same
@@ -167,7 +165,7 @@ def find_phrases(
         for key in sorted((in_name | in_description) & spelled.keys()):
             rows.append(row)
             columns.append(column[key])
-            weights.append(scale * importance * (1.0 if key in in_name else options.in_description * share))
+            weights.append(scale * importance * (1.0 if key in in_name else DEFAULT.in_description * share))
             witnesses.append(scale if key in in_name else scale * share)
             named.append(scale if key in in_name else 0.0)
             whole.append(key == entire)
@@ -194,7 +192,7 @@ def _find_openings(keys: Sequence[str]) -> set[str]:
 
 
 def _spellings(
-    entities: Sequence[Entity], names: Sequence[Sequence[_PhraseWord]], options: TextOptions
+    entities: Sequence[Entity], names: Sequence[Sequence[_PhraseWord]]
 ) -> tuple[dict[str, str], dict[str, float]]:
     """Return the usual spelling of each whole name and each phrase in two names, and the worth of each, by
     key."""
@@ -206,7 +204,7 @@ def _spellings(
             surface = entity.name if entire else _surface(run)
             if surface:
                 spelled[key][surface] += 1
-            part = options.ending if run[-1] is tokens[-1] else options.fragment
+            part = DEFAULT.ending if run[-1] is tokens[-1] else DEFAULT.fragment
             worths[key] = max(1.0 if entire else part, worths.get(key, 0.0))
     found = {
         key: max(surfaces.items(), key=lambda item: (item[1], item[0]))[0]
@@ -216,30 +214,28 @@ def _spellings(
     return found, worths
 
 
-def _importance(entity: Entity, degree: int, options: TextOptions) -> float:
-    plain = 1.0 + options.mentions * math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree)
-    return plain * _attestation(entity, degree, options)
+def _importance(entity: Entity, degree: int) -> float:
+    plain = 1.0 + DEFAULT.mentions * math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree)
+    return plain * _attestation(entity, degree)
 
 
 _OPTION = re.compile(r"-|.*[_/=]|.*\.\w+$|[a-z]+$")
 
 
-def _attestation(entity: Entity, degree: int, options: TextOptions) -> float:
+def _attestation(entity: Entity, degree: int) -> float:
     if entity.type == CODE and _OPTION.match(entity.name):
-        return options.code
-    if entity.mentions > 1 or degree >= options.topic:
+        return DEFAULT.code
+    if entity.mentions > 1 or degree >= DEFAULT.topic:
         return 1.0
-    return options.once_lowercase if entity.name[:1].islower() else options.once
+    return DEFAULT.once_lowercase if entity.name[:1].islower() else DEFAULT.once
 
 
-def rank_phrases(
-    terms: PhraseTable, labels: Labels, hubs: Weights, count: int, options: TextOptions = DEFAULT
-) -> list[ClusterPhrases]:
+def rank_phrases(terms: PhraseTable, labels: Labels, hubs: Weights, count: int) -> list[ClusterPhrases]:
     """Return the phrases of each of ``count`` clusters by class-based TF-IDF; ``labels`` are those of the base
     entities. It also counts in how many members a phrase occurs, and more in the names of ``hubs`` (0 to 1)."""
     width = max(1, len(terms.keys))
     cells, place = np.unique(labels[terms.rows] * width + terms.columns, return_inverse=True)
-    weights = terms.weights * np.where(terms.whole, 1.0 + options.hub * hubs[terms.rows], 1.0)
+    weights = terms.weights * np.where(terms.whole, 1.0 + DEFAULT.hub * hubs[terms.rows], 1.0)
     counts = np.asarray(np.bincount(place, weights=weights, minlength=len(cells)), dtype=np.float64)
     members = np.bincount(place, weights=terms.witnesses, minlength=len(cells))
     clusters, columns = cells // width, cells % width
@@ -249,7 +245,7 @@ def rank_phrases(
     average = everywhere.sum() / count
     share = counts / everywhere[columns]
     scores = counts * np.sqrt(share) * np.log1p(average / everywhere[columns])
-    scores *= np.minimum(np.log2(1.0 + members), options.broad) * terms.worths[columns]
+    scores *= np.minimum(np.log2(1.0 + members), DEFAULT.broad) * terms.worths[columns]
     order = np.lexsort((columns, -scores, clusters))
     starts = np.searchsorted(clusters[order], np.arange(count + 1))
     return [
@@ -263,19 +259,18 @@ def choose_name(
     found: ClusterPhrases,
     fallback: Sequence[str],
     names: NameRegister,
-    options: TextOptions = DEFAULT,
     identifiers: AnyCollection[str] = (),
 ) -> str:
     """Return a unique name of two to six phrases that is no near duplicate of a sibling's; of ``fallback``, the names
     of central members, if there are too few. ``identifiers`` are keys of names that give way to others."""
     barred: frozenset[str] = frozenset()
     plain = ""
-    usual = options.phrases
-    common = _has_common(terms, found, options)
+    usual = DEFAULT.phrases
+    common = _has_common(terms, found)
     others = sorted(fallback, key=lambda name: name_key(name) in identifiers)
     # Three attempts to do without the words shared with a sibling.
     for most in (usual, usual, usual, *range(usual, 2 * usual + 1)):
-        phrases = _select_phrases(terms, found, most, barred, identifiers, options)
+        phrases = _select_phrases(terms, found, most, barred, identifiers)
         phrases += _select_unused(others, phrases, barred, common=common)[: max(0, 2 - len(phrases))]
         name = join_names(phrases)
         if not name or names.has(name):
@@ -396,7 +391,6 @@ def _select_phrases(
     most: int,
     barred: frozenset[str],
     identifiers: AnyCollection[str],
-    options: TextOptions,
 ) -> list[str]:
     """Return the best phrases that share no word but ``common`` ones (*South Dakota and North Dakota*) and do
     not consist of ``barred`` words, each as long as it stays common."""
@@ -404,16 +398,16 @@ def _select_phrases(
     taken: list[set[str]] = []
     used: set[str] = set()
     length = 0
-    common = _has_common(terms, found, options)
-    free = _find_common_words(terms, found, options)
-    for place in _order_places(terms, found, options):
+    common = _has_common(terms, found)
+    free = _find_common_words(terms, found)
+    for place in _order_places(terms, found):
         minor = len(chosen) > 1 or terms.keys[found.columns[place]] in identifiers
-        least = options.third if minor else options.faint
+        least = DEFAULT.third if minor else DEFAULT.faint
         if len(chosen) == most:
             break
-        if chosen and most == options.phrases and found.scores[place] < least * found.scores[0]:
+        if chosen and most == DEFAULT.phrases and found.scores[place] < least * found.scores[0]:
             continue
-        for column in _find_forms(terms, found, place, options):
+        for column in _find_forms(terms, found, place):
             parts = set(map(_stem, terms.keys[column].split()))
             kind = common and len(chosen) == 1 and _is_kind(terms, chosen[0], column)
             other = not parts & (used - free) and not any(parts <= each or each <= parts for each in taken)
@@ -421,7 +415,7 @@ def _select_phrases(
                 break
         else:
             continue
-        if chosen and length + len(parts) > most * options.phrase_words:
+        if chosen and length + len(parts) > most * DEFAULT.phrase_words:
             continue
         chosen.append(column)
         taken.append(parts)
@@ -430,34 +424,32 @@ def _select_phrases(
     return [terms.surfaces[column] for column in chosen]
 
 
-def _order_places(terms: PhraseTable, found: ClusterPhrases, options: TextOptions) -> list[int]:
+def _order_places(terms: PhraseTable, found: ClusterPhrases) -> list[int]:
     """Return the places of the best 50 phrases, first a whole name that many names contain, if it is not much worse."""
     places = list(range(min(50, len(found.columns))))
     for place in places:
-        common = found.shares[place] >= options.common and terms.worths[found.columns[place]] == 1.0
-        if common and found.scores[place] >= options.third * found.scores[0]:
+        common = found.shares[place] >= DEFAULT.common and terms.worths[found.columns[place]] == 1.0
+        if common and found.scores[place] >= DEFAULT.third * found.scores[0]:
             return [place, *(other for other in places if other != place)]
     return places
 
 
-def _has_common(terms: PhraseTable, found: ClusterPhrases, options: TextOptions) -> bool:
+def _has_common(terms: PhraseTable, found: ClusterPhrases) -> bool:
     """Return whether the first phrase of the name is one that many names contain."""
-    return any(found.shares[place] >= options.common for place in _order_places(terms, found, options)[:1])
+    return any(found.shares[place] >= DEFAULT.common for place in _order_places(terms, found)[:1])
 
 
-def _find_common_words(terms: PhraseTable, found: ClusterPhrases, options: TextOptions) -> set[str]:
+def _find_common_words(terms: PhraseTable, found: ClusterPhrases) -> set[str]:
     """Return the words that many names contain, which two phrases of a name may share."""
-    often = found.columns[found.shares >= options.common].tolist()
+    often = found.columns[found.shares >= DEFAULT.common].tolist()
     return {_stem(terms.keys[column]) for column in often if " " not in terms.keys[column]}
 
 
-def _find_forms(
-    terms: PhraseTable, found: ClusterPhrases, place: int, options: TextOptions
-) -> tuple[int, ...]:
+def _find_forms(terms: PhraseTable, found: ClusterPhrases, place: int) -> tuple[int, ...]:
     """Return a phrase as long as it stays common, then as it is, unless it is one word that is no whole name."""
-    longest = _longest_form(terms, found, place, options.part_of)
+    longest = _longest_form(terms, found, place)
     # A word that many names have in common names them as it is: a family by its surname.
-    if found.shares[place] < options.common:
+    if found.shares[place] < DEFAULT.common:
         longest = _whole_name(terms, found, longest)
     own = int(found.columns[place])
     lone = terms.worths[own] < 1.0 and " " not in terms.keys[own]
@@ -478,9 +470,9 @@ def _stem(word: str, shortest: int = 6) -> str:
     return bare.removesuffix("e")
 
 
-def _longest_form(terms: PhraseTable, found: ClusterPhrases, place: int, part_of: float) -> int:
+def _longest_form(terms: PhraseTable, found: ClusterPhrases, place: int) -> int:
     best = int(found.columns[place])
-    needed = part_of * found.counts[place]
+    needed = DEFAULT.part_of * found.counts[place]
     whole = terms.worths[best] == 1.0
     if whole and " " in terms.keys[best]:
         return best

@@ -8,7 +8,7 @@ from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.language.words import word_count
 
 from .naming import BRACKETS, phrase_keys
-from .options import DEFAULT, TextOptions
+from .options import DEFAULT
 
 _OPENERS = (
     "he she it they we you i his her its their this that these those such here there and but or so then however"
@@ -56,19 +56,17 @@ def stands_alone(sentence: str) -> bool:
     return not _leans(said, _LEANING - _SPOKEN) and not _is_listing(said)
 
 
-def score_sentence(
-    text: str, subject: str, weights: Mapping[str, float], centrality: float, options: TextOptions = DEFAULT
-) -> float:
+def score_sentence(text: str, subject: str, weights: Mapping[str, float], centrality: float) -> float:
     """Return the weight of distinguishing phrases relative to length, times the centrality of the subject."""
     turn = find_turn(text)
     present = {key for key in phrase_keys(text) if key in weights}
-    worth = centrality * sum(weights[key] for key in sorted(present)) / (options.terse + word_count(text))
+    worth = centrality * sum(weights[key] for key in sorted(present)) / (DEFAULT.terse + word_count(text))
     if is_speech(text):
         worth *= 0.5  # it says little about its subject
     if turn is None and _LABEL.match(text):
-        worth *= options.labelled
-    worth *= options.personal ** min(4, len(_PRONOUNS.findall(text)))
-    return worth * options.defining if _defines(text, subject) else worth
+        worth *= DEFAULT.labelled
+    worth *= DEFAULT.personal ** min(4, len(_PRONOUNS.findall(text)))
+    return worth * DEFAULT.defining if _defines(text, subject) else worth
 
 
 def is_speech(text: str) -> bool:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
@@ -83,28 +83,15 @@ async def ingest_all(
     statuses = [record_outcome(outcome, progress) for outcome in found.failed]
     due, unchanged = await anyio.to_thread.run_sync(partial(split_unchanged, sources, held, allowed))
     statuses += [record_outcome(outcome, progress) for outcome in unchanged]
-    stamps: dict[str, tuple[str, str]] = {}
     # If a model reads the documents, or none is read, processes of our own have nothing to do.
     is_idle = stores.extractor is not None or request.dry_run
     size = await anyio.to_thread.run_sync(count_bytes, due)
     async with open_workers(stores.settings, 0 if is_idle else size) as workers:
-        beside = anyio.CapacityLimiter(workers.width)
-        ingestion = Ingestion(
-            stores,
-            collection,
-            allowed,
-            stamps,
-            workers,
-            beside,
-            index,
-            request.dry_run,
-            request.replaces,
-            later,
-        )
+        ingestion = Ingestion(stores, collection, request, allowed, workers, index, later)
         statuses += await ingestion.ingest(due, progress)
     progress.report(Progress("ingest", to_kilobytes(size), to_kilobytes(size)))
     if not request.dry_run:
-        await stores.documents.put_file_stamps(collection, stamps)
+        await stores.documents.put_file_stamps(collection, ingestion.stamps)
     if plan is not None:
         removed = await remove_missing(stores, collection, plan, progress, dry_run=request.dry_run)
         statuses += [record_outcome(outcome, progress) for outcome in removed]
@@ -275,21 +262,14 @@ def to_kilobytes(size: int) -> int:
 # --- documents -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingLimits:
-    """How much is read ahead and stored together."""
-
-    documents: int = 16
-    """Documents that may be read and not stored, for each worker: while one transaction is written, the next one gathers."""
-    size: int = 2_000_000
-    """Their bytes, for each worker; one document may have more."""
-    long_text: int = 500_000
-    """Characters from which on a document is cut and extracted in a process of its own, which ends at its limits."""
-    chunks: int = 200
-    """Chunks that are stored in one transaction; one document may have more."""
-
-
-LIMITS = ReadingLimits()
+DOCUMENTS = 16
+"""Documents that may be read and not stored, for each worker: while one transaction is written, the next one gathers."""
+SIZE = 2_000_000
+"""Their bytes, for each worker; one document may have more."""
+LONG_TEXT = 500_000
+"""Characters from which on a document is cut and extracted in a process of its own, which ends at its limits."""
+CHUNKS = 200
+"""Chunks that are stored in one transaction; one document may have more."""
 
 
 @dataclass(slots=True, eq=False)
@@ -302,20 +282,22 @@ class QueuedDocument:
     result: ReadDocument | IngestOutcome | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ingestion:
     """One run over documents. ``stamps`` collects those of files that turned out to be unchanged, by document."""
 
     stores: Stores
     collection: str
+    request: IngestRequest
     allowed: Sequence[Path] | None
-    stamps: dict[str, tuple[str, str]]
     workers: Workers
-    long_texts: anyio.CapacityLimiter
     index: PendingIndex
-    dry_run: bool
-    replaces: bool
     later: frozenset[str]
+    stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    @cached_property
+    def _long_texts(self) -> anyio.CapacityLimiter:
+        return anyio.CapacityLimiter(self.workers.width)
 
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
         """Ingest documents and return their statuses: read beside each other, stored in order, several in a
@@ -333,10 +315,7 @@ class Ingestion:
             if not waiting:
                 return True
             size = queued.size + sum(each.size for each in waiting)
-            if (
-                len(waiting) >= LIMITS.documents * self.workers.width
-                or size > LIMITS.size * self.workers.width
-            ):
+            if len(waiting) >= DOCUMENTS * self.workers.width or size > SIZE * self.workers.width:
                 return False
             # What is read depends on what is stored under the same id.
             return not queued.source.id or queued.source.id not in {each.source.id for each in waiting}
@@ -406,7 +385,7 @@ class Ingestion:
             if before is not None and before.file_digest == file.digest:
                 self.stamps[id_] = (file.stamp, file.digest)
                 return IngestOutcome(before.id, before.title, "unchanged", before.chunks)
-            if self.dry_run:
+            if self.request.dry_run:
                 name = source.title or (before.title if before else file_name_of(source))
                 return IngestOutcome(id_, name, "replaced" if before else "added")
             size = len(file.data)
@@ -419,7 +398,7 @@ class Ingestion:
             before = await self.stores.documents.find(self.collection, document.id)
         if unchanged := self._find_unchanged(document, before):
             return unchanged
-        if self.dry_run:
+        if self.request.dry_run:
             return IngestOutcome(document.id, document.title, "replaced" if before else "added")
         if len(document.text) > (most := settings.max_text_characters):
             raise DocumentUnreadable(
@@ -434,7 +413,7 @@ class Ingestion:
             settings.chunk_overlap,
             extracts=stores.extractor is None,
         )
-        if len(document.text) < LIMITS.long_text or settings.dask:
+        if len(document.text) < LONG_TEXT or settings.dask:
             chunks, extracts = await self.workers.run(read_document, task, say)
         else:
             chunks, extracts = await self._read_long(task, limits.for_size(size, started), say)
@@ -447,7 +426,7 @@ class Ingestion:
     ) -> tuple[list[Chunk], list[Extract]]:
         """Cut and extract a long text in a process of its own, as many at once as there are workers."""
         document = task.document
-        async with self.long_texts, open_process() as process:
+        async with self._long_texts, open_process() as process:
             say(f"{document.title}: reading {len(document.text):,} characters")
             work = partial(process.run, read_in_limited_memory, (task, limits.megabytes), say)
             return await run_within_limits(work, limits, document.source or document.id)
@@ -474,7 +453,7 @@ class Ingestion:
             if before is not None and not document.source and document.id in self.later:
                 outcomes.append(IngestOutcome(before.id, before.title, "unchanged", before.chunks))
                 continue
-            if before is not None and not self.replaces:
+            if before is not None and not self.request.replaces:
                 told = "It would take the place of one with this id, whose text would be lost: that needs the right admin."
                 outcomes.append(IngestOutcome(document.id, document.title, "failed", error=told))
                 continue
@@ -497,7 +476,7 @@ def take_together(waiting: deque[QueuedDocument]) -> list[QueuedDocument]:
         read = waiting[0].result
         if isinstance(read, ReadDocument):
             chunks += len(read.chunks)
-            if taken and (read.document.id in ids or chunks > LIMITS.chunks):
+            if taken and (read.document.id in ids or chunks > CHUNKS):
                 break
             ids.add(read.document.id)
         taken.append(waiting.popleft())

@@ -47,14 +47,7 @@ _IRREGULAR = {
     "syntheses": "synthesis", "teeth": "tooth", "theses": "thesis", "thieves": "thief", "ties": "tie", "toes": "toe",
     "vertices": "vertex", "viruses": "virus", "wives": "wife", "wolves": "wolf", "women": "woman", "zombies": "zombie",
 }  # fmt: skip
-_SINGULAR_ENDINGS = (
-    ("sses", "ss"),
-    ("shes", "sh"),
-    ("ches", "ch"),
-    ("xes", "x"),
-    ("zzes", "zz"),
-    ("oes", "o"),
-)
+_PLURALS_IN_ES = ("sses", "shes", "ches", "xes", "zzes", "oes")
 _ACRONYM_PLURAL = re.compile("[b-df-hj-np-tv-xz]{2}s")
 """TVs, CDs, KGs; harmless for GPS, which has no singular."""
 
@@ -134,7 +127,4 @@ def _singular(word: str) -> str:
         return word
     if word.endswith("ies") and len(word) > shortest_plural:
         return word[:-3] + "y"
-    single = next(
-        (word[: -len(plural)] + single for plural, single in _SINGULAR_ENDINGS if word.endswith(plural)), ""
-    )
-    return single or word[:-1]
+    return word[:-2] if word.endswith(_PLURALS_IN_ES) else word[:-1]

@@ -1,8 +1,11 @@
 """Cut text into sentences, headings and lines of code."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from leanrag_engine.core.text.records import TABLE_LINE
@@ -20,28 +23,7 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _UNDERLINE = re.compile(r"[=*~^\"'+#-]{3,}")
 _HEADING = re.compile(r"#{1,6}\s+\S|\d{1,2}(?:\.\d{1,2})+\.?\s+\S|第[一二三四五六七八九十百\d]+[章节節回部]")
 _SENTENCE_BREAK = re.compile(r"[^\W\d_]{2}[.!?][\"'”’]?\s+[^\W\d_]")
-_NEVER_CLOSES = frozenset(
-    [
-        "to",
-        "of",
-        "the",
-        "a",
-        "an",
-        "and",
-        "or",
-        "is",
-        "are",
-        "was",
-        "were",
-        "by",
-        "with",
-        "for",
-        "that",
-        "who",
-        "which",
-        "said",
-    ]
-)
+_NEVER_CLOSES = read_words("language", "never_close_headings")
 _CODE_SHAPE = re.compile(
     r">>>(?:\s|$)|\.\.\s+(?:\|[^|]+\|\s+)?(?:[\w-]+::|[_a-z])|:[\w-]+:(?:\s+\S+)?$|\.\.\.\s|\$\s|#!|//|/\*|\*/|@\w[\w.]*(?:\(.*\))?$|[{}\])]+[;,]?$"
     r"|(?:async\s+)?(?:def|class|function|fn|func|struct|enum|interface|public|private|static|const|let|var|#include"
@@ -149,15 +131,8 @@ def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = 
     measure = count or word_count
     if measure(text) <= limit:
         return text
-    ends = [end for _, end in sentences(text)]
-    low, high = 0, len(ends)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if measure(text[: ends[middle - 1]]) <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    return text[: ends[low - 1]] if low else ""
+    ends = [0, *(end for _, end in sentences(text))]
+    return text[: ends[bisect_right(ends, limit, lo=1, key=lambda end: measure(text[:end])) - 1]]
 
 
 def count_fences(text: str) -> int:
@@ -174,13 +149,8 @@ def _blocks(text: str, *, fenced: bool | None) -> Iterator[list[_TextLine]]:
     for paragraph in _lines_between_blanks(text, fenced=fenced):
         _mark_code(paragraph)
         _mark_heading(paragraph)
-        run: list[_TextLine] = []
-        for line in paragraph:
-            if run and run[-1].code != line.code:
-                yield run
-                run = []
-            run.append(line)
-        yield run
+        for _, run in groupby(paragraph, attrgetter("code")):
+            yield list(run)
 
 
 def _lines_between_blanks(text: str, *, fenced: bool | None) -> Iterator[list[_TextLine]]:

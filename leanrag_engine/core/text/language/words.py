@@ -131,13 +131,7 @@ def whole_forms(word: str) -> list[list[str]]:
     return [[word]]
 
 
-_REQUESTS = frozenset(
-    (
-        *("compare", "contrast", "define", "describe", "discuss", "explain", "find", "give", "list"),
-        *("name", "outline", "show", "summarise", "summarize", "tell", "trace"),
-    )
-)
-"""Verbs that begin an English request: what they ask for follows them."""
+_REQUESTS = read_words("language", "requests")
 
 
 def find_whole_words(text: str, limit: int = 32) -> list[str]:
