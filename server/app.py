@@ -64,19 +64,15 @@ class LeanRAGServer(MCPServer[None]):
         # Tools of other programs have no row in the table.
         return self.handle.may(RIGHT_OF_TOOL.get(tool, "admin"))
 
-    def _explain_refusal(self, name: str, *, known: bool) -> str:
-        return (
-            missing_right(name, RIGHT_OF_TOOL.get(name, "admin"))
-            if known
-            else unknown_tool(name, self.offered.tools)
-        )
-
     async def call_tool(
         self, name: str, arguments: dict[str, object], context: Context[None, object] | None = None
     ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
         if tool is None or not self._may_call(name):
-            return error_result(self._explain_refusal(name, known=tool is not None))
+            right = RIGHT_OF_TOOL.get(name, "admin")
+            return error_result(
+                missing_right(name, right) if tool else unknown_tool(name, self.offered.tools)
+            )
         known = list(tool.parameters["properties"])
         required = tool.parameters.get("required", [])
         given = {key: value for key, value in arguments.items() if value is not None or key in required}

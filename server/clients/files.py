@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,7 +54,7 @@ class ConfigText(Protocol):
 def plan_install(client: Client, file: Path, name: str, entry: JsonObject) -> ConfigChange:
     """Plan to write ``entry`` under ``name``. What a user added to an older entry, such as ``env``, stays."""
     before, document, existed = read_config(client, file)
-    try:
+    with explain_syntax(client, file):
         present = document.find([client.servers, name])
         if present is None:
             document = document.put([client.servers, name], dict(entry))
@@ -62,22 +63,18 @@ def plan_install(client: Client, file: Path, name: str, entry: JsonObject) -> Co
             for key, value in entry.items():
                 if present[0].get(key) != value:
                     document = document.put([client.servers, name, key], value)
-    except jsonc.Malformed as problem:
-        raise syntax_error(client, file, problem) from problem
     return ConfigChange(file, before, document.text, existed)
 
 
 def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
     """Plan to remove the server called ``name``. Raises :class:`NotFound` if there is none."""
     before, document, existed = read_config(client, file)
-    try:
+    with explain_syntax(client, file):
         present = document.find([client.servers, name])
         if present is None:
             raise NotFound(f"{file} has no server called {name!r}.", list_servers(document.value, client))
         refuse_foreign(present, name, file)
         document = document.remove([client.servers, name])
-    except jsonc.Malformed as problem:
-        raise syntax_error(client, file, problem) from problem
     bare = strip_layout(client, document.text)
     alike = [
         (backup, text)
@@ -108,10 +105,8 @@ def list_backups(file: Path) -> list[Path]:
 def find_installed_command(client: Client, file: Path, name: str) -> list[str]:
     """Return the program and arguments of the server called ``name``, empty without one."""
     _, document, _ = read_config(client, file)
-    try:
+    with explain_syntax(client, file):
         present = document.find([client.servers, name])
-    except jsonc.Malformed as problem:
-        raise syntax_error(client, file, problem) from problem
     return command_words(present[0]) if present else []
 
 
@@ -152,10 +147,9 @@ def read_config(client: Client, file: Path) -> tuple[str, ConfigText, bool]:
         ) from problem
     except OSError as problem:
         raise InvalidInput(f"{file} cannot be read: {problem.strerror}.", "Nothing was written.") from problem
-    try:
-        return before, parse_config(client, before), True
-    except jsonc.Malformed as problem:
-        raise syntax_error(client, file, problem) from problem
+    with explain_syntax(client, file):
+        document = parse_config(client, before)
+    return before, document, True
 
 
 def parse_config(client: Client, text: str) -> ConfigText:
@@ -166,11 +160,16 @@ def parse_config(client: Client, text: str) -> ConfigText:
     return jsonc.parse(text if text.strip() else "{}\n", comments=client.comments)
 
 
-def syntax_error(client: Client, file: Path, problem: jsonc.Malformed) -> InvalidInput:
-    return InvalidInput(
-        f"{file}, line {problem.line}: {problem.problem}.",
-        f"Fix it first ({client.title} reads this file), or add what --print shows by hand. Nothing was written.",
-    )
+@contextmanager
+def explain_syntax(client: Client, file: Path) -> Iterator[None]:
+    """Raise ``InvalidInput`` in place of ``Malformed``."""
+    try:
+        yield
+    except jsonc.Malformed as problem:
+        raise InvalidInput(
+            f"{file}, line {problem.line}: {problem.problem}.",
+            f"Fix it first ({client.title} reads this file), or add what --print shows by hand. Nothing was written.",
+        ) from problem
 
 
 def refuse_foreign(present: tuple[Any, int], name: str, file: Path) -> None:

@@ -73,30 +73,27 @@ class JsonDocument:
 
     def put(self, path: Sequence[str], value: Json) -> JsonDocument:
         """Return the document with ``value`` at ``path``; missing objects on the path are created."""
-        text = self.text
-        *way, _ = path
-        at = 0
-        node = self.root
-        while at < len(way) and (member := find_member(self, node, way[at])) is not None:
+        text, node, at = self.text, self.root, 0
+        while (member := find_member(self, node, path[at])) and at < len(path) - 1:
             node, at = member.node, at + 1
-        existing = find_member(self, node, path[-1]) if at == len(way) else None
-        if existing is not None:
-            indent = line_indent(text, existing.start)
-            edited = (
-                text[: existing.node.start] + dump_indented(text, value, indent) + text[existing.node.end :]
-            )
+        if member:
+            entry = dump_indented(text, value, line_indent(text, member.start))
+            edited = text[: member.node.start] + entry + text[member.node.end :]
         else:
             for key in reversed(path[at + 1 :]):
                 value = {key: value}
             edited = insert_member(self, node, path[at], value)
-        wanted = set_value(self.value, path[:at], path[at:] if existing is None else path[-1:], value)
-        return check_edit(edited, self, wanted)
+        return check_edit(edited, self, set_value(self.value, path[: at + 1], value))
 
     def remove(self, path: Sequence[str]) -> JsonDocument:
         """Return the document without the member at ``path``, which must exist."""
         text = self.text
         *way, name = path
-        parent = find_node(self, way)
+        parent = self.root
+        for key in way:
+            member = find_member(self, parent, key)
+            assert member is not None
+            parent = member.node
         members = parent.members or ()
         index = next(place for place, each in enumerate(members) if each.key == name)
         gone = members[index]
@@ -243,15 +240,6 @@ def find_member(document: JsonDocument, node: Node, key: str) -> JsonMember | No
     return found[0] if found else None
 
 
-def find_node(document: JsonDocument, way: Sequence[str]) -> Node:
-    node = document.root
-    for key in way:
-        member = find_member(document, node, key)
-        assert member is not None
-        node = member.node
-    return node
-
-
 def insert_member(document: JsonDocument, parent: Node, key: str, value: Json) -> str:
     """Return the text with a new last member on a line of its own."""
     text, members = document.text, parent.members or ()
@@ -298,11 +286,10 @@ def line_indent(text: str, position: int) -> str:
     return match[0] if match else ""
 
 
-def set_value(whole: Any, way: Sequence[str], last: Sequence[str], value: Json) -> Any:
-    """Return a copy of ``whole`` with ``value`` at ``way`` and the first key of ``last``."""
-    if not way:
-        return {**whole, last[0]: value}
-    return {**whole, way[0]: set_value(whole[way[0]], way[1:], last, value)}
+def set_value(whole: Any, path: Sequence[str], value: Json) -> Any:
+    """Return a copy of ``whole`` with ``value`` at ``path``, of which only the last key may be missing."""
+    key, *below = path
+    return {**whole, key: set_value(whole[key], below, value) if below else value}
 
 
 def delete_value(whole: Any, path: Sequence[str]) -> Any:

@@ -1,8 +1,11 @@
 """The explorer's web application: its page and what the page asks for, all below an address with a token. Nothing writes."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hmac import compare_digest
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -17,6 +20,9 @@ from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound
 from ..engine_handle import EngineHandle
 from . import data
 from .page import MEDIA_TYPES, read_file
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
@@ -63,53 +69,39 @@ class Guard:
 
 
 class Explorer:
-    """The requests of the page. Each one reads from ``collection``."""
+    """What the page asks for: each method returns a value for JSON, read from ``collection``."""
 
-    def __init__(self, handle: EngineHandle, collection: str) -> None:
-        self._handle = handle
+    def __init__(self, collection: str) -> None:
         self._collection = collection
 
-    async def file(self, request: Request) -> Response:
-        name = request.path_params["name"] or "index.html"
-        try:
-            content = read_file(name)
-        except NotFound as problem:
-            return _refusal(str(problem), 404)
-        return Response(content, media_type=MEDIA_TYPES[name.rpartition(".")[2]])
-
-    async def tree(self, _: Request) -> Response:
-        engine = await self._handle.get()
+    async def tree(self, engine: LeanRAG, _: Request) -> object:
         heads = await engine.entity_heads(collection=self._collection)
-        return JSONResponse(data.describe_tree(self._collection, heads))
+        return data.describe_tree(self._collection, heads)
 
-    async def links(self, request: Request) -> Response:
-        engine = await self._handle.get()
+    async def links(self, engine: LeanRAG, request: Request) -> object:
         limit = _number(request, "limit", PAGE_SIZE)
         if cluster := request.query_params.get("cluster", ""):
             among = await engine.relations_within(cluster, limit=limit, collection=self._collection)
-            return JSONResponse(data.describe_links(among))
+            return data.describe_links(among)
         page = await engine.inter_cluster_relations(
             layer=_number(request, "layer", 1), limit=limit, collection=self._collection
         )
-        return JSONResponse(data.describe_links(page.relations))
+        return data.describe_links(page.relations)
 
-    async def entity(self, request: Request) -> Response:
-        engine = await self._handle.get()
+    async def entity(self, engine: LeanRAG, request: Request) -> object:
         ref = request.query_params.get("ref", "")
-        return JSONResponse(await data.load_entity(engine, ref, self._collection))
+        return await data.load_entity(engine, ref, self._collection)
 
-    async def search(self, request: Request) -> Response:
-        engine = await self._handle.get()
+    async def search(self, engine: LeanRAG, request: Request) -> object:
         page = await engine.search_entities(
             request.query_params.get("text", ""),
             offset=_number(request, "offset", 0),
             limit=_number(request, "limit", PAGE_SIZE),
             collection=self._collection,
         )
-        return JSONResponse({"refs": [each.entity.id for each in page.found], "total": page.total})
+        return {"refs": [each.entity.id for each in page.found], "total": page.total}
 
-    async def passages(self, request: Request) -> Response:
-        engine = await self._handle.get()
+    async def passages(self, engine: LeanRAG, request: Request) -> object:
         limit = _number(request, "limit", PAGE_SIZE)
         citation = request.query_params.get("citation", "")
         page = await engine.sources(
@@ -120,33 +112,27 @@ class Explorer:
             limit=limit,
             collection=self._collection,
         )
-        return JSONResponse(
-            {"passages": [data.describe_passage(each) for each in page.chunks], "total": page.total}
-        )
+        return {"passages": [data.describe_passage(each) for each in page.chunks], "total": page.total}
 
-    async def documents(self, _: Request) -> Response:
-        engine = await self._handle.get()
+    async def documents(self, engine: LeanRAG, _: Request) -> object:
         found = await engine.documents(collection=self._collection)
-        return JSONResponse([data.describe_document(each) for each in found])
+        return [data.describe_document(each) for each in found]
 
-    async def history(self, _: Request) -> Response:
-        engine = await self._handle.get()
+    async def history(self, engine: LeanRAG, _: Request) -> object:
         entries = await engine.history(collection=self._collection)
-        return JSONResponse([data.describe_history(each) for each in entries])
+        return [data.describe_history(each) for each in entries]
 
-    async def suggestions(self, _: Request) -> Response:
+    async def suggestions(self, engine: LeanRAG, _: Request) -> object:
         """Return questions. Each was tried, so that the embedder is loaded when they arrive."""
-        engine = await self._handle.get()
         found = await engine.suggest_questions(3, collection=self._collection)
-        return JSONResponse([each.text for each in found])
+        return [each.text for each in found]
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, engine: LeanRAG, request: Request) -> object:
         from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
 
-        engine = await self._handle.get()
         asked = Query(text=request.query_params.get("question", ""))
         result = await engine.query(asked, collection=self._collection)
-        return JSONResponse(data.describe_answer(result, engine.count_tokens))
+        return data.describe_answer(result, engine.count_tokens)
 
 
 def explorer_app(handle: EngineHandle, collection: str, token: str) -> Starlette:
@@ -159,11 +145,18 @@ def explorer_app(handle: EngineHandle, collection: str, token: str) -> Starlette
         finally:
             await handle.close()
 
-    explorer = Explorer(handle, collection)
+    explorer = Explorer(collection)
+
+    def answering(name: str) -> Route:
+        async def respond(request: Request) -> Response:
+            return JSONResponse(await getattr(explorer, name)(await handle.get(), request))
+
+        return Route(f"/data/{name}", respond, methods=["GET"])
+
     asked = ("tree", "links", "entity", "search", "passages", "documents", "history", "suggestions", "answer")
     routes = [
-        *(Route(f"/data/{name}", getattr(explorer, name), methods=["GET"]) for name in asked),
-        Route("/{name:path}", explorer.file, methods=["GET"]),
+        *map(answering, asked),
+        Route("/{name:path}", _send_file, methods=["GET"]),
     ]
     return Starlette(
         routes=[Mount("/explore/{token}", routes=routes)],
@@ -174,6 +167,11 @@ def explorer_app(handle: EngineHandle, collection: str, token: str) -> Starlette
         exception_handlers={LeanRAGError: _explain},
         lifespan=close_engine,
     )
+
+
+async def _send_file(request: Request) -> Response:
+    name = request.path_params["name"] or "index.html"
+    return Response(read_file(name), media_type=MEDIA_TYPES[name.rpartition(".")[2]])
 
 
 async def _explain(_: Request, problem: Exception) -> Response:

@@ -383,7 +383,9 @@ class ReadableRefusals:
             await self.app(scope, receive, read)
         except IssuerUnavailable as problem:
             typer.echo(f"The OAuth issuer could not be reached to check a token: {problem}", err=True)
-            refusal = issuer_unavailable()
+            words = "The authorization server cannot be reached to check the token. Try again later."
+            error = {"error": "temporarily_unavailable", "error_description": words}
+            refusal = JSONResponse(error, status_code=503, headers={"retry-after": "10"})
         except TooManyRequests as problem:
             refusal = refusal_response(TOO_MANY, str(problem))
             refusal.headers["retry-after"] = str(problem.retry_after)
@@ -394,25 +396,15 @@ class ReadableRefusals:
             await refusal(scope, receive, send)
 
     def explain(self, status: int, request: Request) -> Response | None:
-        if status == TOO_LARGE:
-            return refusal_response(
-                status,
-                f"The request is larger than {self.limit_mb} MB, the maximum of this server. Send fewer documents "
-                "at once, or their paths; the server's LEANRAG_HTTP_MAX_REQUEST_MB raises the limit.",
-            )
-        if status == MISDIRECTED:
-            return refusal_response(
-                status,
-                f"This server is not called {request.headers.get('host', '')!r}. If that is its name, start it with "
-                "--http-allowed-host.",
-            )
-        if status == FORBIDDEN:
-            return refusal_response(
-                status,
-                f"Pages of {request.headers.get('origin', '')!r} may not call this server. To allow them, start it "
-                "with --http-allowed-origin.",
-            )
-        return None
+        said = {
+            TOO_LARGE: f"The request is larger than {self.limit_mb} MB, the maximum of this server. Send fewer documents "
+            "at once, or their paths; the server's LEANRAG_HTTP_MAX_REQUEST_MB raises the limit.",
+            MISDIRECTED: f"This server is not called {request.headers.get('host', '')!r}. If that is its name, start it "
+            "with --http-allowed-host.",
+            FORBIDDEN: f"Pages of {request.headers.get('origin', '')!r} may not call this server. To allow them, start it "
+            "with --http-allowed-origin.",
+        }.get(status)
+        return refusal_response(status, said) if said else None
 
 
 async def discard_body(receive: Receive, most: int, *, seconds: float = 2) -> None:
@@ -437,12 +429,3 @@ def refusal_response(status: int, text: str) -> Response:
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": text}}
     # The unread rest of the request must not be read as the next one.
     return JSONResponse(error, status_code=status, headers={"connection": "close"})
-
-
-def issuer_unavailable() -> Response:
-    words = "The authorization server cannot be reached to check the token. Try again later."
-    return JSONResponse(
-        {"error": "temporarily_unavailable", "error_description": words},
-        status_code=503,
-        headers={"retry-after": "10"},
-    )

@@ -47,50 +47,43 @@ class Resources:
 
     async def documents(self, collection: str) -> str:
         """List the folders and documents of a collection, the first page of them."""
-        return text_of(await self._tools.get_outline(collection=self._check_collection(collection)))
+        return text_of(await self._tools.get_outline(collection=collection))
 
     async def hierarchy(self, collection: str) -> str:
         """Show the layers of a collection, and its topics from the root down two layers."""
         engine = await self._engine.get()
-        named = self._check_collection(collection)
-        status = text_of(await self._tools.get_index_status(collection=named))
-        root = await engine.root(collection=named)
-        return f"{status}\n\n{text_of(await self._tools.get_cluster(root.id, limit=30, collection=named))}"
+        status = text_of(await self._tools.get_index_status(collection=collection))
+        root = await engine.root(collection=collection)
+        topics = text_of(await self._tools.get_cluster(root.id, limit=30, collection=collection))
+        return f"{status}\n\n{topics}"
 
     async def entity(self, collection: str, entity: str) -> str:
         """Show what an entity is, what it belongs to up to the root, and where it is mentioned."""
-        named = self._check_collection(collection)
-        chain = text_of(await self._tools.get_entity_ancestors(entity, collection=named))
-        return (
-            f"{chain}\n\n{text_of(await self._tools.get_sources(entity=entity, limit=3, collection=named))}"
-        )
+        chain = text_of(await self._tools.get_entity_ancestors(entity, collection=collection))
+        sources = text_of(await self._tools.get_sources(entity=entity, limit=3, collection=collection))
+        return f"{chain}\n\n{sources}"
 
     async def cluster(self, collection: str, cluster: str) -> str:
         """Show a topic: its summary, findings, members and relations."""
-        return text_of(
-            await self._tools.get_cluster(cluster, limit=50, collection=self._check_collection(collection))
-        )
+        return text_of(await self._tools.get_cluster(cluster, limit=50, collection=collection))
 
     async def document(self, collection: str, document: str) -> str:
         """Show the passages of a document (id, title, file name or number such as d3) in reading order."""
-        return text_of(
-            await self._tools.get_sources(document=document, collection=self._check_collection(collection))
-        )
+        return text_of(await self._tools.get_sources(document=document, collection=collection))
 
     async def chunk(self, collection: str, citation: str) -> str:
         """Show one passage by its citation, such as d3:c12."""
-        return text_of(
-            await self._tools.get_sources([citation], collection=self._check_collection(collection))
-        )
+        return text_of(await self._tools.get_sources([citation], collection=collection))
 
-    def _check_collection(self, collection: str) -> str:
-        """Return the collection of an address. Raises ``NotFound`` if the caller does not see it."""
-        if self._engine.fixed and collection != self._engine.settings.collection:
-            raise NotFound(
-                f"There is no collection {collection!r} here.",
-                f"This server serves {self._engine.settings.collection!r} alone.",
-            )
-        return self._engine.collection(collection)
+
+def check_collection(handle: EngineHandle, collection: str) -> str:
+    """Return the collection of an address. Raises ``NotFound`` if the caller does not see it."""
+    if handle.fixed and collection != handle.settings.collection:
+        raise NotFound(
+            f"There is no collection {collection!r} here.",
+            f"This server serves {handle.settings.collection!r} alone.",
+        )
+    return handle.collection(collection)
 
 
 def add_resources(server: MCPServer[None], handle: EngineHandle, offered: Offered) -> None:
@@ -121,11 +114,14 @@ def add_resources(server: MCPServer[None], handle: EngineHandle, offered: Offere
 def explain_errors(
     method: Callable[..., Awaitable[str]], handle: EngineHandle, offered: Offered
 ) -> Callable[..., Awaitable[str]]:
-    """Wrap ``method`` so that its errors become the protocol's, with messages that a reader can act on."""
+    """Wrap ``method`` so that it gets a collection that the caller sees, and its errors become the protocol's, with messages
+    that a reader can act on."""
 
     @wraps(method)
     async def read(**parameters: str) -> str:
         try:
+            if "collection" in parameters:
+                parameters["collection"] = check_collection(handle, parameters["collection"])
             return await method(**parameters)
         except (NotFound, Ambiguous, InvalidInput, NotReady) as problem:
             raise ResourceNotFoundError(plain(offered.problem(handle.hide_collections(problem)))) from problem

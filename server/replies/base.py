@@ -19,6 +19,8 @@ from .errors import plain, plain_line
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
+    from leanrag_engine.core.model import Entity
+
 JobStatusName = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
 
 Count = Callable[[Sequence[str]], list[int]]
@@ -119,6 +121,10 @@ class ReplyModel(Card):
 class NamedRef(Card):
     ref: str
     name: str
+
+    @classmethod
+    def to(cls, entity: Entity) -> NamedRef:
+        return NamedRef(ref=entity.id, name=entity.name)
 
 
 def clean_value(value: object, *, multiline: bool) -> object:

@@ -161,7 +161,7 @@ class AncestorsReply(ReplyModel):
         return "\n".join([*lines, *warning_lines(self.warnings)])
 
 
-def format_neighbour(each: Neighbour, found: FoundPassages | None = None) -> str:
+def format_neighbour(each: Neighbour, found: FoundPassages | None) -> str:
     """Format an entity with the relation that leads to it and the passages that state it."""
     said = shorten_line(describe_relation(each.relation), LIMITS.glimpse)
     cited = "".join(f" [{citation}]" for citation in each.citations)
@@ -296,7 +296,7 @@ class TreeNode(NamedRef):
     members: int
     children: list[TreeNode]
 
-    def to_lines(self, indent: str = "") -> list[str]:
+    def to_lines(self) -> list[str]:
         """Draw what is below this node, a line for each."""
         missing = self.members - len(self.children)
         rows = [[each.to_title(), *each.to_lines()] for each in self.children]
@@ -304,8 +304,8 @@ class TreeNode(NamedRef):
         lines = []
         for place, (title, *below) in enumerate(rows):
             last = place == len(rows) - 1
-            lines.append(f"{indent}{'└─' if last else '├─'} {title}")
-            lines += [f"{indent}{'   ' if last else '│  '}{each}" for each in below]
+            lines.append(f"{'└─' if last else '├─'} {title}")
+            lines += [f"{'   ' if last else '│  '}{each}" for each in below]
         return lines
 
     def to_title(self) -> str:
@@ -385,7 +385,7 @@ class ClusterReply(NamedRef, ReplyModel):
                 )
                 for each in entity.findings
             ],
-            parent=NamedRef(ref=view.parent.id, name=view.parent.name) if view.parent else None,
+            parent=NamedRef.to(view.parent) if view.parent else None,
             members=members,
             total_members=entity.members,
             relations=fit_page(relations, count, LIMITS.page_tokens // 3),

@@ -15,9 +15,7 @@ from .graph import RelationCard
 from .sources import SourceCard
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import ContextLine, Entity, Group
     from leanrag_engine.engine import ModelAnswer
-    from leanrag_engine.llm.iteration import AnswerRound
     from leanrag_engine.retrieval.query import QueryResult
 
 
@@ -29,21 +27,10 @@ class PathStep(NamedRef):
     layer: int
     parent: str = Field(description="ref of the node one layer up; empty for the root")
 
-    @classmethod
-    def from_engine(cls, entity: Entity) -> PathStep:
-        return cls(ref=entity.id, name=entity.name, layer=entity.layer, parent=entity.parent_id or "")
-
 
 class GroupCard(Card):
     lca: NamedRef
     seeds: list[NamedRef]
-
-    @classmethod
-    def from_engine(cls, group: Group) -> GroupCard:
-        return cls(
-            lca=NamedRef(ref=group.lca.id, name=group.lca.name),
-            seeds=[NamedRef(ref=seed.id, name=seed.name) for seed in group.seeds],
-        )
 
 
 class EvidenceCard(Card):
@@ -53,10 +40,6 @@ class EvidenceCard(Card):
     tokens: int
     kept: bool = Field(description="shown whatever its value")
     parts: dict[str, float] = Field(description="what its value is the sum of")
-
-    @classmethod
-    def from_engine(cls, line: ContextLine, tokens: int) -> EvidenceCard:
-        return cls.of(line, tokens=tokens, parts=round_parts(line.parts))
 
 
 class QueryReply(ReplyModel):
@@ -94,9 +77,15 @@ class QueryReply(ReplyModel):
                 for seed in graph.seeds
             ],
             sources=[each.chunk.citation for each in result.sources],
-            lca=NamedRef(ref=graph.lca.id, name=graph.lca.name) if graph.lca else None,
-            groups=[GroupCard.from_engine(group) for group in graph.groups] if detailed else [],
-            path=[PathStep.from_engine(node) for node in graph.path] if detailed else [],
+            lca=NamedRef.to(graph.lca) if graph.lca else None,
+            groups=[
+                GroupCard(lca=NamedRef.to(group.lca), seeds=list(map(NamedRef.to, group.seeds)))
+                for group in (graph.groups if detailed else ())
+            ],
+            path=[
+                PathStep.of(node, ref=node.id, parent=node.parent_id or "")
+                for node in (graph.path if detailed else ())
+            ],
             relations=[
                 RelationCard.from_engine(each, names, detailed=True)
                 for each in relations[: LIMITS.detailed_relations]
@@ -144,7 +133,7 @@ class ExplainedReply(QueryReply):
         reply = QueryReply.from_engine(result, detailed=True)
         tokens = count([line.text for line in result.context.lines])
         evidence = [
-            EvidenceCard.from_engine(line, each)
+            EvidenceCard.of(line, tokens=each, parts=round_parts(line.parts))
             for line, each in zip(result.context.lines, tokens, strict=True)
         ]
         return cls(**{name: getattr(reply, name) for name in QueryReply.model_fields}, evidence=evidence)
@@ -155,10 +144,6 @@ class RoundCard(Card):
     found: list[str] = Field(description="citations that no earlier round had found")
     tokens: int
     missing: str
-
-    @classmethod
-    def from_engine(cls, each: AnswerRound) -> RoundCard:
-        return cls.of(each)
 
 
 class UsageCard(Card):
@@ -200,7 +185,7 @@ class AnswerReply(ReplyModel):
                 input_tokens=answered.usage.prompt_tokens,
                 output_tokens=answered.usage.completion_tokens,
             ),
-            rounds=[RoundCard.from_engine(each) for each in answered.rounds],
+            rounds=[RoundCard.of(each) for each in answered.rounds],
             ending=answered.ending,
             next_step=step,
             warnings=list(answered.result.warnings),

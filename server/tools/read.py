@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from mcp.server.apps import client_supports_apps
 from mcp.server.mcpserver import Context
@@ -30,9 +30,6 @@ from .arguments import (
     Text,
     ToolGroup,
 )
-
-if TYPE_CHECKING:
-    from leanrag_engine.retrieval.request import Query
 
 DRAWING = "leanrag/drawing"
 """The key of an answer's drawing in the metadata of its result, which no model reads; in those of a call: draw."""
@@ -81,6 +78,7 @@ what links them, each cited like [d3:c12]; cite these marks. If something is mis
 get_sources."""
         from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
 
+        engine, chosen = await self._open(collection)
         asked = request.Query(
             text=query,
             sub_queries=tuple(queries),
@@ -95,16 +93,9 @@ get_sources."""
             include_relations=include_relations,
             detailed=response_format == "detailed",
         )
-        return await self._answer(asked, collection, include_sources=include_sources, context=context)
-
-    async def _answer(
-        self, query: Query, collection: str, *, include_sources: bool, context: Context
-    ) -> CallToolResult:
-        """Return the reply to a query, with a drawing for hosts that show one."""
-        engine, chosen = await self._open(collection)
         notes = self._engine.explain_choice(collection, chosen)
-        result = await engine.query(query, collection=chosen, notes=notes)
-        reply = QueryReply.from_engine(result, engine.count_tokens, detailed=query.detailed)
+        result = await engine.query(asked, collection=chosen, notes=notes)
+        reply = QueryReply.from_engine(result, engine.count_tokens, detailed=asked.detailed)
         answer = (reply if include_sources else reply.model_copy(update={"sources": []})).to_result()
         if not shows_drawings(context):
             return answer

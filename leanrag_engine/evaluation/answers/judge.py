@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import Self, TypeVar
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
@@ -21,9 +22,6 @@ from .figures import Duel, Grade, JudgedQuestion, Overview, Wins, grades, overvi
 from .rubric import Choices, Scores, choice_request, read_choices, read_scores, score_request
 
 T = TypeVar("T")
-
-TEMPERATURE = 0.7
-"""Of the judge. At 0 all votes would be equal."""
 
 FAILURES = 8
 """Consecutive unanswered calls, each after its retries, that end the evaluation."""
@@ -60,6 +58,8 @@ class JudgingPlan:
     duels: bool = True
     open_mode: bool = False
     """Whether the answerer may use what it knows; else it has to decline where the evidence does not suffice."""
+    temperature: float = 0.7
+    """Of the judge. At 0 all votes would be equal."""
 
     @property
     def answers(self) -> int:
@@ -171,7 +171,6 @@ class JudgingRun:
     judge: ChatModel
     plan: JudgingPlan
     report: ProgressReport
-    temperature: float
     done: int = 0
     unanswered: int = 0
     answering: Meter = field(default_factory=Meter)
@@ -191,15 +190,13 @@ async def judge_answers(
     judge: ChatModel,
     plan: JudgingPlan,
     report: ProgressReport,
-    *,
-    temperature: float = TEMPERATURE,
-    note: Callable[[JudgedQuestion], None] = lambda _: None,
+    note: Callable[[JudgedQuestion], None],
 ) -> Judgement:
     """Ask every question of ``collection`` with every strategy; ``answerer`` writes and ``judge`` judges the
     answers. ``note`` is called for each finished question. An unusable reply loses only its own vote. Raises
     ``InvalidInput`` if every call would fail, ``ModelUnavailable`` if a service does not answer,
     ``ReplyUnusable`` if there is no verdict."""
-    run = JudgingRun(engine, collection, answerer, judge, plan.check(), report, temperature)
+    run = JudgingRun(engine, collection, answerer, judge, plan.check(), report)
 
     async def judge_and_note(question: Question) -> JudgedQuestion:
         result = await judge_question(run, question)
@@ -230,16 +227,14 @@ def no_verdict(found: Judgement) -> LeanRAGError:
 async def judge_question(run: JudgingRun, question: Question) -> JudgedQuestion:
     """Answer and judge one question. Equal contexts share one answer, which is written and graded once."""
     plan = run.plan
-    contexts = {each.name: await _retrieve_context(run, question, each) for each in plan.strategies}
+    contexts: dict[str, Context] = {}
+    for each in plan.strategies:
+        found = await run.engine.query(each.query_for(question, plan.budget), collection=run.collection)
+        contexts[each.name] = found.context
     twins = first_alike({name: context.text for name, context in contexts.items()})
     own = list(dict.fromkeys(twins.values()))
-    answers = dict(
-        zip(
-            own,
-            await run_together([partial(_write_answer, run, question, each, contexts[each]) for each in own]),
-            strict=True,
-        )
-    )
+    texts = await run_together([partial(_write_answer, run, question, name, contexts[name]) for name in own])
+    answers = dict(zip(own, texts, strict=True))
     written = {name: given for name, given in answers.items() if given is not None}
     graded = await _grade_answers(run, question, written) if plan.grades else {}
     duels = await _compare_answers(run, question, written, own[0]) if plan.duels else {}
@@ -261,11 +256,6 @@ def first_alike(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: firsts.setdefault(text, name) for name, text in texts.items()}
 
 
-async def _retrieve_context(run: JudgingRun, question: Question, strategy: Strategy) -> Context:
-    query = strategy.query_for(question, run.plan.budget)
-    return (await run.engine.query(query, collection=run.collection)).context
-
-
 async def _write_answer(run: JudgingRun, question: Question, name: str, context: Context) -> Answer | None:
     asking = partial(
         answer,
@@ -284,7 +274,7 @@ async def _grade_answers(
 ) -> dict[str, tuple[Scores | None, ...]]:
     async def vote(name: str, number: int) -> Scores | None:
         request = score_request(
-            question.text, answers[name].text, run.temperature, number, run.engine.prompts
+            question.text, answers[name].text, run.plan.temperature, number, run.engine.prompts
         )
         asking = partial(ask, run.judge, request, read_scores, run.judging, run.engine.prompts)
         return await _call_or_note_loss(run, ("score", question.id, name), asking)
@@ -302,21 +292,19 @@ async def _compare_answers(
     async def verdict(name: str, number: int, *, ahead: bool) -> Choices | None:
         sides = (answers[first].text, answers[name].text)
         request = choice_request(
-            question.text, *(sides if ahead else sides[::-1]), run.temperature, number, run.engine.prompts
+            question.text,
+            *(sides if ahead else sides[::-1]),
+            run.plan.temperature,
+            number,
+            run.engine.prompts,
         )
         asking = partial(ask, run.judge, request, read_choices, run.judging, run.engine.prompts)
         return await _call_or_note_loss(run, ("comparison", question.id, name), asking)
 
     others = [name for name in answers if name != first and first in answers]
     votes = range(run.plan.votes)
-    found = await run_together(
-        [
-            partial(verdict, name, number, ahead=ahead)
-            for name in others
-            for number in votes
-            for ahead in (True, False)
-        ]
-    )
+    asked = product(others, votes, (True, False))
+    found = await run_together([partial(verdict, name, number, ahead=ahead) for name, number, ahead in asked])
     duels = [Duel(ahead, behind) for ahead, behind in _in_rows(found, 2)]
     return {name: tuple(each) for name, each in zip(others, _in_rows(duels, len(votes)), strict=True)}
 

@@ -11,7 +11,7 @@ from leanrag_engine.core.model import Json, JsonSchema
 from leanrag_engine.core.ports import ChatRequest, Message
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.llm.batching import quote, read_object
-from leanrag_engine.llm.prompts import BUILT_IN, Prompts
+from leanrag_engine.llm.prompts import Prompts
 
 T = TypeVar("T", int, float)
 
@@ -48,16 +48,14 @@ Choices = Mapping[str, Choice]
 """By measure, all of ``MEASURES``."""
 
 
-def score_request(
-    question: str, answer: str, temperature: float, seed: int, prompts: Prompts = BUILT_IN
-) -> ChatRequest:
+def score_request(question: str, answer: str, temperature: float, seed: int, prompts: Prompts) -> ChatRequest:
     """Return the request to grade one answer."""
     text = prompts.fill("judge_scores", question=fence(question), answer=fence(answer))
     return ChatRequest((Message("user", text),), VERDICT_TOKENS, SCORES_SCHEMA, temperature, seed)
 
 
 def choice_request(
-    question: str, first: str, second: str, temperature: float, seed: int, prompts: Prompts = BUILT_IN
+    question: str, first: str, second: str, temperature: float, seed: int, prompts: Prompts
 ) -> ChatRequest:
     """Return the request to compare two answers in this order."""
     text = prompts.fill("judge_pair", question=fence(question), first=fence(first), second=fence(second))

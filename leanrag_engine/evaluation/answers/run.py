@@ -13,11 +13,9 @@ from leanrag_engine.evaluation.datasets import Question, QuestionSet, read_file_
 from leanrag_engine.evaluation.scratch import open_scratch
 
 from .figures import JudgedQuestion
-from .judge import TEMPERATURE, Judgement, JudgingPlan, judge_answers
+from .judge import Judgement, JudgingPlan, judge_answers
 
 SET_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
-
-Note = Callable[[JudgedQuestion], None]
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
@@ -78,12 +76,10 @@ async def judge_set(
     questions: QuestionSet | None,
     plan: JudgingPlan,
     report: ProgressReport,
-    *,
-    temperature: float = TEMPERATURE,
-    note: Note = lambda _: None,
+    note: Callable[[JudgedQuestion], None] = lambda _: None,
 ) -> Judgement:
     """Judge on a scratch collection of the set's passages in ``settings.data_dir``; None: on the existing collection."""
     plan.check()
     # The models come first: a missing key is reported before minutes of building.
     async with open_models(settings) as models, _open_collection(settings, questions, report) as opened:
-        return await judge_answers(*opened, *models, plan, report, temperature=temperature, note=note)
+        return await judge_answers(*opened, *models, plan, report, note)

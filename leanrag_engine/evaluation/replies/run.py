@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -36,15 +36,25 @@ class FlatIndex:
     terms: tuple[Counter[str], ...]
     embedder: Embedder
     vectors: Vectors
-    tokenizer: Tokenizer
 
     @classmethod
-    async def of(cls, documents: Sequence[str], source: EmbedderSource, tokenizer: Tokenizer) -> Self:
+    async def of(
+        cls, documents: Sequence[str], source: EmbedderSource, tokenizer: Tokenizer, question: str = ""
+    ) -> Self:
+        """Index the windows of the documents; for one ``question`` only those are embedded that BM25 ranks among its first
+        hundred."""
         texts = tuple(text for document in documents for text in cut_into_windows(document, tokenizer))
         embedder, _ = await source.fit(texts)
         terms = tuple(Counter(words(text)) for text in texts)
         sizes = tuple(tokenizer.count_many(texts))
-        return cls(texts, sizes, terms, embedder, await embedder.embed(texts), tokenizer)
+        if not question:
+            return cls(texts, sizes, terms, embedder, await embedder.embed(texts))
+        likely = cls(texts, sizes, terms, embedder, np.zeros((0, 0), dtype=np.float32))
+        best = np.argsort(-likely.score_by_words(question), kind="stable")[:100]
+        embedded = await embedder.embed([texts[place] for place in best])
+        vectors = np.zeros((len(texts), embedded.shape[1]), dtype=np.float32)
+        vectors[best] = embedded
+        return replace(likely, vectors=vectors)
 
     async def answer(self, queries: Sequence[str], budget: int) -> str:
         """Return the windows that rank first for the queries together, best first, in at most ``budget`` tokens."""
@@ -94,18 +104,9 @@ def cut_into_windows(text: str, tokenizer: Tokenizer) -> list[str]:
 
 
 async def answer_flat(settings: Settings, documents: Sequence[str], question: str, budget: int) -> str:
-    """Return the flat reply to one question; only the windows that BM25 ranks among its first hundred are embedded."""
-    tokenizer = TiktokenTokenizer()
-    texts = tuple(text for document in documents for text in cut_into_windows(document, tokenizer))
-    embedder, _ = await embedder_source(settings).fit(texts)
-    terms = tuple(Counter(words(text)) for text in texts)
-    sizes = tuple(tokenizer.count_many(texts))
-    likely = FlatIndex(texts, sizes, terms, embedder, np.zeros((0, 0), dtype=np.float32), tokenizer)
-    best = np.argsort(-likely.score_by_words(question), kind="stable")[:100]
-    embedded = await embedder.embed([texts[place] for place in best])
-    vectors = np.zeros((len(texts), embedded.shape[1]), dtype=np.float32)
-    vectors[best] = embedded
-    return await replace(likely, vectors=vectors).answer((question,), budget)
+    """Return the flat reply to one question."""
+    index = await FlatIndex.of(documents, embedder_source(settings), TiktokenTokenizer(), question)
+    return await index.answer((question,), budget)
 
 
 FLAT = "flat"
@@ -158,9 +159,7 @@ class FactCoverage:
             "tokens": round(self.tokens, 1),
         }
         if self.against:
-            bounds = {"low": self.against.low, "high": self.against.high}
-            found |= {"difference": round(self.against.difference, 2)}
-            found |= {key: round(value, 2) for key, value in bounds.items()}
+            found |= {key: round(value, 2) for key, value in asdict(self.against).items()}
             found |= {"first_needs": None if self.first_needs is None else round(self.first_needs)}
         return found
 

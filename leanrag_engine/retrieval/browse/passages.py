@@ -179,30 +179,22 @@ def _no_citation(text: str) -> LeanRAGError:
 
 
 async def _no_passages(index: IndexSnapshot, missing: Sequence[str]) -> LeanRAGError:
-    return NotFound(
-        f"There is no passage {', '.join(missing)}.",
-        "Citations stand in contexts and sources; a passage that was changed or deleted loses its own.",
-        await _documents_of(index, missing),
-    )
-
-
-async def _documents_of(index: IndexSnapshot, citations: Sequence[str]) -> tuple[Candidate, ...]:
-    """Return the documents that ``citations`` name, with the citations that they do have."""
-    numbers = {citation.partition(":")[0] for citation in citations}
+    """Return the error that names the documents of ``missing`` citations, with the citations that they do have."""
+    numbers = {citation.partition(":")[0] for citation in missing}
     documents = [
         each
         for each in await index.documents.find_all(index.collection.name)
         if format_document(each.number) in numbers
     ]
     labels = await index.documents.chunk_labels(index.collection.name, [each.number for each in documents])
-    return tuple(
-        Candidate(
-            "",
-            each.title,
-            f"has {format_citation(each.number, min(labels[each.number]))} to "
-            f"{format_citation(each.number, max(labels[each.number]))}",
-        )
-        for each in documents
+    candidates = []
+    for each in documents:
+        own = [format_citation(each.number, label) for label in sorted(labels[each.number])]
+        candidates.append(Candidate("", each.title, f"has {own[0]} to {own[-1]}"))
+    return NotFound(
+        f"There is no passage {', '.join(missing)}.",
+        "Citations stand in contexts and sources; a passage that was changed or deleted loses its own.",
+        tuple(candidates),
     )
 
 

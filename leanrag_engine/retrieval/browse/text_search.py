@@ -33,7 +33,7 @@ from .passages import rank_chunks
 
 
 @dataclass(frozen=True, slots=True)
-class TextSearchOptions:
+class TextSearchLimits:
     """Bounds on the time and memory of a search for text; none was tuned on a question set."""
 
     longest_text: int = 1000
@@ -65,7 +65,7 @@ class TextSearchOptions:
     """Share of equal characters from which on a sentence counts as a variant of the text."""
 
 
-DEFAULT_TEXT_SEARCH = TextSearchOptions()
+LIMITS = TextSearchLimits()
 NO_FILTERS = Filters()
 
 
@@ -144,7 +144,6 @@ async def search_text(
     by_document: bool = False,
     by_date: bool = False,
     filters: Filters = NO_FILTERS,
-    options: TextSearchOptions = DEFAULT_TEXT_SEARCH,
 ) -> TextMatches:
     """Return one page of the passages, or ``by_document`` of the documents, where ``text`` stands, in reading order or
     ``by_date``, the same text once.
@@ -154,26 +153,26 @@ async def search_text(
     ``InvalidInput`` for an empty or unusable text or pattern and for filters that exclude all documents.
     """
     check_page(offset, limit)
-    wanted = _check_text(text, pattern, options)
+    wanted = _check_text(text, pattern)
     chosen, undated = await _choose_documents(index, filters, by_date=by_date)
     numbers = None if chosen is None else [each.number for each in chosen]
     # Compiling a pattern may take a while too.
-    expression = await to_thread.run_sync(partial(_compile, wanted, pattern, options))
-    begin = partial(_TextSearch, range(offset, offset + limit), options, by_document=by_document)
+    expression = await to_thread.run_sync(partial(_compile, wanted, pattern))
+    begin = partial(_TextSearch, range(offset, offset + limit), by_document=by_document)
     if pattern:
-        found = await _search(index, begin(expression), numbers, options)
+        found = await _search(index, begin(expression), numbers)
     else:
-        found = await _search_literal(index, wanted, begin(expression), numbers, options)
+        found = await _search_literal(index, wanted, begin(expression), numbers)
     found = replace(found, undated=undated)
     if pattern or found.total or not found.complete:
         return found
     if bare := _strip_marks(wanted):
         expression = _compile_once(_literal_pattern(bare, any_mark=True))
-        again = await _search_literal(index, bare, begin(expression), numbers, options)
+        again = await _search_literal(index, bare, begin(expression), numbers)
         found = replace(again, undated=undated)
-    if found.total or len(wanted.split()) < options.near_words:
+    if found.total or len(wanted.split()) < LIMITS.near_words:
         return found
-    return replace(found, nearest=await _find_nearest(index, bare or wanted, chosen, options))
+    return replace(found, nearest=await _find_nearest(index, bare or wanted, chosen))
 
 
 async def _choose_documents(
@@ -192,30 +191,24 @@ async def _choose_documents(
 
 
 async def _search_literal(
-    index: IndexSnapshot,
-    wanted: str,
-    search: _TextSearch,
-    numbers: Sequence[int] | None,
-    options: TextSearchOptions,
+    index: IndexSnapshot, wanted: str, search: _TextSearch, numbers: Sequence[int] | None
 ) -> TextMatches:
     """Search only the documents that hold the longest run of letters in ``wanted``: SQL finds them ten times faster."""
     if letters := _longest_letters(wanted):
         containing = set(await index.documents.documents_containing(index.collection.name, letters))
         numbers = sorted(containing) if numbers is None else [each for each in numbers if each in containing]
-    return await _search(index, search, numbers, options)
+    return await _search(index, search, numbers)
 
 
-async def _search(
-    index: IndexSnapshot, search: _TextSearch, numbers: Sequence[int] | None, options: TextSearchOptions
-) -> TextMatches:
-    async for stretches in _groups(_stretches(index, numbers, options), options.stretch):
+async def _search(index: IndexSnapshot, search: _TextSearch, numbers: Sequence[int] | None) -> TextMatches:
+    async for stretches in _groups(_stretches(index, numbers)):
         if not await to_thread.run_sync(search.scan, stretches, abandon_on_cancel=True):
             break
-    return await _load_matches(index, search, options)
+    return await _load_matches(index, search)
 
 
 async def _find_nearest(
-    index: IndexSnapshot, wanted: str, documents: Sequence[Document] | None, options: TextSearchOptions
+    index: IndexSnapshot, wanted: str, documents: Sequence[Document] | None
 ) -> TextMatch | None:
     """Return the sentences most similar to ``wanted`` (as many as it has) in the passages that share its words."""
     name = index.collection.name
@@ -223,14 +216,14 @@ async def _find_nearest(
     if documents is not None:
         ids = await index.documents.chunk_ids(name, [each.id for each in documents])
         scope = ChunkScope(frozenset(ids))
-    best = (await rank_chunks(index, wanted, scope))[: options.near_passages]
+    best = (await rank_chunks(index, wanted, scope))[: LIMITS.near_passages]
     chunks = await index.documents.chunks(name, best)
-    return await to_thread.run_sync(_most_similar, wanted, chunks, options)
+    return await to_thread.run_sync(_most_similar, wanted, chunks)
 
 
-def _most_similar(wanted: str, chunks: Sequence[Chunk], options: TextSearchOptions) -> TextMatch | None:
+def _most_similar(wanted: str, chunks: Sequence[Chunk]) -> TextMatch | None:
     several = max(1, len(sentences(wanted)))
-    likeness, nearest = options.near, None
+    likeness, nearest = LIMITS.near, None
     for chunk in chunks:
         spans = sentences(chunk.text)
         for first, last in zip(spans, spans[several - 1 :], strict=False):
@@ -238,7 +231,7 @@ def _most_similar(wanted: str, chunks: Sequence[Chunk], options: TextSearchOptio
             found = similarity(wanted.casefold(), text[: 2 * len(wanted)].casefold())
             if found >= likeness:
                 likeness = found
-                shown = cut_middle(text, options.statement)
+                shown = cut_middle(text, LIMITS.statement)
                 nearest = TextMatch(chunk.citation, chunk.title, shown, chunk.source, chunk.own_date)
     return nearest
 
@@ -257,7 +250,7 @@ _IGNORED = re.compile(r"#.*|\s+")
 """What a verbose pattern may hold anywhere, also between digits."""
 
 
-def _check_text(text: str, pattern: bool, options: TextSearchOptions) -> str:
+def _check_text(text: str, pattern: bool) -> str:
     what = "pattern" if pattern else "text"
     wanted = clean(text) if pattern else clean(text).strip()
     if not wanted.strip():
@@ -265,24 +258,24 @@ def _check_text(text: str, pattern: bool, options: TextSearchOptions) -> str:
             f"The {what} is empty.",
             "Give the words, sentence or pattern that is to be found in the documents.",
         )
-    if len(wanted) > options.longest_text:
+    if len(wanted) > LIMITS.longest_text:
         raise InvalidInput(
-            f"The {what} has {len(wanted):,} characters, at most {options.longest_text:,} are taken.",
+            f"The {what} has {len(wanted):,} characters, at most {LIMITS.longest_text:,} are taken.",
             "Give a shorter one, such as one sentence.",
         )
     return wanted
 
 
-def _compile(wanted: str, pattern: bool, options: TextSearchOptions) -> regex.Pattern[str]:
+def _compile(wanted: str, pattern: bool) -> regex.Pattern[str]:
     if not pattern:
         return _compile_once(_literal_pattern(wanted))
     shown = cut_middle(wanted, 80)
     size = len(wanted) * max(map(_count_repeats, (wanted, _IGNORED.sub("", wanted))))
-    if size > options.compiled or _RECURSION.search(wanted):
+    if size > LIMITS.compiled or _RECURSION.search(wanted):
         raise InvalidInput(
             f"The pattern {shown!r} is too costly: it repeats too much, or itself.",
             "Use smaller counts in braces (their product times the length of the pattern is at most "
-            f"{options.compiled:,}) and no recursion.",
+            f"{LIMITS.compiled:,}) and no recursion.",
         )
     try:
         return _compile_once(wanted, regex.MULTILINE)
@@ -295,8 +288,8 @@ def _compile(wanted: str, pattern: bool, options: TextSearchOptions) -> regex.Pa
 
 def compile_text(text: str, *, pattern: bool = False) -> regex.Pattern[str]:
     """Return what finds ``text`` in an excerpt of :func:`search_text`."""
-    wanted = _check_text(text, pattern, DEFAULT_TEXT_SEARCH)
-    return _compile(wanted if pattern else _strip_marks(wanted) or wanted, pattern, DEFAULT_TEXT_SEARCH)
+    wanted = _check_text(text, pattern)
+    return _compile(wanted if pattern else _strip_marks(wanted) or wanted, pattern)
 
 
 def _count_repeats(pattern: str) -> int:
@@ -348,13 +341,11 @@ class _Stretch:
     end: int
 
 
-async def _stretches(
-    index: IndexSnapshot, numbers: Sequence[int] | None, options: TextSearchOptions
-) -> AsyncIterator[_Stretch]:
+async def _stretches(index: IndexSnapshot, numbers: Sequence[int] | None) -> AsyncIterator[_Stretch]:
     """Yield the documents in the order of ``numbers``, long ones in stretches that share ``longest_match`` characters."""
     document, parts, start = -1, list[PassageText](), 0
     is_sorted = numbers is None or list(numbers) == sorted(numbers)
-    read = partial(read_passages, index.documents, index.collection.name, batch=options.batch)
+    read = partial(read_passages, index.documents, index.collection.name, batch=LIMITS.batch)
     groups = [numbers] if is_sorted else [[number] for number in numbers or ()]
     async for passage in (each for group in groups async for each in read(group)):
         if passage.document != document:
@@ -362,23 +353,23 @@ async def _stretches(
                 yield _Stretch(document, tuple(parts), start, parts[-1].end + 1)
             document, parts, start = passage.document, [], 0
         parts.append(passage)
-        if passage.end - start >= options.stretch:
-            end = passage.end - options.longest_match
+        if passage.end - start >= LIMITS.stretch:
+            end = passage.end - LIMITS.longest_match
             yield _Stretch(document, tuple(parts), start, end)
             # What precedes the border stays, for patterns that look behind them.
-            parts = [each for each in parts if each.end > end - options.longest_match]
+            parts = [each for each in parts if each.end > end - LIMITS.longest_match]
             start = end
     if parts:
         yield _Stretch(document, tuple(parts), start, parts[-1].end + 1)
 
 
-async def _groups(stretches: AsyncIterator[_Stretch], size: int) -> AsyncIterator[list[_Stretch]]:
-    """Yield stretches together that have about ``size`` characters: on a busy server each hop to a thread waits in line."""
+async def _groups(stretches: AsyncIterator[_Stretch]) -> AsyncIterator[list[_Stretch]]:
+    """Yield stretches together that have about ``LIMITS.stretch`` characters: on a busy server each hop to a thread waits in line."""
     group, characters = list[_Stretch](), 0
     async for stretch in stretches:
         group.append(stretch)
         characters += stretch.end - stretch.start
-        if characters >= size:
+        if characters >= LIMITS.stretch:
             yield group
             group, characters = [], 0
     if group:
@@ -388,14 +379,7 @@ async def _groups(stretches: AsyncIterator[_Stretch], size: int) -> AsyncIterato
 class _TextSearch:
     """A search under way: counts all matches and passages, and keeps those of the page."""
 
-    def __init__(
-        self,
-        page: range,
-        options: TextSearchOptions,
-        expression: regex.Pattern[str],
-        *,
-        by_document: bool,
-    ) -> None:
+    def __init__(self, page: range, expression: regex.Pattern[str], *, by_document: bool) -> None:
         self.total = 0
         self.complete = True
         self.entries: list[MatchedPassage] = []
@@ -406,8 +390,7 @@ class _TextSearch:
         self._expression = expression
         self._by_document = by_document
         self._page = page
-        self._options = options
-        self._deadline = time.monotonic() + options.seconds
+        self._deadline = time.monotonic() + LIMITS.seconds
         self._reached = (-1, 0)  # the document and the end of the last match in it
 
     @property
@@ -443,8 +426,8 @@ class _TextSearch:
         entry.last = last.label if last.number > first.number and not self._by_document else entry.last
         entry.count += 1
         # Of a document, the first passage alone is quoted.
-        if len(entry.places) < self._options.excerpts and entry.first == first.label:
-            reach = self._options.around
+        if len(entry.places) < LIMITS.excerpts and entry.first == first.label:
+            reach = LIMITS.around
             before = text[max(0, start - reach) : start].rpartition("\n\n")[2]
             around = one_line(before + text[start : end + reach].partition("\n\n")[0])
             entry.places.append((base + start, base + end))
@@ -472,7 +455,7 @@ class _TextSearch:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        patience = min(left, self._options.stretch_seconds)
+        patience = min(left, LIMITS.stretch_seconds)
         found = self._expression.finditer(text, max(first, 0), timeout=patience, concurrent=True)
         for match in found:
             if base + match.start() >= stretch.end:
@@ -483,18 +466,18 @@ class _TextSearch:
             yield text, match.start(), match.end()
 
 
-async def _load_matches(index: IndexSnapshot, search: _TextSearch, options: TextSearchOptions) -> TextMatches:
+async def _load_matches(index: IndexSnapshot, search: _TextSearch) -> TextMatches:
     search.close()
     citations = dict.fromkeys(
         format_citation(each.document, label) for each in search.entries for label in (each.first, each.last)
     )
     chunks = await index.documents.chunks_by_citation(index.collection.name, list(citations))
     loaded: dict[str, Chunk] = {chunk.citation: chunk for chunk in chunks}
-    matches = tuple(_make_match(entry, loaded, options) for entry in search.entries)
+    matches = tuple(_make_match(entry, loaded) for entry in search.entries)
     return TextMatches(matches, search.total, search.count, len(search.documents), search.complete)
 
 
-def _make_match(entry: MatchedPassage, loaded: Mapping[str, Chunk], options: TextSearchOptions) -> TextMatch:
+def _make_match(entry: MatchedPassage, loaded: Mapping[str, Chunk]) -> TextMatch:
     """Return what is said of a passage; nothing is quoted if it was deleted meanwhile."""
     citation = format_range(entry.document, entry.first, entry.last)
     ends = dict.fromkeys(format_citation(entry.document, label) for label in (entry.first, entry.last))
@@ -503,7 +486,7 @@ def _make_match(entry: MatchedPassage, loaded: Mapping[str, Chunk], options: Tex
         return TextMatch(citation, "", "", count=entry.count, also=tuple(entry.also))
     chunk, start = parts[0], parts[0].start
     places = [(first - start, last - start) for first, last in entry.places]
-    excerpt = quote_around(join_passages(parts), places, options.statement)
+    excerpt = quote_around(join_passages(parts), places, LIMITS.statement)
     within = (each.heading for each in chunk.windows if each.start <= entry.places[0][0] < each.end)
     return TextMatch(
         citation,

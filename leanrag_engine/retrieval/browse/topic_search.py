@@ -28,17 +28,11 @@ from leanrag_engine.retrieval.search.hits import embed_texts
 from leanrag_engine.retrieval.search.seeds import match_names, name_spans
 
 from .entities import check_page
-from .text_search import (
-    DEFAULT_TEXT_SEARCH,
-    NO_FILTERS,
-    TextMatch,
-    TextMatches,
-    TopicBounds,
-)
+from .text_search import LIMITS, TextMatch, TextMatches, TopicBounds
 
 
 @dataclass(frozen=True, slots=True)
-class TopicOptions:
+class TopicLimits:
     """What counts as being on a topic. Chosen on 20 questions over two corpora with the documents that belong to each:
     see ``tests/programs/benchmarks/lists.py``."""
 
@@ -56,7 +50,7 @@ class TopicOptions:
     """Windows whose closeness is looked up."""
 
 
-DEFAULT_TOPIC = TopicOptions()
+ON_TOPIC = TopicLimits()
 
 _ASKING = read_words("language", "asking")
 _FORMS: Mapping[str, tuple[str, ...]] = {
@@ -113,10 +107,9 @@ async def search_topic(
     offset: int,
     limit: int,
     *,
-    by_document: bool = False,
-    by_date: bool = False,
-    filters: Filters = NO_FILTERS,
-    options: TopicOptions = DEFAULT_TOPIC,
+    by_document: bool,
+    by_date: bool,
+    filters: Filters,
 ) -> TextMatches:
     """Return one page of all passages, or ``by_document`` of all documents, on a topic, the same text once: the first page has
     the best, the next one those after them, each in reading order or ``by_date``. In ``one|other`` either side is the topic. Raises ``InvalidInput`` for an empty
@@ -130,8 +123,8 @@ async def search_topic(
     best: dict[str, ScoredWindow] = {}
     for side in sides:
         words = {each: await _find_windows(index, each) for each in await _find_words(index, side)}
-        for window in await _score_windows(index, words, options):
-            if scope.allows(window.chunk_id) and window.score >= options.lower:
+        for window in await _score_windows(index, words):
+            if scope.allows(window.chunk_id) and window.score >= ON_TOPIC.lower:
                 known = best.setdefault(window.chunk_id, window)
                 best[window.chunk_id] = max(known, window, key=lambda each: each.score)
         held += words.items()
@@ -139,23 +132,20 @@ async def search_topic(
     groups: dict[object, list[Chunk]] = {}
     for chunk in sorted(chunks, key=lambda each: (by_date and (each.own_date or "~"), each.place)):
         groups.setdefault(chunk.document_id if by_document else chunk.text, []).append(chunk)
-    entries = [[each for each in group if best[each.id].score >= options.least] for group in groups.values()]
+    entries = [[each for each in group if best[each.id].score >= ON_TOPIC.least] for group in groups.values()]
     listed = [group for group in entries if group]
     leads = [max(each, key=lambda one: best[one.id].score) if by_document else each[0] for each in listed]
     ranked = sorted(range(len(leads)), key=lambda at: -best[leads[at].id].score)
     page = sorted(ranked[offset : offset + limit])
     places = await _choose_statements(index, [leads[at] for at in page], best, sides, held)
+    absent = [each.word for each, found in held if not found and each.word.casefold() not in DATE_WORDS]
     bounds = TopicBounds(
-        options.least,
-        options.lower,
+        ON_TOPIC.least,
+        ON_TOPIC.lower,
         sum(any(best[each.id].whole for each in group) for group in listed),
         len(entries) - len(listed),
         tuple(dict.fromkeys(form for each, _ in held for form in each.names)),
-        tuple(
-            dict.fromkeys(
-                each.word for each, found in held if not found and each.word.casefold() not in DATE_WORDS
-            )
-        ),
+        tuple(dict.fromkeys(absent)),
     )
     return TextMatches(
         tuple(
@@ -234,7 +224,7 @@ async def _find_windows(index: IndexSnapshot, word: TopicWord) -> frozenset[str]
 
 
 async def _score_windows(
-    index: IndexSnapshot, held: Mapping[TopicWord, frozenset[str]], options: TopicOptions
+    index: IndexSnapshot, held: Mapping[TopicWord, frozenset[str]]
 ) -> list[ScoredWindow]:
     """Return all windows that hold a word of a topic, or are close to it in meaning if no passage holds any."""
     weights = _weigh_words(index, held.items())
@@ -244,15 +234,16 @@ async def _score_windows(
         shares.update(dict.fromkeys(held[word], weight / total))
         passages.update(dict.fromkeys({parse_window_id(id_)[0] for id_ in held[word]}, weight / total))
     whole = 1 - 1e-6
-    scores = {}
-    for id_, share in shares.items():
-        scores[id_] = share + options.passage * (passages[parse_window_id(id_)[0]] - share)
-    closeness = await _find_closeness(index, " ".join(each.word for each in held), scores, options)
+    scores = {
+        id_: share + ON_TOPIC.passage * (passages[parse_window_id(id_)[0]] - share)
+        for id_, share in shares.items()
+    }
+    closeness = await _find_closeness(index, " ".join(each.word for each in held), scores)
     if not weights:
         return [ScoredWindow(id_, close, whole=False) for id_, close in closeness.items()]
     return [
         ScoredWindow(
-            id_, score + options.meaning * closeness.get(id_, 0.0), passages[parse_window_id(id_)[0]] > whole
+            id_, score + ON_TOPIC.meaning * closeness.get(id_, 0.0), passages[parse_window_id(id_)[0]] > whole
         )
         for id_, score in scores.items()
     ]
@@ -269,9 +260,7 @@ def _weigh_words(
     }
 
 
-async def _find_closeness(
-    index: IndexSnapshot, text: str, scores: Mapping[str, float], options: TopicOptions
-) -> dict[str, float]:
+async def _find_closeness(index: IndexSnapshot, text: str, scores: Mapping[str, float]) -> dict[str, float]:
     """Return how close windows are in meaning to a text and to the windows with the best scores: 0 for what is unrelated, 1
     for what is as close as half of these, or without any as close as passages that answer."""
     (vector,) = await embed_texts(index, [text])
@@ -282,12 +271,12 @@ async def _find_closeness(
     examples = sorted(id_ for id_, score in scores.items() if score > best - 0.01)
     if rows := [*(await index.vectors.fetch(space, examples)).values()]:
         matrix = np.stack(rows)
-        nearest = matrix[np.argsort(-(matrix @ vector), kind="stable")[: options.examples]]
+        nearest = matrix[np.argsort(-(matrix @ vector), kind="stable")[: ON_TOPIC.examples]]
         mean = nearest.mean(axis=0)
         vector = vector + mean / np.linalg.norm(mean)
         vector /= np.linalg.norm(vector)
         near = float(np.median(nearest @ vector))
-    hits = await index.vectors.search(space, vector, options.hits)
+    hits = await index.vectors.search(space, vector, ON_TOPIC.hits)
     if not hits:
         return {}
     far = hits[-1].score if index.embedder.unrelated is None else index.embedder.unrelated
@@ -307,7 +296,7 @@ async def _choose_statements(
 ) -> list[tuple[int, int]]:
     """Return where in each chunk the statement stands that is nearest to a topic: of those with about the largest
     share of the words by weight (in the best window if none has any) the one that is nearest in meaning too."""
-    limit, compared, tied = DEFAULT_TEXT_SEARCH.statement, 3, 0.2
+    limit, compared, tied = LIMITS.statement, 3, 0.2
     weights = {word.pattern: weight for word, weight in _weigh_words(index, held).items()}
     total = sum(weights.values()) or 1.0
     scores: dict[str, float] = {}
@@ -347,7 +336,7 @@ def _make_entry(
     return TextMatch(
         chunk.citation,
         chunk.title,
-        quote_exchange(chunk.text, place, DEFAULT_TEXT_SEARCH.statement),
+        quote_exchange(chunk.text, place, LIMITS.statement),
         chunk.source,
         chunk.own_date,
         next(within, chunk.heading),

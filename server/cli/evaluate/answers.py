@@ -83,11 +83,11 @@ def answers(
         question_set, plan = read_plan(
             questions, compare, limit, collection=collection,
             ablations=bool(compare) if ablations is None else ablations,
-            votes=votes, budget=budget, grades=scores, duels=pairs, open_mode=open_mode,
+            votes=votes, budget=budget, grades=scores, duels=pairs, open_mode=open_mode, temperature=temperature,
         )  # fmt: skip
         typer.echo(forecast(plan), err=True)
         if not dry_run:
-            found = await run_judgement(settings, question_set, plan, temperature, data_dir, details)
+            found = await run_judgement(settings, question_set, plan, data_dir, details)
             print_judgement(found, settings, as_json=json)
         elif json:
             typer.echo(json_.dumps({"forecast": forecast_figures(plan)}))
@@ -119,21 +119,18 @@ async def run_judgement(
     settings: Settings,
     question_set: QuestionSet | None,
     plan: JudgingPlan,
-    temperature: float,
     data_dir: Path | None,
     details: Path | None,
 ) -> Judgement:
     """Run the judgement, with progress on standard error."""
     from leanrag_engine.evaluation.answers.run import judge_set  # noqa: PLC0415 - heavy
 
-    from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
-
     with ExitStack() as cleanup:
         note = note_writer(cleanup.enter_context(open_details(details))) if details else lambda _: None
-        show = cleanup.enter_context(stage_bars())
-        if question_set is not None and data_dir is None:
-            settings = settings.model_copy(update={"data_dir": cleanup.enter_context(scratch_folder())})
-        return await judge_set(settings, question_set, plan, show, temperature=temperature, note=note)
+        kept = None if question_set and data_dir is None else settings.data_dir
+        folder, show = cleanup.enter_context(open_scratch(kept))
+        settings = settings.model_copy(update={"data_dir": folder})
+        return await judge_set(settings, question_set, plan, show, note)
 
 
 @contextmanager
@@ -142,16 +139,11 @@ def open_scratch(data_dir: Path | None) -> Iterator[tuple[Path, ProgressReport]]
     from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
 
     with ExitStack() as cleanup:
-        folder = data_dir or cleanup.enter_context(scratch_folder())
-        yield folder, cleanup.enter_context(stage_bars())
-
-
-@contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """Make a folder that is removed afterwards."""
-    # Windows cannot remove files that the vector store still has open.
-    with tempfile.TemporaryDirectory(prefix="leanrag-eval-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+        if data_dir is None:
+            # Windows cannot remove files that the vector store still has open.
+            made = tempfile.TemporaryDirectory(prefix="leanrag-eval-", ignore_cleanup_errors=True)
+            data_dir = Path(cleanup.enter_context(made))
+        yield data_dir, cleanup.enter_context(stage_bars())
 
 
 def open_details(details: Path) -> TextIO:

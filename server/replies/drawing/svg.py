@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from leanrag_engine.core.model import EXCERPT, Relation
 
-from ..base import Count
+from ..base import Count, count_things
 from .accounting import FRAME, TokenAccount, count_parts
 from .layout import NARROW, WIDE, DrawingSize, Labels, NodePlaces, Rectangle, lay_out
 from .lettering import FONT, escape_text, fit_line, measure, wrap
@@ -96,7 +96,7 @@ def describe_graph(result: QueryResult, graph: DrawnGraph) -> str:
     seeds = [node for node in graph.nodes if node.score is not None]
     if not graph.layers:
         return "Passages alone: nothing of the hierarchy took part in this answer."
-    said = [f"{_plural(len(seeds), 'seed')}, {_plural(len(graph.nodes), 'node')} drawn."]
+    said = [f"{count_things(len(seeds), 'seed')}, {count_things(len(graph.nodes), 'node')} drawn."]
     if result.subgraph.lca:
         root = " (the root)" if result.subgraph.lca.parent_id is None else ""
         said.append(f"All seeds meet in {plain_name(result.subgraph.lca.name)}{root}.")
@@ -106,12 +106,14 @@ def describe_graph(result: QueryResult, graph: DrawnGraph) -> str:
             f"Stray, meeting {'the others ' * bool(result.subgraph.groups)}{where}: {', '.join(stray)}."
         )
     left = [
-        _plural(number, noun)
+        count_things(number, noun)
         for number, noun in ((graph.nodes_left_out, "node"), (graph.relations_left_out, "relation"))
         if number
     ]
     if left:
-        seeds_left = f" ({_plural(graph.seeds_left_out, 'seed')} among them)" if graph.seeds_left_out else ""
+        seeds_left = (
+            f" ({count_things(graph.seeds_left_out, 'seed')} among them)" if graph.seeds_left_out else ""
+        )
         said.append(f"Not drawn: {' and '.join(left)}{seeds_left}.")
     return " ".join(said)
 
@@ -123,17 +125,13 @@ def describe_answer(result: QueryResult, graph: DrawnGraph, account: TokenAccoun
         f"{', '.join(plain_name(seed.name) for seed in group.seeds)}: joined by {plain_name(group.lca.name)}."
         for group in result.subgraph.groups
     ]
-    said.append(f"{_plural(account.total, 'token')}: {account.list_kinds()}.")
+    said.append(f"{count_things(account.total, 'token')}: {account.list_kinds()}.")
     return " ".join(said)
 
 
 def plain_name(name: str) -> str:
     """Return a name as it stands in a sentence of a drawing."""
     return wrap(name, 1, 60, 1)[0]
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 class _Pen:
@@ -301,7 +299,9 @@ class _Pen:
     def write_tokens(self, account: TokenAccount) -> None:
         """Write how many tokens each part of the context takes, and draw it as one bar."""
         self._y += 20
-        self._text(self._form.margin, self._y, f"The context: {_plural(account.total, 'token')}", "strong")
+        self._text(
+            self._form.margin, self._y, f"The context: {count_things(account.total, 'token')}", "strong"
+        )
         self._y += 8
         x = float(self._form.margin)
         styles = count_up()
@@ -334,7 +334,7 @@ class _Pen:
         for line, tokens in list(zip(lines, account.lines, strict=True))[:most]:
             self._y += 20
             cited = " ".join(f"[{each}]" for each in line.citations)
-            figures = f"{cited} {line.kind}, {_plural(tokens, 'token')}"
+            figures = f"{cited} {line.kind}, {count_things(tokens, 'token')}"
             self._text(self._form.margin, self._y, figures, "strong", SIZE - 1)
             text = line.text if line.kind == EXCERPT else f"{line.subject}: {line.text}"
             x = self._form.margin if narrow else self._form.margin + 240
@@ -344,7 +344,7 @@ class _Pen:
             )
         if (more := len(lines) - most) > 0:
             self._y += 20
-            self._text(self._form.margin, self._y, f"and {_plural(more, 'line')} more", "soft", SIZE - 1)
+            self._text(self._form.margin, self._y, f"and {count_things(more, 'line')} more", "soft", SIZE - 1)
         self._y += 8
 
 

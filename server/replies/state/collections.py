@@ -23,7 +23,7 @@ from ..base import (
 )
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import Collection, Document, Generation
+    from leanrag_engine.core.model import Collection, Document
 
 
 class CollectionCard(Card):
@@ -42,12 +42,14 @@ class CollectionCard(Card):
     @classmethod
     def from_engine(cls, collection: Collection) -> CollectionCard:
         generation = collection.generation
+        methods = generation.record.summaries.most_common() if generation else ()
+        heuristic = "heuristic" if generation else ""
         return cls.of(
             collection,
             entities=generation.layers[0].entities if generation else 0,
             layers=len(generation.layers) if generation else 0,
             embedder=generation.embedder_name if generation else "",
-            summaries=summary_methods(generation) if generation else "",
+            summaries=" and ".join(method for method, _ in methods) or heuristic,
             created_at=collection.created_at.astimezone().isoformat(timespec="seconds"),
             built_at=generation.created_at.astimezone().isoformat(timespec="seconds") if generation else "",
             stale=bool(collection.documents) and collection.stale,
@@ -178,8 +180,3 @@ class CollectionsReply(ReplyModel):
         if self.collections:
             lines = [f"Collections, {len(self.collections)}:", *(each.to_line() for each in self.collections)]
         return "\n".join([*lines, f"Next: {self.next_step}"])
-
-
-def summary_methods(generation: Generation) -> str:
-    """Name the methods that made the summaries of a build, the most frequent first."""
-    return " and ".join(method for method, _ in generation.record.summaries.most_common()) or "heuristic"

@@ -193,7 +193,7 @@ class StatusReply(ReplyModel):
             embedder_name=embedder_name(generation),
             layers=[LayerCard.of(each) for each in (generation.layers if generation else ())],
             health=HealthCard.from_engine(generation),
-            methods=count_methods(generation),
+            methods=dict(generation.record.summaries) if generation else {},
             spent={each.step or "other": format_spent(each) for each in status.spent},
             corrections=list_corrections(status),
             jobs=[JobCard.from_engine(job) for job in status.jobs],
@@ -245,11 +245,6 @@ def embedder_name(generation: Generation | None) -> str:
     """Return the embedder's name in the settings, of a folder its last part; empty without a build."""
     name = generation.embedder_name if generation else ""
     return name if name.startswith("litellm/") else name.replace("\\", "/").rstrip("/").rpartition("/")[2]
-
-
-def count_methods(generation: Generation | None) -> dict[str, int]:
-    """Count the aggregated entities of a build by the method that made them."""
-    return dict(generation.record.summaries) if generation else {}
 
 
 def format_spent(spent: Spent) -> str:

@@ -281,7 +281,7 @@ class IngestReply(JobProgressReply):
 def describe_import(result: JobFigures) -> str:
     """Say in one line what was taken of a graph, and what was left out or changed."""
     remarks = "; ".join(describe_remarks(result))
-    return f"{describe_taken(result)} Left out or changed: {remarks}." if remarks else describe_taken(result)
+    return describe_taken(result) + (f" Left out or changed: {remarks}." if remarks else "")
 
 
 def fit_outcomes(outcomes: Sequence[DocumentOutcome]) -> list[DocumentOutcome]:

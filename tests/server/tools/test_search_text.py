@@ -16,7 +16,8 @@ import regex
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.retrieval.browse.text_search import TextSearchOptions, search_text
+from leanrag_engine.retrieval.browse import text_search
+from leanrag_engine.retrieval.browse.text_search import TextSearchLimits, search_text
 
 if TYPE_CHECKING:
     from conftest import Caller
@@ -168,13 +169,17 @@ async def test_a_search_in_one_document_finds_only_there(ask: Caller) -> None:
     assert "doc 3" in refused.text
 
 
-async def test_stretches_of_a_long_document_together_find_what_one_stretch_finds(folder: Path) -> None:
-    small = TextSearchOptions(stretch=700, longest_match=200, batch=3)
+async def test_stretches_of_a_long_document_together_find_what_one_stretch_finds(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = TextSearchLimits(stretch=700, longest_match=200, batch=3)
     async with await LeanRAG.open(load_settings(data_dir=folder)) as engine:
         index = await engine._open_index("default")
         for text, pattern in [*((text, False) for text, _ in LITERALS), *((text, True) for text in PATTERNS)]:
             whole = await search_text(index, text, 0, 10_000, pattern=pattern)
-            parts = await search_text(index, text, 0, 10_000, pattern=pattern, options=small)
+            with monkeypatch.context() as patch:
+                patch.setattr(text_search, "LIMITS", small)
+                parts = await search_text(index, text, 0, 10_000, pattern=pattern)
             assert [each.citation for each in parts.matches] == [each.citation for each in whole.matches], (
                 text
             )
@@ -190,17 +195,16 @@ async def test_no_compiled_pattern_is_kept(ask: Caller) -> None:
 
 @pytest.mark.parametrize("pattern", [r"(?:(\w)|(\w)|(.))*[!9]{2}", r"(a|a)*(b|.)*[!9]{2}"])
 async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(
-    tmp_path: Path, pattern: str
+    tmp_path: Path, pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(text_search, "LIMITS", TextSearchLimits(seconds=0.3))
     # In a line of this length each of the patterns runs for much longer than the test may take.
     source = DocumentSource(text="lamp " * 4000, id="one line", title="One line")
     async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
         await engine.job((await engine.submit_ingest([source], build=False)).id, 60)
         index = await engine._open_index("default")
         with anyio.fail_after(60):
-            found = await search_text(
-                index, pattern, 0, 10, pattern=True, options=TextSearchOptions(seconds=0.3)
-            )
+            found = await search_text(index, pattern, 0, 10, pattern=True)
         assert not found.complete
 
 
