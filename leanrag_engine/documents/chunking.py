@@ -10,7 +10,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import islice, pairwise, takewhile
 
@@ -21,7 +21,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 
 from .headings import Heading, headings
 from .signatures import find_signatures
-from .windows import WindowOptions, cut_windows
+from .windows import cut_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,15 @@ class ChunkingOptions:
     """Headings in the path of a chunk, the innermost ones."""
 
 
+_OPTIONS = ChunkingOptions()
+
+
 def chunk(
     document: LoadedDocument,
     *,
     tokenizer: Tokenizer,
     max_tokens: int,
     overlap: int,
-    options: ChunkingOptions = ChunkingOptions(),
-    window_options: WindowOptions = WindowOptions(),  # noqa: B008 - frozen
 ) -> list[Chunk]:
     """Cut ``document`` into chunks, in order; every character except white space lies in at least one.
 
@@ -66,20 +67,13 @@ def chunk(
             "Lower the setting chunk_overlap, or raise chunk_tokens.",
         )
     found = list(headings(document.text, document.media_type))
-    path_at = _paths_by_offset(document.title, found, options)
-    packer = _Packer(document.text, tokenizer, max_tokens, overlap, options)
-    pieces = _count_tokens(document.text, _pieces(document, found, options), tokenizer)
-    spans = packer.join_tail(list(packer.spans(pieces)))
-    return _make_chunks(document, spans, found, path_at, tokenizer, window_options)
+    packer = _Packer(document.text, tokenizer, max_tokens, overlap)
+    pieces = _count_tokens(document.text, _pieces(document, found), tokenizer)
+    return _make_chunks(document, packer.join_tail(list(packer.spans(pieces))), found, tokenizer)
 
 
 def chunk_at(
-    document: LoadedDocument,
-    places: Sequence[tuple[int, int]],
-    *,
-    tokenizer: Tokenizer,
-    options: ChunkingOptions = ChunkingOptions(),
-    window_options: WindowOptions = WindowOptions(),  # noqa: B008 - frozen
+    document: LoadedDocument, places: Sequence[tuple[int, int]], *, tokenizer: Tokenizer
 ) -> list[Chunk]:
     """Return one chunk for each of ``places``, start and end in ascending order, where another program has cut ``document``."""
     found = list(headings(document.text, document.media_type))
@@ -91,18 +85,16 @@ def chunk_at(
         # A passage that lies wholly within the one before would have no window of its own.
         spans.append(_ChunkSpan(start, start if fresh == end else fresh, end, tokens))
         reached = max(reached, end)
-    path_at = _paths_by_offset(document.title, found, options)
-    return _make_chunks(document, spans, found, path_at, tokenizer, window_options)
+    return _make_chunks(document, spans, found, tokenizer)
 
 
 def _make_chunks(
     document: LoadedDocument,
     spans: Sequence[_ChunkSpan],
     found: Sequence[Heading],
-    path_at: Callable[[int], str],
     tokenizer: Tokenizer,
-    window_options: WindowOptions,
 ) -> list[Chunk]:
+    path_at = _paths_by_offset(document.title, found)
     code = is_code(document.media_type)
     windows = cut_windows(
         document.text,
@@ -112,19 +104,11 @@ def _make_chunks(
         tokenizer,
         prose=is_prose(document.media_type),
         code=code,
-        options=window_options,
     )
-    ids = _ChunkIds(document)
+    seen: Counter[str] = Counter()
     return [
-        _chunk(
-            document,
-            ids.make(span, path_at(span.start), windows[place]),
-            place + 1,
-            span,
-            path_at(span.start),
-            windows[place],
-        )
-        for place, span in enumerate(spans)
+        _chunk(document, number, span, path_at(span.start), quoted, seen)
+        for number, (span, quoted) in enumerate(zip(spans, windows, strict=True), 1)
     ]
 
 
@@ -187,12 +171,10 @@ def _count_tokens(text: str, pieces: Iterator[_ChunkPart], tokenizer: Tokenizer)
     while batch := list(islice(pieces, 4_096)):
         counts = tokenizer.count_many([text[piece.start : piece.end] for piece in batch])
         for piece, tokens in zip(batch, counts, strict=True):
-            yield _ChunkPart(piece.start, piece.end, piece.border, tokens)
+            yield replace(piece, tokens=tokens)
 
 
-def _pieces(
-    document: LoadedDocument, found: Sequence[Heading], options: ChunkingOptions
-) -> Iterator[_ChunkPart]:
+def _pieces(document: LoadedDocument, found: Sequence[Heading]) -> Iterator[_ChunkPart]:
     """Cut the whole text at every line, sentence and heading."""
     text = document.text
     prose = is_prose(document.media_type)
@@ -212,16 +194,16 @@ def _pieces(
         for position, following in pairwise(positions):
             border = borders[position]
             yield _ChunkPart(position, following, min(border, _Border.HEADED) if leads else border)
-            leads = prose and _leads_on(text[position:following], border, borders.get(following), options)
+            leads = prose and _leads_on(text[position:following], border, borders.get(following))
 
 
-def _leads_on(passage: str, before: _Border, after: _Border | None, options: ChunkingOptions) -> bool:
+def _leads_on(passage: str, before: _Border, after: _Border | None) -> bool:
     """Return whether a passage announces the next: it ends with a colon, or is a short line on its own."""
     body = passage.strip()
     if body.endswith((":", "：")):
         return True
     alone = before >= _Border.BLANK and after is _Border.BLANK
-    return alone and len(body) <= options.title_characters and "\n" not in body and body[-1:].isalnum()
+    return alone and len(body) <= _OPTIONS.title_characters and "\n" not in body and body[-1:].isalnum()
 
 
 def is_prose(media_type: str) -> bool:
@@ -347,14 +329,11 @@ class _ChunkSpan:
 class _Packer:
     """Packs the parts of one text into spans."""
 
-    def __init__(
-        self, text: str, tokenizer: Tokenizer, limit: int, overlap: int, options: ChunkingOptions
-    ) -> None:
+    def __init__(self, text: str, tokenizer: Tokenizer, limit: int, overlap: int) -> None:
         self._text = text
         self._tokenizer = tokenizer
         self._limit = limit
         self._overlap = overlap
-        self._options = options
         self._window: list[_ChunkPart] = []
         self._tokens = 0  # of all parts in the window
         self._fresh = 0  # number of parts at the head of the window that are overlap
@@ -374,19 +353,16 @@ class _Packer:
 
     def join_tail(self, spans: list[_ChunkSpan]) -> list[_ChunkSpan]:
         """Join a small last span to the previous one, which gives up its own overlap if necessary."""
-        if len(spans) == 1 or not spans:
+        if len(spans) <= 1:
             return spans
         tail = self._measure(spans[-1].fresh, spans[-1].end)
-        if tail.tokens * self._options.small_tail > self._limit:
+        if tail.tokens * _OPTIONS.small_tail > self._limit:
             return spans
         *others, before, last = spans
         for start in (before.start, before.fresh):
             joined = self._measure(start, last.end)
             if joined.tokens <= self._limit:
-                return [
-                    *others,
-                    _ChunkSpan(joined.start, max(joined.start, before.fresh), joined.end, joined.tokens),
-                ]
+                return [*others, replace(joined, fresh=max(joined.start, before.fresh))]
         return spans
 
     def _take(self, following: _Border | None) -> Iterator[_ChunkSpan]:
@@ -457,7 +433,7 @@ class _Packer:
     def _span(self, cut: int) -> _ChunkSpan:
         pieces = self._window[:cut]
         span = self._measure(pieces[0].start, pieces[-1].end)
-        return _ChunkSpan(span.start, max(span.start, pieces[self._fresh].start), span.end, span.tokens)
+        return replace(span, fresh=max(span.start, pieces[self._fresh].start))
 
     def _measure(self, start: int, end: int) -> _ChunkSpan:
         """Return the span of ``text[start:end]`` without surrounding white space except the indent of a first line."""
@@ -536,40 +512,47 @@ class _Packer:
 _STEP = " > "
 
 
-def _paths_by_offset(title: str, found: Sequence[Heading], options: ChunkingOptions) -> Callable[[int], str]:
+def _paths_by_offset(title: str, found: Sequence[Heading]) -> Callable[[int], str]:
     """Return a function that gives the path of headings at an offset."""
     starts, paths = [-1], [""]
     above: list[Heading] = []
     for heading in found:
         above = [*(each for each in above if each.level < heading.level), heading]
-        names = [each.title for each in above]
         starts.append(heading.start)
-        paths.append(_path(names[1:] if names[:1] == [title] else names, options))
+        paths.append(_path(title, above))
         if heading.breaks:
             above.pop()
             starts.append(heading.breaks[-1])
-            names.pop()
-            paths.append(_path(names[1:] if names[:1] == [title] else names, options))
+            paths.append(_path(title, above))
     return lambda offset: paths[bisect_right(starts, offset) - 1]
 
 
-def _path(names: Sequence[str], options: ChunkingOptions, *, longest: int = 200) -> str:
-    """Return the path of headings; one of more than ``longest`` characters is replaced by its innermost heading."""
-    path = _STEP.join(names[-options.headings :])
-    return path if not names or len(path) <= longest else names[-1][:longest]
+def _path(title: str, above: Sequence[Heading]) -> str:
+    """Return the path of headings without the document's ``title``; a long one is replaced by its innermost heading."""
+    names = [each.title for each in above]
+    names = names[1:] if names[:1] == [title] else names
+    path = _STEP.join(names[-_OPTIONS.headings :])
+    longest = 200
+    return path if len(path) <= longest else names[-1][:longest]
 
 
 def _chunk(
     document: LoadedDocument,
-    id_: str,
     number: int,
     span: _ChunkSpan,
     heading: str,
     windows: tuple[Window, ...],
+    seen: Counter[str],
 ) -> Chunk:
+    """Return a chunk. Its id is made from what is extracted and embedded: text, heading and windows. Neither place nor title
+    is part of it, so a chunk keeps its id when the document changes elsewhere. ``seen`` counts equal chunks, to tell them
+    apart."""
     text = document.text[span.start : span.end]
+    places = [f"{each.start - span.start}:{each.end - span.start}:{each.heading}" for each in windows]
+    content = content_id("", heading, text, *places)
+    seen[content] += 1
     return Chunk(
-        id=id_,
+        id=content_id("k", document.id, content, str(seen[content])),
         document_id=document.id,
         number=number,
         text=text,
@@ -585,23 +568,6 @@ def _chunk(
         date=document.date,
         date_origin=document.date_origin,
     )
-
-
-class _ChunkIds:
-    """Makes the ids of one document's chunks from what is extracted and embedded: text, headings and windows.
-    Neither place nor title is part of an id, so a chunk keeps its id when the document changes elsewhere.
-    Equal chunks are told apart by counting them."""
-
-    def __init__(self, document: LoadedDocument) -> None:
-        self._document = document
-        self._seen: Counter[str] = Counter()
-
-    def make(self, span: _ChunkSpan, heading: str, windows: Sequence[Window]) -> str:
-        text = self._document.text[span.start : span.end]
-        places = [f"{each.start - span.start}:{each.end - span.start}:{each.heading}" for each in windows]
-        content = content_id("", heading, text, *places)
-        self._seen[content] += 1
-        return content_id("k", self._document.id, content, str(self._seen[content]))
 
 
 def _pages(pages: Sequence[Page], span: _ChunkSpan) -> tuple[Page, ...]:

@@ -172,45 +172,33 @@ _SOURCES = {
     "application/toml": ".toml",
     "application/xml": ".xml",
 }
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_IMPORTED = (
+    (".html .htm .xhtml", "text/html", _import_later("html:read_html"), 200_000),
+    (".pdf", "application/pdf", _import_later("pdf:read_pdf"), 0),
+    (".docx", f"{_OFFICE}wordprocessingml.document", _import_later("office.docx:read_docx"), 0),
+    (".xlsx .xlsm", f"{_OFFICE}spreadsheetml.sheet", _import_later("office.xlsx:read_xlsx"), 0),
+    (".pptx", f"{_OFFICE}presentationml.presentation", _import_later("office.pptx:read_pptx"), 0),
+    (".epub", "application/epub+zip", _import_later("epub:read_epub"), 0),
+    (".eml", "message/rfc822", _import_later("mail:read_message"), 200_000),
+    (".mbox", "application/mbox", _import_later("mail:read_mailbox"), 200_000),
+    (".mhtml .mht", "multipart/related", _import_later("mail:read_web_archive"), 200_000),
+    (".ipynb", "application/x-ipynb+json", _import_later("notebook:read_notebook"), None),
+)
+"""Suffixes, media type, reader, and the size from which on it is guarded."""
 _FORMATS = {
     **{suffix: Format(kind, _plain) for kind, suffixes in _SOURCES.items() for suffix in suffixes.split()},
+    **{
+        suffix: Format(kind, read, guarded_from)
+        for suffixes, kind, read, guarded_from in _IMPORTED
+        for suffix in suffixes.split()
+    },
     **dict.fromkeys((".txt", ".text"), PLAIN),
     ".csv": Format("text/csv", _table, guarded_from=5_000_000),
     ".tsv": Format("text/tab-separated-values", _table, guarded_from=5_000_000),
     ".log": Format("text/x-log", _text),
     **dict.fromkeys((".md", ".markdown"), Format("text/markdown", _markdown)),
     ".rst": Format("text/x-rst", _rst),
-    **dict.fromkeys(
-        (".html", ".htm", ".xhtml"),
-        Format("text/html", _import_later("html:read_html"), guarded_from=200_000),
-    ),
-    ".pdf": Format("application/pdf", _import_later("pdf:read_pdf"), guarded_from=0),
-    ".docx": Format(
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        _import_later("office.docx:read_docx"),
-        guarded_from=0,
-    ),
-    **dict.fromkeys(
-        (".xlsx", ".xlsm"),
-        Format(
-            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-            _import_later("office.xlsx:read_xlsx"),
-            guarded_from=0,
-        ),
-    ),
-    ".pptx": Format(
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        _import_later("office.pptx:read_pptx"),
-        guarded_from=0,
-    ),
-    ".epub": Format("application/epub+zip", _import_later("epub:read_epub"), guarded_from=0),
-    ".eml": Format("message/rfc822", _import_later("mail:read_message"), guarded_from=200_000),
-    ".mbox": Format("application/mbox", _import_later("mail:read_mailbox"), guarded_from=200_000),
-    **dict.fromkeys(
-        (".mhtml", ".mht"),
-        Format("multipart/related", _import_later("mail:read_web_archive"), guarded_from=200_000),
-    ),
-    ".ipynb": Format("application/x-ipynb+json", _import_later("notebook:read_notebook")),
 }
 SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))
 """The suffixes that have a reader, in alphabetical order."""

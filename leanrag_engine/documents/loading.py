@@ -50,7 +50,7 @@ def load(source: DocumentSource, *, allowed: Sequence[Path] | None, max_bytes: i
             f"A document needs exactly one of path and text; this one has {given}.", "Give one of them."
         )
     if source.text is not None:
-        return _load_text(source, source.text, _read_metadata(source.metadata), max_bytes)
+        return _load_text(source, source.text, max_bytes)
     return parse_file(source, read_file(source, allowed=allowed, max_bytes=max_bytes))
 
 
@@ -161,20 +161,13 @@ def _without_scheme(given: str) -> str:
 
 def as_storable_path(path: str) -> str:
     """Return a path that any store can keep: as it is, or as a ``file://`` address if it is absolute and not UTF-8."""
-    if is_storable(path):
-        return path
-    if not os.path.isabs(path):  # noqa: PTH117 - a text
-        return path.encode("utf-8", "backslashreplace").decode()
-    return f"file://{quote_from_bytes(os.fsencode(path))}"
-
-
-def is_storable(path: str) -> bool:
-    """Return whether a path is valid Unicode."""
     try:
         path.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        if os.path.isabs(path):  # noqa: PTH117 - a text
+            return f"file://{quote_from_bytes(os.fsencode(path))}"
+        return path.encode("utf-8", "backslashreplace").decode()
+    return path
 
 
 def _refusal(given: str, folders: Sequence[Path]) -> PathRefused:
@@ -315,23 +308,17 @@ def _too_big(name: str, size: int, max_bytes: int) -> DocumentUnreadable:
 
 def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
     """Return the document in a file. Raises as :func:`load`."""
-    path = file.path
-    metadata = _read_metadata(source.metadata)
+    path, given = file.path, _read_metadata(source.metadata)
     kind = format_of(path.name, start=file.data)
     reading = kind.read(file.data, source.path)
     if not reading.text.strip():
         raise DocumentUnreadable(
             f"{source.path!r} holds no text, only white space or markup.", "Leave it out."
         )
-    where = printable_path(path)
-    title = _title(source.title, reading.title, clean_line(printable_path(Path(path.stem))))
-    dated = date_document(
-        {**reading.metadata, **metadata},
-        title,
-        file_name=printable_path(Path(path.stem)),
-        properties=reading.date,
-        modified=file.modified,
-    )
+    where, stem = printable_path(path), printable_path(Path(path.stem))
+    metadata = {**reading.metadata, **given}
+    title = _title(source.title, reading.title, stem)
+    dated = date_document(metadata, title, file_name=stem, properties=reading.date, modified=file.modified)
     return LoadedDocument(
         id=_id(source.id) or where,
         title=title,
@@ -339,7 +326,7 @@ def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
         media_type=reading.media_type or kind.media_type,
         source=where,
         pages=reading.pages,
-        metadata={**reading.metadata, **metadata},
+        metadata=metadata,
         date=dated.date,
         date_origin=dated.origin,
         file_stamp=file.stamp,
@@ -356,9 +343,8 @@ def printable_path(path: Path) -> str:
 # --- inline text ---------------------------------------------------------------------------
 
 
-def _load_text(
-    source: DocumentSource, raw: str, metadata: Mapping[str, str], max_bytes: int
-) -> LoadedDocument:
+def _load_text(source: DocumentSource, raw: str, max_bytes: int) -> LoadedDocument:
+    given = _read_metadata(source.metadata)
     name = source.id or source.title or "the given text"
     size = len(raw) if len(raw) > max_bytes else len(raw.encode("utf-8", "surrogatepass"))
     if size > max_bytes:
@@ -369,13 +355,14 @@ def _load_text(
         what = "only white space" if raw else "empty"
         raise InvalidInput(f"The text of document {name!r} is {what}.", "Give a text with at least one word.")
     title = _title(source.title, reading.title, _first_line(reading.text))
-    dated = date_document({**reading.metadata, **metadata}, title, file_name=source.id)
+    metadata = {**reading.metadata, **given}
+    dated = date_document(metadata, title, file_name=source.id)
     return LoadedDocument(
         id=_id(source.id) or content_id("text-", reading.text),
         title=title,
         text=reading.text,
         media_type=reading.media_type or PLAIN.media_type,
-        metadata={**reading.metadata, **metadata},
+        metadata=metadata,
         date=dated.date,
         date_origin=dated.origin,
     )

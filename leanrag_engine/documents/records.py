@@ -115,9 +115,8 @@ def _describe(values: Counter[str]) -> str:
     if len(often) == min(most, len(values)):
         rest = f", and {len(values) - most} others" if len(values) > most else ""
         return f"most often {', '.join(often)}{rest}"
-    return (
-        f"{len(values)} different texts, such as {', '.join(value[:longest] for value in list(values)[:3])}"
-    )
+    examples = ", ".join(value[:longest] for value in list(values)[:3])
+    return f"{len(values)} different texts, such as {examples}"
 
 
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")

@@ -154,9 +154,8 @@ def _find_by_braces(text: str, media_type: str) -> Iterator[_SignedBlock]:
     """Yield definitions: what stands before a brace, from the last brace or semicolon on, tells whether it opens one."""
     if media_type in {"text/x-c", "text/x-c++"}:
         text = _PREPROCESSOR.sub(lambda found: " " * len(found[0]), text)
-    open_: list[
-        tuple[str, int, int]
-    ] = []  # the bracket; of a definition its start and the end of its header, else -1
+    # The bracket; of a definition its start and the end of its header, else -1.
+    open_: list[tuple[str, int, int]] = []
     begin = 0  # of what is not finished yet
     for mark in _MARK.finditer(text):
         sign, at = mark[0], mark.start()
@@ -165,8 +164,7 @@ def _find_by_braces(text: str, media_type: str) -> Iterator[_SignedBlock]:
         elif sign == "{":
             inside = bool(open_) and open_[-1][0] != "{"
             start = -1 if inside else _start_of(text, begin, at)
-            header = at + 1
-            open_.append((sign, start, header))
+            open_.append((sign, start, at + 1))
             begin = begin if inside else at + 1
         elif sign == ";":
             begin = begin if open_ and open_[-1][0] != "{" else at + 1

@@ -3,9 +3,9 @@ window lies within one chunk and one section. It holds whole sentences; fenced c
 not cut unless it is longer than a window may be, and code is never cut within a chunk."""
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from leanrag_engine.core.model import Window
@@ -26,6 +26,9 @@ class WindowOptions:
     """A sentence, list item or table beyond this is cut at lines or words; an announced block may fill this much."""
     smallest: int = 30
     """A last window of a section below this joins the one before it."""
+
+
+_OPTIONS = WindowOptions()
 
 
 class _BlockKind(StrEnum):
@@ -61,7 +64,6 @@ def cut_windows(
     *,
     prose: bool,
     code: bool = False,
-    options: WindowOptions = WindowOptions(),
 ) -> list[tuple[Window, ...]]:
     """Return the windows of each of the ``spans`` of ``text``, in order. ``spans`` ascend and do not overlap;
     ``found`` are the headings of the whole text, and ``paths`` gives the path of headings at an offset. A
@@ -69,40 +71,16 @@ def cut_windows(
     breaks = [(each.start, each.start if code else each.end) for each in found]
     breaks = sorted([*breaks, *((at, at) for each in found for at in each.breaks)])
     starts = [first for first, _ in breaks]
-    return [
-        tuple(
-            Window(first, last, paths(first))
-            for first, last in _windows(
-                text,
-                start,
-                end,
-                breaks[bisect_right(starts, start - 1) : bisect_left(starts, end)],
-                tokenizer,
-                prose=prose,
-                options=options,
-            )
-        )
-        for start, end in spans
-    ]
-
-
-def _windows(
-    text: str,
-    start: int,
-    end: int,
-    breaks: Sequence[tuple[int, int]],
-    tokenizer: Tokenizer,
-    *,
-    prose: bool,
-    options: WindowOptions,
-) -> list[tuple[int, int]]:
-    sections = _sections(start, end, breaks)
-    cut = [
-        window
-        for first, last in sections
-        for window in _pack(list(_units(text, first, last, prose=prose)), text, tokenizer, options)
-    ]
-    return cut or [(start, end)]
+    windows = []
+    for start, end in spans:
+        inside = breaks[bisect_left(starts, start) : bisect_left(starts, end)]
+        cut = [
+            window
+            for first, last in _sections(start, end, inside)
+            for window in _pack(list(_units(text, first, last, prose=prose)), text, tokenizer)
+        ]
+        windows.append(tuple(Window(first, last, paths(first)) for first, last in cut or [(start, end)]))
+    return windows
 
 
 def _sections(start: int, end: int, breaks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -123,18 +101,15 @@ def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
     for block in _blocks(text, start, end, prose=prose):
         body = text[block.start : block.end]
         deeper = _indent_of(text, block.start) > indent
-        kind = (
-            _BlockKind.CODE
-            if announced and deeper and block.kind is _BlockKind.TEXT and prose
-            else block.kind
-        )
-        if kind is _BlockKind.TEXT and prose:
-            for number, (first, last) in enumerate(_sentences(body)):
-                yield _Block(
-                    block.start + first, block.start + last, kind, announced=announced and not number
-                )
+        kind = block.kind
+        if kind is not _BlockKind.TEXT or not prose:
+            yield replace(block, announced=announced)
+        elif announced and deeper:
+            kind = _BlockKind.CODE
+            yield replace(block, kind=kind, announced=True)
         else:
-            yield _Block(block.start, block.end, kind, announced=announced)
+            for number, (first, last) in enumerate(_sentences(body)):
+                yield _Block(block.start + first, block.start + last, kind, announced and not number)
         if kind is not _BlockKind.CODE:
             announced = body.rstrip().endswith((":", "："))
             indent = _indent_of(text, block.start)
@@ -189,15 +164,13 @@ def _blocks(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]
         yield _Block(opened, last, _BlockKind.CODE if fence else kind)
 
 
-def _pack(
-    units: list[_Block], text: str, tokenizer: Tokenizer, options: WindowOptions
-) -> list[tuple[int, int]]:
+def _pack(units: list[_Block], text: str, tokenizer: Tokenizer) -> list[tuple[int, int]]:
     """Return windows of as many units as fit."""
     packed: list[tuple[int, int, int]] = []  # start, end, tokens
     size = 0
     start = end = -1
-    for unit, tokens in _fit(units, text, tokenizer, options):
-        most = options.longest if unit.announced else options.target
+    for unit, tokens in _fit(units, text, tokenizer):
+        most = _OPTIONS.longest if unit.announced else _OPTIONS.target
         if size and size + tokens > most:
             packed.append((start, end, size))
             size = 0
@@ -205,7 +178,7 @@ def _pack(
             start = unit.start
         end = unit.end
         size += tokens
-    if size and packed and size < options.smallest and packed[-1][2] + size <= options.longest:
+    if size and packed and size < _OPTIONS.smallest and packed[-1][2] + size <= _OPTIONS.longest:
         start = packed.pop()[0]
     if size:
         packed.append((start, end, size))
@@ -220,16 +193,14 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     return start + line, start + len(body.rstrip())
 
 
-def _fit(
-    units: list[_Block], text: str, tokenizer: Tokenizer, options: WindowOptions
-) -> Iterator[tuple[_Block, int]]:
+def _fit(units: list[_Block], text: str, tokenizer: Tokenizer) -> Iterator[tuple[_Block, int]]:
     """Yield the units with their tokens; one that is longer than a window may be in parts."""
     counts = tokenizer.count_many([text[unit.start : unit.end] for unit in units])
     for unit, tokens in zip(units, counts, strict=True):
-        if tokens <= options.longest or unit.kind is _BlockKind.CODE:
+        if tokens <= _OPTIONS.longest or unit.kind is _BlockKind.CODE:
             yield unit, tokens
             continue
-        step = max(1, (unit.end - unit.start) * options.target // tokens)
+        step = max(1, (unit.end - unit.start) * _OPTIONS.target // tokens)
         bounds = [unit.start]
         while (cut := _cut_after(text, bounds[-1] + step, unit)) < unit.end:
             bounds.append(cut)

@@ -39,12 +39,11 @@ async def answer(
     context: Context,
     meter: Meter,
     *,
-    temperature: float = 0.0,
     open_mode: bool = False,
     prompts: Prompts = BUILT_IN,
 ) -> Answer:
     """Answer the question. Raises the errors of the model, and ``ReplyUnusable`` if two replies are incomplete."""
-    request = answer_request(question, context, temperature=temperature, open_mode=open_mode, prompts=prompts)
+    request = answer_request(question, context, open_mode=open_mode, prompts=prompts)
     return await ask(model, request, lambda text: check_answer(text, context), meter, prompts)
 
 
@@ -75,22 +74,14 @@ async def answer_from_pages(
 
 
 def answer_request(
-    question: str,
-    context: Context,
-    *,
-    temperature: float = 0.0,
-    open_mode: bool = False,
-    prompts: Prompts = BUILT_IN,
+    question: str, context: Context, *, open_mode: bool = False, prompts: Prompts = BUILT_IN
 ) -> ChatRequest:
     """Return the request. In ``open_mode`` the model may add what it knows; else it has to decline where
     evidence lacks."""
-    asked, evidence = fence(question), fence(context.text)
-    if open_mode:
-        text = prompts.fill("answer_open", question=asked, evidence=evidence)
-    else:
-        text = prompts.fill("answer", question=asked, evidence=evidence)
+    name = "answer_open" if open_mode else "answer"
+    text = prompts.fill(name, question=fence(question), evidence=fence(context.text))
     # Reasoning models need more tokens than the answer shows.
-    return ChatRequest((Message("user", text),), 2000, temperature=temperature, step="answer")
+    return ChatRequest((Message("user", text),), 2000, temperature=0.0, step="answer")
 
 
 def check_answer(text: str, context: Context) -> Answer:
@@ -103,10 +94,5 @@ def check_answer(text: str, context: Context) -> Answer:
     named = find_citations(text)
     known = set(context.cited)
     cited = tuple(each for each in named if each in known)
-    return Answer(
-        text,
-        cited,
-        tuple(each for each in named if each not in known),
-        sufficient=settled and bool(cited),
-        declined=not settled,
-    )
+    unfounded = tuple(each for each in named if each not in known)
+    return Answer(text, cited, unfounded, sufficient=settled and bool(cited), declined=not settled)

@@ -231,10 +231,7 @@ async def _ask_once(
         found = _items(kind, reply, len(tasks))
     except ReplyUnusable as problem:
         return _Round([problem for _ in tasks], cut=cut, kept=reply.kept)
-    answers: list[T | LeanRAGError] = []
-    for number, task in enumerate(tasks, 1):
-        answer = _read(task, found.get(number))
-        answers.append(answer)
+    answers = [_read(task, found.get(number)) for number, task in enumerate(tasks, 1)]
     return _Round(answers, cut=cut, kept=reply.kept)
 
 
@@ -335,16 +332,10 @@ def read_object(text: str, answers: Sequence[str] = ()) -> JsonObject:
     found = loads(text)
     # Several objects come as a list; the last one is the model's result.
     objects = [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
-    if (
-        answers
-        and isinstance(found, list)
-        and objects
-        and all(objects[0].get(key) is not None for key in answers)
-    ):
-        return {ITEMS: objects}
     if not objects:
         raise ReplyUnusable(f"The reply holds no JSON object; it is {quote(text)}")
-    return objects[-1]
+    listed = answers and isinstance(found, list) and all(objects[0].get(key) is not None for key in answers)
+    return {ITEMS: objects} if listed else objects[-1]
 
 
 def quote(text: str) -> str:

@@ -64,8 +64,11 @@ class Budget:
     ) -> Self:
         """Open a budget that counts what the job spent before. Raises ``InvalidInput`` for a cap in dollars
         without a known price."""
-        if caps.cost is not None:
-            _check_prices(models)
+        if caps.cost is not None and (unpriced := [each.name for each in models if each.price is None]):
+            raise InvalidInput(
+                f"The price of model {unpriced[0]!r} is unknown, so a cap in dollars cannot be enforced.",
+                "Cap the calls or the tokens instead.",
+            )
         return cls(caps, total_use(await replies.spending(collection, job_id)))
 
     @property
@@ -102,15 +105,6 @@ def total_use(spent: Iterable[Spent]) -> Usage:
         sum(each.prompt_tokens + each.completion_tokens for each in rows),
         sum(each.cost for each in rows),
     )
-
-
-def _check_prices(models: Iterable[ChatModel]) -> None:
-    for model in models:
-        if model.price is None:
-            raise InvalidInput(
-                f"The price of model {model.name!r} is unknown, so a cap in dollars cannot be enforced.",
-                "Cap the calls or the tokens instead.",
-            )
 
 
 def cost_of(price: Price, prompt_tokens: int, completion_tokens: int) -> float:

@@ -1,6 +1,6 @@
 """A chat model that counts what a job would ask, without a call."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leanrag_engine.core.errors import CapReached
@@ -75,7 +75,8 @@ class ForecastModel(ModelWrapper):
             await self._replies.spending(None, model=self.name),
             await self._replies.spending(None),
         ]
-        scale = _ratio([(each.prompt_tokens, each.counted) for each in known[1]], 1.0)
+        counted = sum(each.counted for each in known[1])
+        scale = sum(each.prompt_tokens for each in known[1]) / counted if counted else 1.0
         found = []
         for step, count in self._counts.items():
             share = _share(known, step)
@@ -89,15 +90,5 @@ class ForecastModel(ModelWrapper):
 
 def _share(known: Sequence[Sequence[Spent]], step: str) -> float | None:
     """Return the share of their room that replies of a step took, from the first of ``known`` that has any."""
-    for rows in known:
-        for each in rows:
-            if each.step == step and each.room:
-                return each.completion_tokens / each.room
-    return None
-
-
-def _ratio(pairs: Iterable[tuple[int, int]], otherwise: float) -> float:
-    """Return the sum of the first items by the sum of the second ones."""
-    rows = list(pairs)
-    below = sum(each for _, each in rows)
-    return sum(each for each, _ in rows) / below if below else otherwise
+    found = (each for rows in known for each in rows if each.step == step and each.room)
+    return next((each.completion_tokens / each.room for each in found), None)

@@ -107,7 +107,11 @@ async def answer_iteratively(
     deadline = anyio.current_time() + limits.seconds
     ending: Ending | None = None
     try:
-        queries = await _decompose(model, question, typed, meter, limits, prompts)
+        text = prompts.fill("decompose", question=fence(question), most=str(limits.queries), schema=typed)
+        request = _make_request(text, "decompose", {"queries": _QUERIES})
+        queries = await ask(
+            model, request, lambda reply: _read_queries(read_object(reply), limits.queries), meter, prompts
+        )
     except ReplyUnusable:
         queries, ending = tuple(split(question)), Ending.UNREADABLE
     queries = tuple(dict.fromkeys((question, *queries)))
@@ -130,9 +134,18 @@ async def answer_iteratively(
         if ending:
             break
         try:
-            evidence = unite_contexts(contexts)
-            reflection = await _reflect(
-                model, question, sorted(asked), known, evidence, typed, meter, limits, prompts
+            text = prompts.fill(
+                "reflect",
+                question=fence(question),
+                queries="\n".join(f"- {one_line(each)}" for each in sorted(asked)),
+                known=fence(known),
+                evidence=fence(unite_contexts(contexts).text),
+                most=str(limits.queries),
+                schema=typed,
+            )
+            request = _make_request(text, "reflect", _REFLECTION)
+            reflection = await ask(
+                model, request, lambda reply: _read_reflection(reply, limits.queries), meter, prompts
             )
         except ReplyUnusable:
             ending = Ending.UNREADABLE
@@ -171,47 +184,13 @@ def unite_contexts(contexts: Sequence[Context]) -> Context:
     )
 
 
-async def _decompose(
-    model: ChatModel, question: str, typed: str, meter: Meter, limits: AnswerLimits, prompts: Prompts
-) -> tuple[str, ...]:
-    text = prompts.fill("decompose", question=fence(question), most=str(limits.queries), schema=typed)
-    request = _make_request(text, "decompose", {"queries": _QUERIES})
-    return await ask(
-        model, request, lambda reply: _read_queries(read_object(reply), limits.queries), meter, prompts
-    )
-
-
-async def _reflect(
-    model: ChatModel,
-    question: str,
-    asked: Sequence[str],
-    known: str,
-    evidence: Context,
-    typed: str,
-    meter: Meter,
-    limits: AnswerLimits,
-    prompts: Prompts,
-) -> _Reflection:
-    text = prompts.fill(
-        "reflect",
-        question=fence(question),
-        queries="\n".join(f"- {one_line(each)}" for each in asked),
-        known=fence(known),
-        evidence=fence(evidence.text),
-        most=str(limits.queries),
-        schema=typed,
-    )
-    properties: dict[str, JsonSchema] = {
-        "known": {"type": "string"},
-        "missing": {"type": "string"},
-        "sufficient": {"type": "boolean"},
-        "queries": _QUERIES,
-    }
-    request = _make_request(text, "reflect", properties)
-    return await ask(model, request, lambda reply: _read_reflection(reply, limits.queries), meter, prompts)
-
-
 _QUERIES: JsonSchema = {"type": "array", "items": {"type": "string"}}
+_REFLECTION: dict[str, JsonSchema] = {
+    "known": {"type": "string"},
+    "missing": {"type": "string"},
+    "sufficient": {"type": "boolean"},
+    "queries": _QUERIES,
+}
 
 
 def _make_request(text: str, step: str, properties: Mapping[str, JsonSchema]) -> ChatRequest:

@@ -251,11 +251,7 @@ def _reason_to_skip(path: Path, status: os.stat_result) -> str:
         format_of(path.name)
     except FormatUnsupported:
         if not is_prose(_read_start(path)):
-            return (
-                f"not supported yet: {path.suffix.lower()} files"
-                if path.suffix
-                else "not supported yet: a file without a suffix"
-            )
+            return f"not supported yet: {f'{path.suffix.lower()} files' if path.suffix else 'a file without a suffix'}"
     return find_reason(path) if status.st_size else "empty"
 
 

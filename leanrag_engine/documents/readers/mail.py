@@ -11,7 +11,7 @@ from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.text.cleaning import clean, clean_line
 
 from .html import read_html
-from .reading import MALFORMED, Reading, damage_error
+from .reading import MALFORMED, Reading, reading_as
 
 _MESSAGE_START = re.compile(rb"^From [^\n]*\n", re.MULTILINE)
 """The line before each message of a mailbox; within a message, such a line is written ">From"."""
@@ -21,12 +21,10 @@ _SHOWN = ("From", "To", "Cc", "Date")
 def read_message(data: bytes, name: str) -> Reading:
     """Read one message: its heading is the subject, then sender, receivers, date and text. Attachments are
     named only. Raises :class:`DocumentUnreadable` if it has neither sender nor subject nor text."""
-    try:
+    with reading_as("a mail message", name):
         message = _parse(data)
         text = "\n".join(_format_message(message, name))
         subject, date = _read_header(message, "Subject"), _read_date(message)
-    except MALFORMED as problem:
-        raise damage_error(name, "a mail message", problem) from problem
     if not (subject or _read_header(message, "From")):
         raise DocumentUnreadable(
             f"{name!r} is no mail message: it has neither a sender nor a subject.",
@@ -37,32 +35,24 @@ def read_message(data: bytes, name: str) -> Reading:
 
 def read_mailbox(data: bytes, name: str) -> Reading:
     """Read every message of a mailbox, in its order. Raises :class:`DocumentUnreadable` if there is none."""
-    starts = [*(found.end() for found in _MESSAGE_START.finditer(data))]
-    ends = [*(found.start() for found in _MESSAGE_START.finditer(data)), len(data)][1:]
-    if not starts:
+    _, *parts = _MESSAGE_START.split(data)
+    if not parts:
         raise DocumentUnreadable(
             f"{name!r} is no mailbox: no line begins with 'From '.", "Export the folder again as MBOX."
         )
-    try:
-        messages = [
-            _parse(data[start:end].replace(b"\n>From ", b"\nFrom "))
-            for start, end in zip(starts, ends, strict=True)
-        ]
+    with reading_as("a mailbox", name):
+        messages = [_parse(part.replace(b"\n>From ", b"\nFrom ")) for part in parts]
         text = "\n\n".join("\n".join(_format_message(message, name)) for message in messages)
         dates = sorted(filter(None, map(_read_date, messages)))
-    except MALFORMED as problem:
-        raise damage_error(name, "a mailbox", problem) from problem
     return Reading(clean(text), date=dates[-1] if dates else "")
 
 
 def read_web_archive(data: bytes, name: str) -> Reading:
     """Read the page in a file that a browser saved whole. Raises :class:`DocumentUnreadable` if it holds none."""
-    try:
+    with reading_as("MHTML", name):
         message = _parse(data)
         page = next((part for part in message.walk() if part.get_content_type() == "text/html"), None)
         content = page.get_payload(decode=True) if page else None
-    except MALFORMED as problem:
-        raise damage_error(name, "MHTML", problem) from problem
     if not isinstance(content, bytes):
         raise DocumentUnreadable(f"{name!r} holds no HTML page.", "Save the page as HTML.")
     return read_html(content, name)

@@ -9,18 +9,16 @@ from leanrag_engine.core.text.fencing import fence_for
 from leanrag_engine.documents.decoding import decode
 from leanrag_engine.documents.records import write_records
 
-from .reading import MALFORMED, Reading, damage_error, first_heading
+from .reading import Reading, first_heading, reading_as
 
 
 def read_notebook(data: bytes, name: str) -> Reading:
     """Read a notebook of format 4. Raises :class:`DocumentUnreadable` if it is damaged or of another kind."""
     raw, note = decode(data, name)
-    try:
+    with reading_as("a notebook", name):
         notebook = json.loads(raw)
         language = notebook.get("metadata", {}).get("language_info", {}).get("name", "python")
         blocks = [block for cell in notebook["cells"] for block in _read_cell(cell, language)]
-    except MALFORMED as problem:
-        raise damage_error(name, "a notebook", problem) from problem
     text = write_records(clean("\n\n".join(blocks)))
     return Reading(text, first_heading(text, "text/markdown"), metadata=note)
 

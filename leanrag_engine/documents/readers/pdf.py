@@ -14,17 +14,9 @@ from leanrag_engine.core.model import NO_METADATA, Page
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.records import find_caption, format_rows
 
-from .reading import MALFORMED, Reading, damage_error, sensible_title
+from .reading import MALFORMED, Reading, reading_as, sensible_title
 
-_LIGATURES = {
-    0xFB00: "ff",
-    0xFB01: "fi",
-    0xFB02: "fl",
-    0xFB03: "ffi",
-    0xFB04: "ffl",
-    0xFB05: "st",
-    0xFB06: "st",
-}
+_LIGATURES = dict(enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"), 0xFB00))
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n?|\n|$)")
 _BLACK = re.compile(r"\S+")
 _CUT_WORD = re.compile(r"(?P<left>[^\W\d_]{2,})[-\u2010][ \t]*\n[ \t]*(?P<right>[^\W\d_]{2,})")
@@ -35,13 +27,10 @@ _SENTENCE_END = re.compile(r"[.!?。！？][\"'”’»)\]]*$")
 
 def read_pdf(data: bytes, name: str) -> Reading:
     """Read a PDF page by page. Raises :class:`DocumentUnreadable` if it is damaged, locked, or without text."""
-    try:
-        with _PDFIUM, closing(_open(data, name)) as document:
-            pages = [_read_page(document, number) for number in range(len(document))]
-            title = sensible_title(document.get_metadata_value("Title"))
-            date = document.get_metadata_value("ModDate") or document.get_metadata_value("CreationDate")
-    except (PdfiumError, *MALFORMED) as problem:
-        raise damage_error(name, "PDF", problem) from problem
+    with reading_as("PDF", name, PdfiumError), _PDFIUM, closing(_open(data, name)) as document:
+        pages = [_read_page(document, number) for number in range(len(document))]
+        title = sensible_title(document.get_metadata_value("Title"))
+        date = document.get_metadata_value("ModDate") or document.get_metadata_value("CreationDate")
     if not any(pages):
         raise DocumentUnreadable(
             f"{name!r} has {len(pages)} page{'s' * (len(pages) != 1)} but no text layer: it seems to be scanned.",
@@ -146,19 +135,19 @@ def _find_rows(lines: Sequence[Sequence[_Cell]]) -> tuple[list[list[str]], int]:
 
 def _drop_running_lines(pages: Sequence[str]) -> list[str]:
     """Remove the first and last lines that most pages share, whatever the page number."""
+
+    def key(line: str) -> str:
+        return _DIGITS.sub("0", line.strip())
+
     split = [page.split("\n") for page in pages]
     for at in (0, -1, 0, -1):  # a running head may follow a page number
-        keys = Counter(_running_key(lines[at]) for lines in split)
+        keys = Counter(key(lines[at]) for lines in split)
         # Two equal lines may be chance.
-        running = {key for key, times in keys.items() if key and times > max(len(pages) / 2, 2)}
+        running = {each for each, times in keys.items() if each and times > max(len(pages) / 2, 2)}
         for lines in split:
-            if len(lines) > 1 and _running_key(lines[at]) in running:
+            if len(lines) > 1 and key(lines[at]) in running:
                 del lines[at]
     return ["\n".join(lines).strip("\n") for lines in split]
-
-
-def _running_key(line: str) -> str:
-    return _DIGITS.sub("0", line.strip())
 
 
 def _join_cut_words(pages: Sequence[str]) -> list[str]:
@@ -166,9 +155,8 @@ def _join_cut_words(pages: Sequence[str]) -> list[str]:
     text = "\n".join(pages)
     known = Counter(_WORD.findall(_CUT_WORD.sub("\n", text).lower()))
     votes = [_keeps_hyphen(cut, known) for cut in _CUT_WORD.finditer(text)]
-    usual = (
-        True in votes and False not in votes
-    )  # if one cut within a word is certain, this document cuts words
+    # If one cut within a word is certain, this document cuts words.
+    usual = True in votes and False not in votes
 
     def whole(cut: re.Match[str]) -> str:
         keeps = _keeps_hyphen(cut, known)
@@ -220,10 +208,8 @@ def _add_paragraphs(page: str) -> str:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """Format ``[1, 2, 3, 7]`` as ``1-3, 7``."""
-    runs: list[tuple[int, int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], number)
-        else:
-            runs.append((number, number))
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    held = set(numbers)
+    firsts = [number for number in numbers if number - 1 not in held]
+    lasts = [number for number in numbers if number + 1 not in held]
+    pairs = zip(firsts, lasts, strict=True)
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in pairs)

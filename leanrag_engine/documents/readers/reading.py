@@ -2,7 +2,8 @@
 
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from io import BytesIO
@@ -28,8 +29,8 @@ MALFORMED = (
 )
 """Errors that a parser raises on damaged files besides its own."""
 
-MALFORMED_ARCHIVE = (BadZipFile, EOFError, LZMAError, RuntimeError, zlib.error, *MALFORMED)
-"""The same for a parser of zip archives; a RuntimeError means that a part is encrypted."""
+BAD_ARCHIVE = (BadZipFile, EOFError, LZMAError, RuntimeError, zlib.error)
+"""Errors of a parser of zip archives; a RuntimeError means that a part is encrypted."""
 
 _NO_TITLE = re.compile(
     r"(?:untitled|title|word document|microsoft \w+|document|dokument|unbenannt|presentation|slide|template|draft|scan)"
@@ -75,13 +76,17 @@ def office_date(properties: Any) -> str:
     return changed.date().isoformat() if changed else ""
 
 
-def damage_error(name: str, kind: str, problem: BaseException) -> DocumentUnreadable:
-    """Build the error for a file that its parser cannot read."""
-    detail = clean_line(str(problem))[:200] or type(problem).__name__
-    return DocumentUnreadable(
-        f"{name!r} cannot be read as {kind}: it is damaged or of another kind ({detail}).",
-        "Open it in the program that made it, save it again, and give the new file.",
-    )
+@contextmanager
+def reading_as(kind: str, name: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turn the ``errors`` of a parser, and those that any parser may raise, into a :class:`DocumentUnreadable` about the file."""
+    try:
+        yield
+    except (*errors, *MALFORMED) as problem:
+        detail = clean_line(str(problem))[:200] or type(problem).__name__
+        raise DocumentUnreadable(
+            f"{name!r} cannot be read as {kind}: it is damaged or of another kind ({detail}).",
+            "Open it in the program that made it, save it again, and give the new file.",
+        ) from problem
 
 
 def refuse_bomb(data: bytes, name: str) -> None:

@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 from itertools import islice, pairwise
@@ -64,12 +64,9 @@ def _find_separator(text: str) -> str:
     """Return the sign that cuts the first lines into the same number of cells, the most cells if several do."""
 
     def rate(separator: str) -> tuple[bool, float, int]:
-        cells = Counter(map(len, _cut(islice(StringIO(text), _TRIED_LINES), separator)))
+        rows = csv.reader(islice(StringIO(text), _TRIED_LINES), delimiter=separator)
+        cells = Counter(len(row) for row in rows if row)
         width, lines = cells.most_common(1)[0] if cells else (1, 0)
         return width > 1, lines / max(1, cells.total()), width
 
     return max(_SEPARATORS, key=rate)
-
-
-def _cut(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
-    return (row for row in csv.reader(lines, delimiter=separator) if row)

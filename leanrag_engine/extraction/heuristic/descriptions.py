@@ -75,10 +75,9 @@ class Describer:
         """Return the line itself for code, and the first sentence of its section for a heading that no sentence repeats."""
         code = [p for p in places if self._sentences[p].kind is PieceKind.CODE]
         if code:
+            line = self._plain(code[0])
             remark = self._plain(code[0] - 1) if code[0] else ""
-            return (
-                f"{remark} {self._plain(code[0])}" if remark.startswith(_COMMENTS) else self._plain(code[0])
-            )
+            return f"{remark} {line}" if remark.startswith(_COMMENTS) else line
         below = [p for p, heading in enumerate(self._headings) if heading == key or p in places]
         for position in range(below[0] if below else 0, len(self._sentences)):
             sentence = self._sentences[position]
@@ -102,7 +101,9 @@ class Describer:
         """Return the sentence, or its clauses around the mentions if it is too long; empty if these are too long."""
         if self._words[position] <= self._limit:
             return self._plain(position)
-        return _plain(_clause(self._sentences[position].text, mentions, self._limit))
+        text = self._sentences[position].text
+        clauses = (_within_borders(text, mentions, border, self._limit) for border in (_CLAUSE_END, _COMMA))
+        return _plain(next(filter(None, clauses), ""))
 
     def _plain(self, position: int) -> str:
         return _plain(self._sentences[position].text)
@@ -126,16 +127,9 @@ def _plain(text: str) -> str:
     return _EMPHASIS.sub(lambda m: m[1] or m[2], _BULLET.sub("", text)).strip()
 
 
-def _clause(text: str, mentions: Sequence[Mention], limit: int) -> str:
+def _within_borders(text: str, mentions: Sequence[Mention], border: re.Pattern[str], limit: int) -> str:
     """Return the shortest run of whole clauses with all mentions, at least 8 and at most ``limit`` words."""
-    return _within_borders(text, mentions, _CLAUSE_END, limit) or _within_borders(
-        text, mentions, _COMMA, limit
-    )
-
-
-def _within_borders(
-    text: str, mentions: Sequence[Mention], border: re.Pattern[str], limit: int, least: int = 8
-) -> str:
+    least = 8
     borders = [0, *(match.end() for match in border.finditer(text)), len(text)]
     low = min((m.start for m in mentions), default=0)
     high = max((m.end for m in mentions), default=0)

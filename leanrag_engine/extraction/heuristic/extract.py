@@ -19,7 +19,7 @@ from leanrag_engine.core.text.records import TABLE_ROW
 from leanrag_engine.core.text.scripts import has_cjk
 
 from .descriptions import Describer
-from .keyphrases.terms import DEFAULT_OPTIONS, HeuristicOptions, find_terms
+from .keyphrases.terms import OPTIONS, find_terms
 from .names.entity_types import coarse_type, is_author, is_reference
 from .names.lexicon import Lexicon, find_acronyms, find_nickname, link_persons, without_remark
 from .names.mentions import Kind, Mention, find_in_row, find_names, keep_longest
@@ -54,29 +54,21 @@ def find_in_code(line: str, names: frozenset[str]) -> Iterator[Mention]:
 
 
 def extract(
-    chunks: Sequence[Chunk],
-    title: str,
-    *,
-    pulse: Callable[[], None] = lambda: None,
-    options: HeuristicOptions = DEFAULT_OPTIONS,
+    chunks: Sequence[Chunk], title: str, *, pulse: Callable[[], None] = lambda: None
 ) -> list[Extract]:
     """Return one extract for each chunk of a document with this ``title``, in the order of ``chunks``.
     ``pulse`` is called every few milliseconds and may raise. Statistics are of the document, or of each
     thousand chunks of a very long one. Linear in the text."""
-    short = len(chunks) <= options.short_document
+    short = len(chunks) <= OPTIONS.short_document
     window = 1_000  # chunks of which statistics are taken at once; it bounds the memory
     return [
         found
         for start in range(0, len(chunks), window)
-        for found in _extract(
-            chunks[start : start + window], title, short=short, pulse=pulse, options=options
-        )
+        for found in _extract(chunks[start : start + window], title, short=short, pulse=pulse)
     ]
 
 
-def _extract(
-    chunks: Sequence[Chunk], title: str, *, short: bool, pulse: Callable[[], None], options: HeuristicOptions
-) -> list[Extract]:
+def _extract(chunks: Sequence[Chunk], title: str, *, short: bool, pulse: Callable[[], None]) -> list[Extract]:
     passages = parse_chunks(chunks)
     fresh = without_overlap(passages)
     usage = WordUsage.of(fresh)
@@ -84,21 +76,17 @@ def _extract(
     # The title of a conversation only lists its speakers.
     topics = Topics.of("" if talk else title, passages)
     lexicon = Lexicon()
-    few_rows = sum(_ROW.match(sentence.text) is not None for sentence in fresh) <= options.most_rows
+    few_rows = sum(_ROW.match(sentence.text) is not None for sentence in fresh) <= OPTIONS.most_rows
     _find_names(passages, topics, usage, lexicon, pulse, rows=few_rows)
     lexicon.join_humps()
-    find_terms(passages, fresh, usage, lexicon, options)
-    link_persons(lexicon, _names_in_order(passages))
+    find_terms(passages, fresh, usage, lexicon)
+    mentions = (pair for passage in passages for found in passage.mentions for pair in found)
+    link_persons(lexicon, [key for key, mention in mentions if mention.kind is Kind.NAME])
     extracts = []
     for passage in passages:
         pulse()
-        extracts.append(_ChunkReader(passage, topics, lexicon, options, short=short).extract())
+        extracts.append(_ChunkReader(passage, topics, lexicon, short=short).extract())
     return extracts
-
-
-def _names_in_order(passages: Sequence[ParsedChunk]) -> list[str]:
-    mentions = (pair for passage in passages for found in passage.mentions for pair in found)
-    return [key for key, mention in mentions if mention.kind is Kind.NAME]
 
 
 _ROW = re.compile(TABLE_ROW)
@@ -182,7 +170,6 @@ _WEIGHTS = {Kind.NAME: 3.0, Kind.WORK: 3.0, Kind.CODE: 2.4, Kind.CONCEPT: 2.6, K
 class _ChunkEntity:
     """One entity in one chunk; ``places`` maps the positions of sentences to the first mention in each."""
 
-    key: str
     kind: Kind
     places: dict[int, Mention] = field(default_factory=dict)
 
@@ -190,28 +177,19 @@ class _ChunkEntity:
 class _ChunkReader:
     """Selects the entities and relations of one chunk once the whole document is read."""
 
-    def __init__(
-        self,
-        passage: ParsedChunk,
-        topics: Topics,
-        lexicon: Lexicon,
-        options: HeuristicOptions,
-        *,
-        short: bool,
-    ) -> None:
+    def __init__(self, passage: ParsedChunk, topics: Topics, lexicon: Lexicon, *, short: bool) -> None:
         self._passage = passage
         self._lexicon = lexicon
-        self._options = options
-        self._describe = Describer(passage, options.description_words)
+        self._describe = Describer(passage, OPTIONS.description_words)
         self._found = self._gather()
         self._title = lexicon.resolve(name_key(topics.title)) if topics.title else ""
         if self._title and (self._title in self._found or short or passage.chunk.number == 1):
-            self._found.setdefault(self._title, _ChunkEntity(self._title, Kind.CONCEPT))
+            self._found.setdefault(self._title, _ChunkEntity(Kind.CONCEPT))
         self._above = [lexicon.resolve(key) if key else "" for key in passage.headings]
         """The key of the heading above each sentence."""
         self._sections = [key for key in dict.fromkeys(self._above) if key and key != self._title]
         for key in self._sections:
-            self._found.setdefault(key, _ChunkEntity(key, Kind.CONCEPT))
+            self._found.setdefault(key, _ChunkEntity(Kind.CONCEPT))
         self._kept = self._select()
 
     def extract(self) -> Extract:
@@ -225,7 +203,7 @@ class _ChunkReader:
             for short, mention in mentions:
                 key = self._lexicon.resolve(short)
                 kind = Kind.TERM if mention.weak else mention.kind
-                entity = found.setdefault(key, _ChunkEntity(key, kind))
+                entity = found.setdefault(key, _ChunkEntity(kind))
                 entity.places.setdefault(position, mention)
                 if _WEIGHTS[kind] > _WEIGHTS[entity.kind]:
                     entity.kind = kind
@@ -233,13 +211,13 @@ class _ChunkReader:
 
     def _select(self) -> list[str]:
         """Return the keys to keep in reading order: topics, names, then the heaviest others within a bound."""
-        tokens, options = self._passage.chunk.tokens, self._options
-        limit = min(options.most_entities, max(options.fewest_entities, tokens // options.tokens_per_entity))
+        tokens = self._passage.chunk.tokens
+        limit = min(OPTIONS.most_entities, max(OPTIONS.fewest_entities, tokens // OPTIONS.tokens_per_entity))
         topics = {self._title, *self._sections}
         order = {key: rank for rank, key in enumerate(self._found)}
         ranked = sorted(self._found.keys() - topics, key=lambda key: (-self._weight(key), order[key]))
         names_ = [key for key in ranked if self._found[key].kind in {Kind.NAME, Kind.WORK}]
-        names_ = names_[: max(2 * limit, tokens // options.tokens_per_name)]
+        names_ = names_[: max(2 * limit, tokens // OPTIONS.tokens_per_name)]
         chosen = topics.union(names_) & self._found.keys()
         rest = [key for key in ranked if key not in chosen]
         chosen.update(rest[: max(0, limit - len(chosen))])
@@ -262,10 +240,9 @@ class _ChunkReader:
     def _sentence_relations(self) -> Iterator[ExtractedRelation]:
         """Yield a relation for each pair of entities in each sentence."""
         for position, present in self._joint_mentions():
-            for one, other in self._pairs(list(present)):
-                yield self._relation(
-                    one, other, self._describe.statement(position, present[one], present[other])
-                )
+            for one, other in _pairs(list(present)):
+                stated = self._describe.statement(position, present[one], present[other])
+                yield self._relation(one, other, stated)
 
     def _joint_mentions(self) -> Iterator[tuple[int, dict[str, Mention]]]:
         """Yield each sentence's position with the first mention of each selected entity in it."""
@@ -279,9 +256,7 @@ class _ChunkReader:
 
     def _topic_relations(self) -> Iterator[ExtractedRelation]:
         """Relate the title and each heading to the entities beneath it, unless a sentence joins the two."""
-        related = {
-            frozenset(pair) for _, present in self._joint_mentions() for pair in self._pairs(list(present))
-        }
+        related = {frozenset(pair) for _, present in self._joint_mentions() for pair in _pairs(list(present))}
         for topic, keys, positions in self._beneath():
             for key in keys:
                 if frozenset((topic, key)) not in related:
@@ -300,24 +275,20 @@ class _ChunkReader:
         rest = [key for key in ranked if key != self._title and key not in self._sections]
         for heading in self._sections:
             positions = {position for position, key in enumerate(self._above) if key == heading}
-            yield (
-                heading,
-                [key for key in rest if positions & self._found[key].places.keys()][
-                    : self._options.heading_relations
-                ],
-                positions,
-            )
+            beneath = [key for key in rest if positions & self._found[key].places.keys()]
+            yield heading, beneath[: OPTIONS.heading_relations], positions
         if self._title in self._kept:
             everywhere = set(range(len(self._above)))
-            yield self._title, [*self._sections, *rest][: self._options.title_relations], everywhere
+            yield self._title, [*self._sections, *rest][: OPTIONS.title_relations], everywhere
 
-    def _pairs(self, keys: Sequence[str]) -> list[tuple[str, str]]:
-        """Return every pair of a few keys; of many, the neighbours, then the first with others, within a bound."""
-        if len(keys) <= self._options.related_in_full:
-            return list(combinations(keys, 2))
-        chain = list(pairwise(keys))
-        fan = [(keys[0], key) for key in keys[2:]]
-        return [*chain, *fan][: max(self._options.pairs_per_sentence, len(chain))]
+
+def _pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
+    """Return every pair of a few keys; of many, the neighbours, then the first with others, within a bound."""
+    if len(keys) <= OPTIONS.related_in_full:
+        return list(combinations(keys, 2))
+    chain = list(pairwise(keys))
+    fan = [(keys[0], key) for key in keys[2:]]
+    return [*chain, *fan][: max(OPTIONS.pairs_per_sentence, len(chain))]
 
 
 def _without_idle(

@@ -59,9 +59,8 @@ def parse_chunks(chunks: Sequence[Chunk]) -> list[ParsedChunk]:
     """Parse the chunks of one document, in order; the mentions are still empty."""
     chunks = [without_notices(each) for each in chunks]
     whole = "\n\n".join(chunk.text for chunk in chunks)
-    spans = [
-        pieces(chunk.text, fenced=fenced) for chunk, fenced in zip(chunks, _find_fenced(chunks), strict=True)
-    ]
+    fenced = _find_fenced(chunks)
+    spans = [pieces(chunk.text, fenced=each) for chunk, each in zip(chunks, fenced, strict=True)]
     code = sum(piece.end - piece.start for found in spans for piece in found if piece.kind is PieceKind.CODE)
     technical = is_technical(whole, code)
     vocabulary = _vocabulary(whole)
@@ -124,11 +123,8 @@ def _find_fenced(chunks: Sequence[Chunk]) -> Iterator[bool]:
 
 def _vocabulary(text: str) -> frozenset[str]:
     """Return the lower-case words of a text with words hyphenated at a line's end; empty if it has none of these."""
-    return (
-        frozenset(re.findall(r"[^\W\d_]+", _BROKEN_WORD.sub(" ", text).lower()))
-        if "-\n" in text
-        else frozenset()
-    )
+    words = re.findall(r"[^\W\d_]+", _BROKEN_WORD.sub(" ", text).lower()) if "-\n" in text else ()
+    return frozenset(words)
 
 
 def _sentence(

@@ -104,21 +104,22 @@ def _topic(line: str) -> str:
     return name if _names_something(name) else ""
 
 
-def _names_something(
-    name: str, most_words: int = 10, most_characters: int = 90, label_words: int = 2
-) -> bool:
+def _names_something(name: str) -> bool:
     words = name.lower().split()
-    if ROMAN.fullmatch(name.rstrip(".").upper()):
+    most_words, most_characters, words_of_label = 10, 90, 2
+    if (
+        ROMAN.fullmatch(name.rstrip(".").upper())
+        or _CREDIT.match(name)
+        or _LEADS_ON.match(name)
+        or (not known.BE.isdisjoint(words) and not _QUESTION.match(name))
+        or name_key(name) in known.DULL_HEADINGS
+        or ": " in name
+        or not _SPELLED.search(name)
+        or len(words) > most_words
+        or len(name) > most_characters
+    ):
         return False
-    if _CREDIT.match(name) or _LEADS_ON.match(name):
-        return False
-    if not known.BE.isdisjoint(words) and not _QUESTION.match(name):
-        return False
-    if not words or name_key(name) in known.DULL_HEADINGS or ": " in name or not _SPELLED.search(name):
-        return False
-    if len(words) > most_words or len(name) > most_characters:
-        return False
-    label = len(words) == label_words and words[0].rstrip(".:") in known.LABELS
-    return not label and any(
+    is_label = len(words) == words_of_label and words[0].rstrip(".:") in known.LABELS
+    return not is_label and any(
         word.isalpha() and word not in known.STARTERS and word not in known.CALENDAR for word in words
     )

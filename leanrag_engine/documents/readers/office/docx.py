@@ -14,11 +14,11 @@ from lxml.etree import LxmlError
 
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.documents.readers.reading import (
-    MALFORMED_ARCHIVE,
+    BAD_ARCHIVE,
     Reading,
-    damage_error,
     first_heading,
     office_date,
+    reading_as,
     refuse_bomb,
     refuse_encrypted,
     sensible_title,
@@ -44,14 +44,12 @@ _WIDEST = 63
 def read_docx(data: bytes, name: str) -> Reading:
     """Read a Word document. Raises ``DocumentUnreadable`` if it is damaged, locked, or of another kind."""
     refuse_encrypted(data, name, "DOCX")
-    try:
+    with reading_as("DOCX", name, OpcError, LxmlError, *BAD_ARCHIVE):
         refuse_bomb(data, name)
         document = Document(BytesIO(data))
         text = clean(_WordText(document).text)
         title = sensible_title(document.core_properties.title)
         date = office_date(document.core_properties)
-    except (OpcError, LxmlError, *MALFORMED_ARCHIVE) as problem:
-        raise damage_error(name, "DOCX", problem) from problem
     return Reading(text, title or first_heading(text, "text/markdown"), date=date)
 
 

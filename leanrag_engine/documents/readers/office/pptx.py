@@ -12,10 +12,10 @@ from pptx.exc import PythonPptxError
 from leanrag_engine.core.model import Page
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.readers.reading import (
-    MALFORMED_ARCHIVE,
+    BAD_ARCHIVE,
     Reading,
-    damage_error,
     office_date,
+    reading_as,
     refuse_bomb,
     refuse_encrypted,
     sensible_title,
@@ -30,25 +30,19 @@ def read_pptx(data: bytes, name: str) -> Reading:
     """Read a presentation; a slide is a page. Raises ``DocumentUnreadable`` if the file is damaged, locked, or of
     another kind."""
     refuse_encrypted(data, name, "PPTX")
-    try:
+    with reading_as("PPTX", name, LxmlError, PythonPptxError, *BAD_ARCHIVE):
         refuse_bomb(data, name)
         deck = Presentation(BytesIO(data))
-        slides = [_join_lines(_read_slide(slide)) for slide in deck.slides]
+        written = ["\n".join(_read_slide(slide)) for slide in deck.slides]
         date = office_date(deck.core_properties)
         title = sensible_title(deck.core_properties.title)
-    except (LxmlError, PythonPptxError, *MALFORMED_ARCHIVE) as problem:
-        raise damage_error(name, "PPTX", problem) from problem
     text, pages = "", []
-    for number, slide in enumerate(slides, 1):
-        if slide:
+    for number, lines in enumerate(written, 1):
+        if slide := re.sub("\n{3,}", "\n\n", clean(lines)).strip("\n"):
             text += "\n\n" if text else ""
             pages.append(Page(number, len(text)))
             text += slide
     return Reading(text, title, tuple(pages), date=date)
-
-
-def _join_lines(lines: Iterable[str]) -> str:
-    return re.sub("\n{3,}", "\n\n", clean("\n".join(lines))).strip("\n")
 
 
 def _read_slide(slide: Any) -> Iterator[str]:

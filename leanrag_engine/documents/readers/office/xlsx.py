@@ -9,10 +9,10 @@ from openpyxl.utils.exceptions import InvalidFileException
 
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.readers.reading import (
-    MALFORMED_ARCHIVE,
+    BAD_ARCHIVE,
     Reading,
-    damage_error,
     office_date,
+    reading_as,
     refuse_bomb,
     refuse_encrypted,
     sensible_title,
@@ -24,7 +24,7 @@ def read_xlsx(data: bytes, name: str) -> Reading:
     """Read a workbook; of a formula, the value that was computed last. Raises ``DocumentUnreadable`` if it is
     damaged, locked, or of another kind."""
     refuse_encrypted(data, name, "XLSX")
-    try:
+    with reading_as("XLSX", name, InvalidFileException, SyntaxError, *BAD_ARCHIVE):
         refuse_bomb(data, name)
         book = load_workbook(BytesIO(data), read_only=True, data_only=True)
         sheets: list[str] = []
@@ -34,9 +34,6 @@ def read_xlsx(data: bytes, name: str) -> Reading:
             sheets += _format_sheet(sheet.title, sheet.iter_rows(values_only=True))
         date = office_date(book.properties)
         title = sensible_title(book.properties.title)
-    # KeyError of a missing part is one of MALFORMED_ARCHIVE.
-    except (InvalidFileException, SyntaxError, *MALFORMED_ARCHIVE) as problem:
-        raise damage_error(name, "XLSX", problem) from problem
     return Reading(clean("\n\n".join(sheets)), title, date=date)
 
 

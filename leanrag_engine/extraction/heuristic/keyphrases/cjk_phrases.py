@@ -105,9 +105,8 @@ class Compounds:
         count = self._counts[_join(units)]
         if not any(unit.role in "nplos" for unit in units):
             return count > _OFTEN
-        verb_first = (
-            units[0].role in "vm" and len(units) > _OFTEN and 3 * count < self._counts[_join(units[1:])]
-        )
+        opens = units[0].role in "vm" and len(units) > _OFTEN
+        verb_first = opens and 3 * count < self._counts[_join(units[1:])]
         verb_last = units[-1].role == "v" and 3 * count < self._counts[_join(units[:-1])]
         return not (verb_first or verb_last)
 

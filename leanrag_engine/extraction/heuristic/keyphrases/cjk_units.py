@@ -27,16 +27,10 @@ _LIGHT = read_words("cjk", "light")
 _BREAKS = read_words("cjk", "breaks")
 """Verbs that are never part of a term."""
 _CHINESE_ROLES = {
-    "n": "n",
-    "nz": "n",
-    "nr": "p",
+    **dict.fromkeys(("n", "nz", "vn", "an", "j"), "n"),
+    **dict.fromkeys(("nr", "nrt", "nrfg"), "p"),
     "ns": "l",
     "nt": "o",
-    "nrt": "p",
-    "nrfg": "p",
-    "vn": "n",
-    "an": "n",
-    "j": "n",
 }
 _CHINESE_MODIFIERS = frozenset(["v", "a", "b", "ad", "ag", "vg", "zg", "ng", "g"])
 _SUFFIX_PARTS = read_words("cjk", "suffix_parts")

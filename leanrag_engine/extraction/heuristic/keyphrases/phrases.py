@@ -7,34 +7,16 @@ from typing import NamedTuple
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.words import STOPWORDS
+from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, Token
 from leanrag_engine.extraction.heuristic.words.usage import WordUsage
 
-_NO_PARTICIPLE = frozenset(
-    [
-        "need",
-        "seed",
-        "feed",
-        "speed",
-        "breed",
-        "hundred",
-        "sacred",
-        "naked",
-        "wicked",
-        "embed",
-        "kindred",
-        "shed",
-        "weed",
-        "deed",
-    ]
-)
-
-
+_NO_PARTICIPLE = read_words("grammar", "no_participles")
+_VERBAL_LEFT = known.BE | read_words("grammar", "verbal_left")
+"""Behind one of these, a participle is a part of the verb."""
 _NOUN_LEFT = known.DETERMINERS | known.PREPOSITIONS | known.GENERIC_ADJECTIVES
 """Behind one of these, a word that is mostly a verb is a noun: *the lock*, *for use*."""
-
-
 _VERB_ENDINGS = ("izes", "izing", "ifies", "ifying")
 """A word that the lexicon does not have and that ends so is a verb."""
 
@@ -102,20 +84,9 @@ def _is_content(tokens: Sequence[Token], position: int, shortest: int = 3) -> bo
         return False
     if word.endswith("ed") and word not in _NO_PARTICIPLE:
         after = tokens[position + 1] if position + 1 < len(tokens) else None
-        verbal = before in known.BE or before in {
-            "has",
-            "have",
-            "had",
-            "not",
-            "it",
-            "they",
-            "he",
-            "she",
-            "which",
-            "who",
-            "that",
-        }
-        verbal = verbal or not (position == 0 or before in known.DETERMINERS or before in known.PREPOSITIONS)
+        verbal = before in _VERBAL_LEFT or not (
+            position == 0 or before in known.DETERMINERS or before in known.PREPOSITIONS
+        )
         return not verbal and after is not None and after.kind == "w" and after.lower not in STOPWORDS
     if word.endswith("ing") and before not in known.DETERMINERS:
         return _is_noun_in_ing(tokens, position, before)

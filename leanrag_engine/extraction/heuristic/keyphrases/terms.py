@@ -75,7 +75,7 @@ class HeuristicOptions:
     """Words that become entities in a document whose script has no capitals."""
 
 
-DEFAULT_OPTIONS = HeuristicOptions()
+OPTIONS = HeuristicOptions()
 
 
 class Spread:
@@ -115,14 +115,13 @@ def find_terms(
     fresh: Sequence[Sentence],
     usage: WordUsage,
     lexicon: Lexicon,
-    options: HeuristicOptions,
 ) -> None:
     """Add the mentions of terms to the passages; ``fresh`` are the sentences to count, each once."""
     _find_cjk(passages, fresh, lexicon)
     if usage.english:
-        _find_small(passages, fresh, usage, lexicon, options)
+        _find_small(passages, fresh, usage, lexicon)
     elif usage.uncased:
-        _find_uncased(passages, usage, lexicon, options)
+        _find_uncased(passages, usage, lexicon)
 
 
 def _add(passage: ParsedChunk, position: int, terms: Sequence[Mention], lexicon: Lexicon) -> None:
@@ -137,11 +136,7 @@ def _add(passage: ParsedChunk, position: int, terms: Sequence[Mention], lexicon:
 
 
 def _find_small(
-    passages: Sequence[ParsedChunk],
-    fresh: Sequence[Sentence],
-    usage: WordUsage,
-    lexicon: Lexicon,
-    options: HeuristicOptions,
+    passages: Sequence[ParsedChunk], fresh: Sequence[Sentence], usage: WordUsage, lexicon: Lexicon
 ) -> None:
     shaped = [
         [
@@ -160,17 +155,16 @@ def _find_small(
                 spread.add(here, len(sentence.tokens))
     named = frozenset(lexicon.surfaces)
     marked = frozenset(key for key in named if " " not in key and key not in known.GENERIC_NOUNS)
-    singles = _salient_singles(usage, spread, fresh, options) | marked
+    singles = _salient_singles(usage, spread, fresh) | marked
     for passage, found in zip(passages, shaped, strict=True):
         for position, sentence in enumerate(passage.sentences):
             terms = [_term(sentence, phrase, usage, named, singles) for phrase in found[position]]
             _add(passage, position, [term for term in terms if term], lexicon)
 
 
-def _salient_singles(
-    usage: WordUsage, spread: Spread, fresh: Sequence[Sentence], options: HeuristicOptions, letters: int = 3
-) -> frozenset[str]:
+def _salient_singles(usage: WordUsage, spread: Spread, fresh: Sequence[Sentence]) -> frozenset[str]:
     """Return the keys of the lone nouns that the document is about: frequent ones that gather, and those of its headings."""
+    letters = 3
     counts = {
         key: count
         for key, count in usage.phrases.items()
@@ -184,29 +178,25 @@ def _salient_singles(
         if token.kind in "cw"
     }
     words = usage.small.total()
-    least = max(options.fewest_of_single, words // options.words_per_single)
+    least = max(OPTIONS.fewest_of_single, words // OPTIONS.words_per_single)
     found = [
         key
         for key, count in counts.items()
         if key not in known.GENERIC_NOUNS
         and key not in known.CALENDAR
-        and (
-            count >= options.fewest_of_headed
-            if key in headed
-            else _gathers(key, count, least, spread, options)
-        )
+        and (count >= OPTIONS.fewest_of_headed if key in headed else _gathers(key, count, least, spread))
     ]
-    most = min(options.most_singles, options.salient_words + words // options.words_per_salient)
+    most = min(OPTIONS.most_singles, OPTIONS.salient_words + words // OPTIONS.words_per_salient)
     ranked = sorted(found, key=lambda key: (-counts[key] * (1 + (key in headed)), key))
     return frozenset(ranked[:most])
 
 
-def _gathers(key: str, count: int, least: int, spread: Spread, options: HeuristicOptions) -> bool:
+def _gathers(key: str, count: int, least: int, spread: Spread) -> bool:
     """Return whether a noun is frequent enough for how much its mentions gather in places."""
     residual = spread.residual(key)
     if count >= least:
-        return spread.parts < options.parts_of_book or residual >= options.gathering
-    return count >= max(options.fewest_of_single + 1, least // 4) and residual >= options.gathered
+        return spread.parts < OPTIONS.parts_of_book or residual >= OPTIONS.gathering
+    return count >= max(OPTIONS.fewest_of_single + 1, least // 4) and residual >= OPTIONS.gathered
 
 
 def _is_noun(word: str, usage: WordUsage) -> bool:
@@ -228,7 +218,6 @@ def _term(
     usage: WordUsage,
     named: frozenset[str],
     singles: frozenset[str],
-    longest_weak: int = 3,
 ) -> Mention | None:
     """Return the longest part of a phrase that the document repeats or has as a name (``named`` are the keys of those);
     else the phrase itself as a weak term."""
@@ -243,8 +232,9 @@ def _term(
         return _mention(sentence, last - 1, last, Kind.CONCEPT)
     if last - first == 1:
         return None
+    longest_weak = 3
     weak = (
-        1 < last - first <= longest_weak
+        last - first <= longest_weak
         and tokens[first].kind == "w"
         and is_compound(tokens, first, last, narrative=usage.narrative)
     )
@@ -259,13 +249,11 @@ def _mention(sentence: Sentence, first: int, last: int, kind: Kind) -> Mention:
     return Mention(name, kind, tokens[first].start, tokens[last - 1].end, weak=kind is Kind.TERM)
 
 
-def _find_uncased(
-    passages: Sequence[ParsedChunk], usage: WordUsage, lexicon: Lexicon, options: HeuristicOptions
-) -> None:
+def _find_uncased(passages: Sequence[ParsedChunk], usage: WordUsage, lexicon: Lexicon) -> None:
     """Take the most frequent words of 5 to 19 letters, in a script without capitals and without a segmenter."""
     often = [word for word, count in usage.small.items() if count > 1 and len(word) in range(5, 20)]
     ranked = sorted(often, key=lambda word: (-usage.small[word], word))
-    chosen = frozenset(ranked[: options.uncased_terms])
+    chosen = frozenset(ranked[: OPTIONS.uncased_terms])
     for passage in passages:
         for position, sentence in enumerate(passage.sentences):
             terms = [

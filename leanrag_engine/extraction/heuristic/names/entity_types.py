@@ -51,11 +51,7 @@ def _type_of_words(words: list[str], kind: Kind) -> str:
     if last in known.EVENT_WORDS:
         return "event"
     head = words[words.index("of") - 1] if "of" in words[1:] else last
-    if (
-        head in known.ORGANISATION_WORDS
-        or last in known.ORGANISATION_WORDS
-        or first in known.ORGANISATION_WORDS
-    ):
+    if not known.ORGANISATION_WORDS.isdisjoint((first, head, last)):
         return "organisation"
     if last in known.PLACE_WORDS or first in _PLACE_OPENINGS:
         return "place"

@@ -17,11 +17,9 @@ _REMARK = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _ACRONYM = re.compile(r"[A-Z][A-Za-z]?[A-Z0-9][A-Za-z0-9]{0,7}")
 _NICKNAME = re.compile('[^"“”]+ ["“](\\S+)["”] ([^"“”]+)')
 _PERSON_WORDS = range(2, 5)
-_NO_PERSON = (known.ORGANISATION_WORDS | known.PLACE_WORDS | known.EVENT_WORDS | known.SMALL_CONNECTORS) - {
-    "van",
-    "von",
-    "de",
-}
+_NO_FIRST_NAME = known.HONORIFICS | known.STARTERS | known.GENERIC_ADJECTIVES
+_CONNECTORS = known.SMALL_CONNECTORS - {"van", "von", "de"}
+_NO_PERSON = known.ORGANISATION_WORDS | known.PLACE_WORDS | known.EVENT_WORDS | _CONNECTORS
 _KINDS = frozenset(kind.value for kind in Kind)
 
 
@@ -97,14 +95,9 @@ class Lexicon:
         kinds = self.kinds.get(key) or self._kinds_of_forms(key)
         if key in self.persons or key in self.speakers:
             return "person"
-        types = [
-            type_
-            for type_, count in kinds.most_common()
-            if type_ not in _KINDS and count >= 0.3 * kinds.total()
-        ]
-        if types:
-            return types[0]
-        return kinds.most_common(1)[0][0] if kinds else Kind.CONCEPT.value
+        ranked = kinds.most_common()
+        types = [name for name, count in ranked if name not in _KINDS and count >= 0.3 * kinds.total()]
+        return (types or [name for name, _ in ranked] or [Kind.CONCEPT.value])[0]
 
     def _kinds_of_forms(self, key: str) -> Counter[str]:
         """Return the kinds of the other forms of a name that no sentence has itself."""
@@ -184,14 +177,10 @@ def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:
                     late.add(key)
         seen[key] += 1
     for part, fulls in persons.items():
-        if (
-            part in total
-            and len(fulls) == 1
-            and fulls[0] not in late
-            and not _is_family(lexicon, part, fulls[0])
-        ):
-            lexicon.full.setdefault(part, fulls[0])
-            lexicon.persons.add(fulls[0])
+        full, *others = fulls
+        if part in total and not others and full not in late and not _is_family(lexicon, part, full):
+            lexicon.full.setdefault(part, full)
+            lexicon.persons.add(full)
 
 
 def _is_family(lexicon: Lexicon, surname: str, full: str) -> bool:
@@ -213,14 +202,7 @@ def _short_forms(lexicon: Lexicon, key: str) -> list[str]:
 
 def _is_person(lexicon: Lexicon, key: str, words: Sequence[str]) -> bool:
     first, last = words[0], words[-1]
-    if (
-        first == last
-        or first in known.HONORIFICS
-        or first in known.STARTERS
-        or first in known.GENERIC_ADJECTIVES
-    ):
-        return False
-    if not _NO_PERSON.isdisjoint(words):
+    if first == last or first in _NO_FIRST_NAME or not _NO_PERSON.isdisjoint(words):
         return False
     addressed = lexicon.count(key) > 1 and name_key(last) in lexicon.addressed
     return first in known.FIRST_NAMES or lexicon.kinds[key]["person"] > 0 or addressed

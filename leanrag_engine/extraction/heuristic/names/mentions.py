@@ -77,6 +77,13 @@ _SHORT_NUMBER = 3
 _YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
 _PRONOUN_LIKE = frozenset(["US", "WHO"])
 """Acronyms that are function words in lower case."""
+_NEVER_ALONE = (
+    STOPWORDS | known.NO_NAMES | known.LABELS | known.FORMS_OF_ADDRESS | (known.STARTERS - known.FIRST_NAMES)
+)
+"""Words that are no name by themselves."""
+_NO_NUMBER_AFTER = known.LABELS | known.CALENDAR
+_VERBS_OF_SUBJECTS = known.BE | known.PERSON_VERBS | known.VERB_FORMS
+_HEADS_OF_OWNED = known.ORGANISATION_WORDS | known.PLACE_WORDS | known.EVENT_WORDS
 _OWNED = ("'s", "’s", "s'", "s’")
 _DRAWN_OUT = re.compile(r"([^\W\d_])\1\1")
 _HYPHENED = re.compile(
@@ -118,14 +125,11 @@ class _NameReader:
                 yield from self._names_in_capitals(position, end, initial=initial)
             elif token.kind == "i":
                 yield from self._code(token, self._at(end))
-            elif (
-                token.kind in "st"
-                and token.lower not in STOPWORDS
-                and token.lower not in self._usage.parameters
+            elif token.kind in "st" and not (
+                token.lower in STOPWORDS or token.lower in self._usage.parameters
             ):
-                yield Mention(
-                    token.text, Kind.WORK if token.kind == "t" else Kind.CONCEPT, token.start, token.end
-                )
+                kind = Kind.WORK if token.kind == "t" else Kind.CONCEPT
+                yield Mention(token.text, kind, token.start, token.end)
             last = self._tokens[end - 1]
             initial = (initial and end == position + 1 and last.kind in "pn") or last.text in OPENING
             position = end
@@ -171,7 +175,8 @@ class _NameReader:
         """Return how many tokens from ``end`` on belong to the name that begins at ``start``; 0 at its end."""
         token, last = self._at(end), self._at(end - 1)
         if token.kind in "ct":
-            return self._is_more(start, end)
+            quoted = token.kind == "t"
+            return 2 * self._is_nickname(start, end) if quoted else int(not self._is_russian_head(end - 1))
         if token.kind == "n" or self._is_russian_head(end):
             return int(token.kind == "w" or self._is_numbered(start, end))
         if last.kind != "c" or last.text[-1:] in "'’" or not (token.kind == "w" or token.text == "&"):
@@ -182,12 +187,6 @@ class _NameReader:
             body = token.lower == "for" and self._is_body(start, end, "for")
             return 3 * (body or token.lower in known.SMALL_CONNECTORS)
         return 0
-
-    def _is_more(self, start: int, end: int) -> int:
-        """Return how many tokens from a capitalised or quoted word on belong to the name before it."""
-        if self._tokens[end].kind == "t":
-            return 2 * self._is_nickname(start, end)
-        return int(not self._is_russian_head(end - 1))
 
     def _is_russian_head(self, position: int) -> bool:
         """Return whether a small word is the noun of a name that a Russian adjective opens: *Казанский собор*."""
@@ -233,9 +232,7 @@ class _NameReader:
         """Return whether a number belongs to the name: *Apollo 11*, *PEP 3107*; not *Figure 2*, *March 12* or a page."""
         last, number = self._tokens[end - 1], self._tokens[end].text
         following = self._at(end + 1)
-        if last.lower in known.LABELS or last.lower in known.CALENDAR or following.kind == "c":
-            return False
-        if following.text == "%":
+        if last.lower in _NO_NUMBER_AFTER or following.kind == "c" or following.text == "%":
             return False
         if last.text.isupper() and len(last.text) > 1:
             return True
@@ -307,11 +304,8 @@ class _NameReader:
         """Return where the name begins behind the number of a chapter or the like: *Chapter II*, *Stave One*."""
         if end - start > 1 and self._tokens[start].lower.rstrip(".") in known.LABELS:
             number = self._tokens[start + 1]
-            if (
-                number.kind == "n"
-                or ROMAN.fullmatch(number.text.rstrip("."))
-                or number.lower in known.NUMBER_WORDS
-            ):
+            is_number = number.kind == "n" or number.lower in known.NUMBER_WORDS
+            if is_number or ROMAN.fullmatch(number.text.rstrip(".")):
                 return start + 2
         return start
 
@@ -362,8 +356,9 @@ class _NameReader:
 
     def _owner_belongs(self, first: int, end: int) -> bool:
         last = self._tokens[end - 1].lower
-        heads = last in known.ORGANISATION_WORDS or last in known.PLACE_WORDS or last in known.EVENT_WORDS
-        return heads or self._tokens[first].lower.replace("’", "'") in known.OPEN_OWNED_NAMES
+        return (
+            last in _HEADS_OF_OWNED or self._tokens[first].lower.replace("’", "'") in known.OPEN_OWNED_NAMES
+        )
 
     def _without_address(self, first: int, last: int) -> int:
         word = self._tokens[first].lower.rstrip(".") if last - first > 1 else ""
@@ -399,16 +394,12 @@ class _NameReader:
         if (
             token.kind == "n"
             or len(lower) == 1
-            or lower in STOPWORDS
+            or lower in _NEVER_ALONE
             or _is_calendar(lower)
             or _is_drawn_out(word)
             or (word.isupper() and lower in known.CARDINALS)
-            or lower in known.NO_NAMES
-            or lower in known.LABELS
-            or lower in known.FORMS_OF_ADDRESS
             or known.CALENDAR.issuperset(lower.split("-"))
             or self._is_abbreviated(token)
-            or (lower in known.STARTERS and lower not in known.FIRST_NAMES)
             or ROMAN.fullmatch(word.rstrip("."))
         ):
             return False
@@ -473,10 +464,6 @@ def _is_subject(word: str, token: Token, following: Token) -> bool:
     """Return whether a sentence's first word, seen nowhere else, is a subject or owner: *Belle was …*, *Darwin's …*."""
     if token.text != word:
         return not word.endswith(("er", "or", "ist"))
-    verb = (
-        following.lower in known.BE
-        or following.lower in known.PERSON_VERBS
-        or following.lower in known.VERB_FORMS
-    )
+    verb = following.lower in _VERBS_OF_SUBJECTS
     past = following.kind == "w" and (following.lower.endswith("ed") or following.lower in {"has", "had"})
     return (verb or past) and not word.endswith("s")

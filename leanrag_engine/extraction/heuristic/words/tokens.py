@@ -85,14 +85,12 @@ def lower_shouted(name: str) -> str:
     words = name.split()
     if len(words) == 1 or not (name.isascii() and name.isupper()):
         return name
-    return " ".join(
-        word
-        if rank and ROMAN.fullmatch(word)
-        else word.lower()
-        if rank and word.lower() in STOPWORDS
-        else word.capitalize()
-        for rank, word in enumerate(words)
+    first, *others = words
+    written = (
+        word if ROMAN.fullmatch(word) else word.lower() if word.lower() in STOPWORDS else word.capitalize()
+        for word in others
     )
+    return " ".join([first.capitalize(), *written])
 
 
 def is_technical(text: str, code_characters: int) -> bool:
@@ -109,9 +107,8 @@ def tokenize(text: str, *, technical: bool, offset: int = 0) -> list[Token]:
         start, end = match.start() + offset, match.end() + offset
         if group == "word":
             word = match[0]
-            capital = (word[0].isupper() or _CAMEL.search(word) is not None) and not is_contraction(
-                word.rstrip("'’")
-            )
+            shaped = word[0].isupper() or _CAMEL.search(word) is not None
+            capital = shaped and not is_contraction(word.rstrip("'’"))
             tokens.append(Token(word, "c" if capital else "w", start, end, word.lower()))
         elif group in _PLAIN:
             kind = _PLAIN[group]
@@ -147,9 +144,7 @@ _OPTION = re.compile(r"(?<!\S)--[a-z][\w-]+")
 
 def _tokenize_command(text: str, offset: int) -> list[Token]:
     """Return the name of a command and its options as identifiers: *uv run --isolated app.py*."""
-    name = _COMMAND_NAME.match(text)
-    found = [name] if name else []
-    found += _OPTION.finditer(text)
+    found = [*filter(None, [_COMMAND_NAME.match(text)]), *_OPTION.finditer(text)]
     return [
         Token(each[0], "i", each.start() + offset, each.end() + offset, each[0].lower()) for each in found
     ]
@@ -167,10 +162,8 @@ def _kind_of_marked(inner: str, group: str, *, technical: bool) -> str:
     if any(map(is_contraction, words)):
         return ""
     if group in _CODE_MARKS or (technical and group == "straight"):
-        keywords = len(words) < LONGEST_PHRASE and all(
-            len(w) > 1 and w.isalpha() and w.islower() for w in words
-        )
-        return "i" if keywords else "s" * _is_term(words)
+        plain = all(len(word) > 1 and word.isalpha() and word.islower() for word in words)
+        return "i" if plain and len(words) < LONGEST_PHRASE else "s" * _is_term(words)
     if group not in _EMPHASIS and len(words) <= 2 * LONGEST_PHRASE and _is_title(words):
         return "t"
     return "s" * _is_term(words)
@@ -179,11 +172,8 @@ def _kind_of_marked(inner: str, group: str, *, technical: bool) -> str:
 def _kind_of_marked_word(word: str, group: str, *, technical: bool) -> str:
     shaped = len(word) > 1 and _CODE_SHAPE.fullmatch(word) is not None
     if group in _EMPHASIS:
-        return (
-            "s"
-            if technical and shaped and word.isalpha() and word[0].islower() and _may_be_noun(word)
-            else ""
-        )
+        plain = technical and shaped and word.isalpha() and word[0].islower()
+        return "s" if plain and _may_be_noun(word) else ""
     if shaped and (group in _CODE_MARKS or CERTAIN_CODE.search(word)):
         return "i"
     if shaped and technical and group in {"straight", "latex"} and word.isascii():

@@ -85,9 +85,8 @@ class WordUsage:
         self.english = 10 * self._functional >= words
         self.uncased = 2 * sum(count for word, count in self.small.items() if word == word.upper()) > words
         german = sum(self.small[word] for word in _GERMAN_WORDS)
-        self.capital_nouns = (
-            not self.english and 20 * german >= words and 6 * sum(self.capital.values()) >= words
-        )
+        capitals = self.capital.total()
+        self.capital_nouns = not self.english and 20 * german >= words and 6 * capitals >= words
         long = 15_000  # words; in a long text chance repeats phrases (not tuned)
         self.often += words // long
         self.narrative = words >= long and 100 * self._identifiers < words
