@@ -79,9 +79,10 @@ def office_date(properties: Any) -> str:
 @contextmanager
 def reading_as(kind: str, name: str, *errors: type[Exception]) -> Iterator[None]:
     """Turn the ``errors`` of a parser, and those that any parser may raise, into a :class:`DocumentUnreadable` about the file."""
+    expected: tuple[type[Exception], ...] = (*errors, *MALFORMED)
     try:
         yield
-    except (*errors, *MALFORMED) as problem:
+    except expected as problem:
         detail = clean_line(str(problem))[:200] or type(problem).__name__
         raise DocumentUnreadable(
             f"{name!r} cannot be read as {kind}: it is damaged or of another kind ({detail}).",
