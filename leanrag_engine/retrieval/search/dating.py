@@ -32,14 +32,14 @@ def weigh_dates(text: str, chunks: Sequence[Chunk], recent: float, dated: float)
     """Return what documents gain by their dates: up to ``dated`` those of a day, month or year that ``text`` names; if
     it names none and asks for what holds now, by their rank: the newest ``recent``, the oldest 0. The times of files count
     only there, and where no document has a date of its own."""
+    named = find_named_dates(text)
+    if not (named or asks_for_now(text)):
+        return NO_RECENCY
     own = {each.document_id: each.own_date for each in chunks if each.own_date}
-    if named := find_named_dates(text):
-        own = {each.document_id: each.own_date for each in chunks if each.own_date}
+    if named:
         return {
             document: dated * max(_nearness(day, each) for each in named) for document, day in own.items()
         }
-    if not asks_for_now(text):
-        return NO_RECENCY
     dates = own or {each.document_id: each.date for each in chunks if each.date}
     order = sorted(set(dates.values()))
     last = max(len(order) - 1, 1)
