@@ -38,6 +38,7 @@ from leanrag_engine.pipeline.building.generation import build_generation
 from leanrag_engine.pipeline.index import Stores
 from leanrag_engine.pipeline.ingest.run import ingest_all
 from leanrag_engine.pipeline.jobs import JobProgress
+from leanrag_engine.pipeline.pending import PendingIndex
 
 
 class Stages:
@@ -91,7 +92,8 @@ async def ingested(engine: LeanRAG, passages: Path, count: int, stages: Stages) 
     await stores.documents.create_collection("default")
     stages(Progress("ingest"))
     sources = read_passages(passages, count)
-    await ingest_all(stores, "default", IngestRequest(tuple(sources)), JobProgress())
+    index = await PendingIndex.open(stores, "default")
+    await ingest_all(stores, "default", IngestRequest(tuple(sources)), JobProgress(), index)
     return stores
 
 
@@ -121,7 +123,8 @@ async def added_to(engine: LeanRAG, stages: Stages) -> Stores:
     text = f"Nightingale Harbour is a harbour town. In 1899 {names[0]} founded it with {names[1]} and {names[2]}."
     stages(Progress("ingest"))
     source = DocumentSource(text=text, title=f"Note {collection.documents}", id=f"note{collection.documents}")
-    await ingest_all(engine._stores, "default", IngestRequest((source,)), JobProgress())
+    index = await PendingIndex.open(engine._stores, "default")
+    await ingest_all(engine._stores, "default", IngestRequest((source,)), JobProgress(), index)
     return engine._stores
 
 
