@@ -104,15 +104,14 @@ class MiniLMEmbedder(OnnxEmbedder):
     ) -> tuple[list[Any], Vectors, list[NDArray[np.float32]]]:
         """Return the tokens of each text, its row, zero without a known word, and the vectors of its tokens, if asked."""
         encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
-        rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        tokens = []
+        given, tokens = np.empty((len(texts), DIMENSION), dtype=np.float32), []
         # One by one: a text's row does not depend on its neighbours, and no time goes to padding.
         for place, each in enumerate(encoded):
             ids = np.array([[BEGIN, *each.ids[: WINDOW - 2], END]], dtype=np.int64)
-            row, *vectors = self._session.run(outputs, {"ids": ids})
-            if any(id_ != UNKNOWN for id_ in each.ids):
-                rows[place] = check_rows(row, texts[place : place + 1], DIMENSION, NAME)[0]
+            given[place : place + 1], *vectors = self._session.run(outputs, {"ids": ids})
             tokens += [each[0] for each in vectors]
+        rows = check_rows(given, texts, DIMENSION, NAME)
+        rows[[all(id_ == UNKNOWN for id_ in each.ids) for each in encoded]] = 0
         return encoded, rows, tokens
 
 
