@@ -474,6 +474,9 @@ class DocumentStore(Protocol):
         """Return words of the documents that differ from ``word`` by one letter, as they are written there,
         likely ones first. None for a word of less than five letters."""
 
+    async def find_absent(self, collection: str, words: Sequence[str]) -> list[str]:
+        """Return those of ``words`` that no document holds in any form, built or not."""
+
     async def find_rare_words(
         self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
     ) -> tuple[RareWord, ...]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     # Typer carries its own copy of click.
     from typer._click import Command, Context
 
+# Before numpy is imported: its threads for large matrices take half of a query's processor time, waiting for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 MARKUP: Final = "markdown"
 
 PANELS: Final = {

@@ -684,6 +684,11 @@ def _name_windows(connection: Connection, collection: int, places: Sequence[Wind
     return [window_id(ids[place.chunk], place.window) for place in places]
 
 
+def find_absent(connection: Connection, name: str, words: Sequence[str]) -> list[str]:
+    collection = collection_rows.number_of(connection, name)
+    return [word for word in words if not fulltext.find_windows(connection, collection, whole_forms(word), 1)]
+
+
 def find_rare_words(
     connection: Connection,
     name: str,

@@ -168,6 +168,7 @@ class SqlDocumentStore(_Store):
         )
 
     windows_with = _reading(documents.windows_with)
+    find_absent = _reading(documents.find_absent)
 
     async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
         return await self._transactions.read(documents.nearest_words, collection, word, limit)

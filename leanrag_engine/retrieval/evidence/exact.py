@@ -26,11 +26,14 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     words = [word for word in find_whole_words(text) if not asks_for_now(word)]
     short = len(words) <= SHORT
     options, documents, name = run.query.relevance_options, run.index.documents, run.index.collection.name
-    counted = list(await documents.find_rare_words(name, words, most_windows=_FEW_WINDOWS)) if words else []
+    sought = [word for word in words if short or is_name(word)]
+    counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
+    absent = {each.word for each in counted if not each.documents}
+    absent.update(await documents.find_absent(name, [word for word in words if word not in {*sought}]))
     missing = [
-        each.word
-        for each in counted
-        if not (each.documents or each.word.casefold() in DATE_WORDS or asks_for_overview(each.word))
+        word
+        for word in words
+        if word in absent and not (word.casefold() in DATE_WORDS or asks_for_overview(word))
     ]
     guesses = {word: await documents.nearest_words(name, word) for word in missing if short or is_name(word)}
     run.absent.update((word, guesses.get(word, ())) for word in missing)
