@@ -70,17 +70,15 @@ from .core.runtime.telemetry import watch
 from .core.runtime.threads import run_chain
 from .core.text.nearest import find_nearest
 from .llm.prompts import Prompts
-from .pipeline.index import (
+from .pipeline.index import Stores, embedder_trouble, restore_embedder
+from .pipeline.jobs import JobProgress, Jobs
+from .pipeline.repair import (
     Damage,
-    Stores,
-    embedder_trouble,
     find_damage,
     find_damaged_spaces,
     find_foreign_spaces,
     rebuild_vectors,
-    restore_embedder,
 )
-from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.status import (
     Status,
     health_warnings,
@@ -1116,7 +1114,7 @@ class LeanRAG:
         return replace(damage, vectors=tuple(kind for kind, space in spaces.items() if space in damaged))
 
     async def find_foreign_spaces(self, collection: str) -> list[str]:
-        """Do as :func:`leanrag_engine.pipeline.index.find_foreign_spaces`. Damaged files may end this process."""
+        """Do as :func:`leanrag_engine.pipeline.repair.find_foreign_spaces`. Damaged files may end this process."""
         return await find_foreign_spaces(self._stores, await self._collection(collection))
 
     def watch_vectors(self) -> None:

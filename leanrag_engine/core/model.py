@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -605,23 +605,30 @@ class Entity:
 
     @property
     def indexed_text(self) -> str:
-        """Return the text that is embedded: name, aliases, description and attributes. A heuristic
-        description consists of sentences of the documents, each of which describes several entities."""
+        """Return the text that is embedded: name, aliases, description and attributes. In place of a heuristic
+        description, which consists of sentences of the documents, stand the chunks that they are from."""
         names = " / ".join((self.name, *self.aliases)) if self.aliases else self.name
         said = self.description
         if self.attributes:
             said = "\n".join(filter(None, (said, *map(str, self.attributes))))
         if not said:
             return names
-        text = f"{names}\n{said}"
-        return SharedText(text) if self.layer == 0 and self.method is Method.HEURISTIC else text
+        if self.layer == 0 and self.method is Method.HEURISTIC and self.evidence:
+            return SharedText.of(names, [each.chunk_id for each in self.evidence])
+        return f"{names}\n{said}"
 
 
 class SharedText(str):
-    """A heading line above sentences that other texts hold too: an embedder may give it the mean of its
-    parts."""
+    """The names of an entity that is embedded beside the windows of chunks, which describe other entities too."""
 
-    __slots__ = ()
+    __slots__ = ("chunk_ids",)
+    chunk_ids: tuple[str, ...]
+
+    @classmethod
+    def of(cls, names: str, chunk_ids: Iterable[str]) -> Self:
+        text = cls(names)
+        text.chunk_ids = tuple(dict.fromkeys(chunk_ids))
+        return text
 
 
 @dataclass(frozen=True, slots=True)

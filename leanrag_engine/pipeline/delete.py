@@ -36,6 +36,7 @@ from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.changes.removal import RemainingChunks, remove_chunks
 from leanrag_engine.retrieval.filters import nearest_documents
 
+from .building.embedding_reuse import ReusingEmbedder
 from .index import (
     Stores,
     announce_vector_change,
@@ -238,7 +239,8 @@ async def _update_vectors(
     async with announce_vector_change(stores):
         for kind, space in spaces.items():
             try:
-                await _update_space(stores, space, before[kind], after.get(kind, nothing), remains.embedder)
+                embedder = remains.embedder and ReusingEmbedder(remains.embedder, stores.vectors, left)
+                await _update_space(stores, space, before[kind], after.get(kind, nothing), embedder)
                 counts[kind] = await stores.vectors.count(space)
             except StoreUnreachable:
                 raise

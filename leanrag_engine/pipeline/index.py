@@ -1,8 +1,8 @@
-"""The vector store as a collection's index: what is embedded, in which space, and how a space is rewritten
+"""The vector store as a collection's index: what is embedded, in which space, and how a space is written
 within a job. Vectors are written before a generation is published, and unused spaces dropped last."""
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -16,20 +16,18 @@ from leanrag_engine.core.errors import (
     EmbedderChanged,
     InvalidInput,
     ModelUnavailable,
-    NotReady,
     StoreUnreachable,
     StoreUnusable,
 )
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.ids import make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.graphs.written import list_sentences
 from leanrag_engine.core.history import READ_GENERATIONS
-from leanrag_engine.core.jobs import ReindexResult
-from leanrag_engine.core.model import METHODS, Chunk, Collection, Generation, Vectors
+from leanrag_engine.core.model import METHODS, Chunk, Collection, Generation, SharedText, Vectors, window_id
 from leanrag_engine.core.ports import DocumentStore, Embedder, Extractor, Progress, ProgressReport
+from leanrag_engine.core.vectors import unit_rows
 from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache, read_layers
-
-from .status import count_expected_vectors
 
 logger = logging.getLogger(__name__)
 
@@ -45,128 +43,6 @@ class Stores(Adapters):
     adjacencies: AdjacencyCache
     extractor: Extractor | None
     """Reads the documents that are ingested; None: heuristics."""
-
-
-async def rebuild_vectors(
-    stores: Stores, collection: str, report: ProgressReport, *, damaged_only: bool = False
-) -> ReindexResult:
-    """Rewrite the published build's vector spaces, or damaged ones alone. Raises ``NotReady``, and as
-    ``restore_embedder``."""
-    held = await stores.documents.collection(collection)
-    generation = held.generation if held else None
-    if held is None or generation is None:
-        raise NotReady(
-            f"Collection {collection!r} was never built.", "Build it; that writes its vectors.", "build"
-        )
-    spaces = generation.record.spaces.by_kind()
-    due = await find_damaged_spaces(stores, held) if damaged_only else list(spaces.values())
-    if not due:
-        return ReindexResult({})
-    embedder = await restore_embedder(stores, generation)
-    if not damaged_only:
-        await stores.adjacencies.drop_damaged(collection)
-    texts = await read_indexed_texts(stores, generation)
-    texts = {space: texts[space] for space in due}
-    rows = {space: await embed_rows(embedder, pairs, report) for space, pairs in texts.items()}
-    async with announce_vector_change(stores):
-        is_whole = False
-        async with start_over_if_damaged(stores):
-            for space in texts:
-                await stores.vectors.drop(space)
-            is_whole = True
-        if not is_whole and len(due) < len(spaces):
-            return await rebuild_vectors(stores, collection, report)
-        for space, space_rows in rows.items():
-            await upsert(stores, space, space_rows, report)
-            await stores.generations.settle(space)
-    return ReindexResult({kind: len(rows[space].ids) for kind, space in spaces.items() if space in rows})
-
-
-async def find_damaged_spaces(stores: Stores, held: Collection) -> list[str]:
-    """Return the published spaces that are missing, unsearchable or lack rows. Raises ``StoreUnreachable`` if
-    unknown."""
-    generation = held.generation
-    if generation is None or not held.documents:
-        return []
-    damaged = []
-    expected = count_expected_vectors(held)
-    for kind, space in generation.record.spaces.by_kind().items():
-        # Ingests and deletions since the build change the number of windows.
-        rows = min(expected.get(kind, 0), 1) if kind == "windows" and held.stale else expected.get(kind, 0)
-        if await _is_damaged(stores, space, rows, generation.dimension):
-            damaged.append(space)
-    return damaged
-
-
-async def _is_damaged(stores: Stores, space: str, rows: int, dimension: int) -> bool:
-    try:
-        if await stores.vectors.count(space) < rows:
-            return True
-        # Rows are counted in another file than the one that is searched.
-        found = await stores.vectors.search(space, np.ones(dimension, dtype=np.float32), 1) if rows else ()
-    except StoreUnreachable:
-        raise
-    except StoreUnusable:
-        return True
-    return len(found) < min(rows, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """What is no longer as it was written: kinds of vectors, the number of kept arrays, and whether the database is older than
-    those, as a restored file is."""
-
-    vectors: tuple[str, ...]
-    arrays: int
-    is_old: bool
-
-
-async def find_damage(stores: Stores, held: Collection) -> Damage:
-    """Return the damage of a collection, but for its vectors."""
-    kept = await stores.adjacencies.examine(held.name)
-    numbers = [each.number for each in await stores.generations.find_all(held.name)]
-    later = [int(key.split("-")[1]) > max(numbers, default=0) for key in kept]
-    return Damage((), list(kept.values()).count(False), any(later))
-
-
-async def find_foreign_spaces(stores: Stores, held: Collection) -> list[str]:
-    """Return the published spaces that are damaged or whose vectors, in a sample, are not those of their texts. Takes
-    seconds and asks no service. Raises ``StoreUnreachable`` if unknown."""
-    damaged = await find_damaged_spaces(stores, held)
-    generation = held.generation
-    if generation is None or not held.documents or stores.embedders.name.startswith("litellm/"):
-        return damaged
-    try:
-        embedder = await restore_embedder(stores, generation)
-    except (InvalidInput, ModelUnavailable):
-        return damaged
-    texts = await read_indexed_texts(stores, generation)
-    for space, pairs in texts.items():
-        if space in damaged or (held.stale and space == generation.record.spaces.windows):
-            continue
-        sample = [
-            pairs[place]
-            for place in sorted({*np.linspace(0, len(pairs) - 1, min(len(pairs), 50)).astype(int)})
-        ]
-        fresh = await embedder.embed([text for _, text in sample])
-        if not await _holds(stores, space, dict(zip([id_ for id_, _ in sample], fresh, strict=True))):
-            damaged.append(space)
-    return damaged
-
-
-async def _holds(stores: Stores, space: str, rows: Mapping[str, Vectors]) -> bool:
-    """Return whether a space has these rows, and search finds them."""
-    try:
-        held = await stores.vectors.fetch(space, [*rows])
-        found = [await stores.vectors.search(space, row, 1) for row in rows.values() if row.any()]
-    except StoreUnreachable:
-        raise
-    except StoreUnusable:
-        return False
-    near = 0.99  # models round otherwise in another batch
-    return all(id_ in held and held[id_] @ row >= near * (row @ row) for id_, row in rows.items()) and all(
-        hits and hits[0].score >= near for hits in found
-    )
 
 
 async def read_indexed_texts(
@@ -267,6 +143,37 @@ class VectorRows:
 
     ids: Sequence[str]
     vectors: Vectors
+
+
+async def embed_shared(
+    texts: Sequence[str],
+    windows: EmbeddedTexts,
+    embed: Callable[[Sequence[str]], Awaitable[Vectors]],
+    embed_windows: Callable[[Sequence[str]], Awaitable[Vectors]],
+) -> Vectors:
+    """Return one row for each text; that of a :class:`SharedText` is the mean of two directions: that of its names, and the
+    mean of the ``windows`` of its chunks, whose vectors are known. Questions on MuSiQue, HotpotQA and three sets of documents are
+    answered as well as with every sentence embedded for its entities, and more relations lie within a cluster."""
+    rows = await embed(texts)
+    shared = {place: text.chunk_ids for place, text in enumerate(texts) if isinstance(text, SharedText)}
+    if not shared:
+        return rows
+    chunk_ids = list(dict.fromkeys(id_ for each in shared.values() for id_ in each))
+    first = np.flatnonzero(np.char.endswith(windows.ids, b"#0")) if len(windows) else np.empty(0, np.intp)
+    starts = windows.locate(make_ids(window_id(id_, 0) for id_ in chunk_ids))
+    ends = np.append(first, len(windows))[np.searchsorted(first, starts, side="right")]
+    places = [np.arange(start, end) for start, end in zip(starts, ends, strict=True) if start >= 0]
+    means: dict[str, Vectors] = {}
+    if places:
+        vectors = await embed_windows(windows.choose(np.concatenate(places)))
+        bounds = np.cumsum([0, *map(len, places[:-1])])
+        sizes = np.array([len(each) for each in places])
+        known = [id_ for id_, start in zip(chunk_ids, starts, strict=True) if start >= 0]
+        means = dict(zip(known, np.add.reduceat(vectors, bounds) / sizes[:, None], strict=True))
+    for place, ids in shared.items():
+        if found := [means[id_] for id_ in ids if id_ in means]:
+            rows[place] += unit_rows(np.sum(found, axis=0, keepdims=True))[0]
+    return unit_rows(rows)
 
 
 async def embed_rows(

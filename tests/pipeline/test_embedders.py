@@ -289,7 +289,7 @@ async def test_a_document_is_found_by_meaning_as_soon_as_it_is_listed_while_its_
         finally:
             go_on.set()
         await finish(engine, job)
-        assert embedding_server.texts.count(text) == 1
+        assert sum(each.endswith(text) for each in embedding_server.texts) == 1
 
 
 async def test_keywords_answer_with_a_warning_while_the_service_is_away(

@@ -51,6 +51,7 @@ from leanrag_engine.hierarchy.invariants import check_hierarchy
 from leanrag_engine.pipeline.building import generation  # noqa: F401
 from leanrag_engine.pipeline.index import read_hierarchy, read_indexed_texts, restore_embedder
 from leanrag_engine.pipeline.ingest.run import absolute_source  # noqa: F401
+from leanrag_engine.pipeline.repair import wrap_embedder
 from leanrag_engine.retrieval.request import Query
 
 PEOPLE = ("Ewan Reid", "Moira Kerr", "Calum Boyd", "Isla Grant", "Rory Shaw", "Ailsa Munro", "Fergus Hay")
@@ -468,9 +469,9 @@ async def build_anew(
 async def check_vectors(engine: LeanRAG, build: Generation, say: Callable[[Any], None]) -> None:
     """Compare every vector with that of its text."""
     stores = engine._stores
-    embedder = await restore_embedder(stores, build)
-    layers = await read_hierarchy(stores, build)
-    for space, rows in (await read_indexed_texts(stores, build, layers)).items():
+    texts = await read_indexed_texts(stores, build, await read_hierarchy(stores, build))
+    embedder = wrap_embedder(stores, build, await restore_embedder(stores, build), texts)
+    for space, rows in texts.items():
         if not rows:
             continue
         vectors = await stores.vectors.fetch(space, [id_ for id_, _ in rows])

@@ -29,7 +29,6 @@ from .pretrained import (
     Span,
     Windows,
     check_rows,
-    embed_shared,
     pool_windows,
     rough_tokens,
 )
@@ -136,11 +135,8 @@ class SentenceTransformersEmbedder:
         self._loaded = loaded
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        async def embed(parts: Sequence[str]) -> Vectors:
-            windows = await anyio.to_thread.run_sync(partial(self._embed, list(parts), "document", report))
-            return pool_windows(windows, len(parts))
-
-        return await embed_shared(texts, embed)
+        windows = await anyio.to_thread.run_sync(partial(self._embed, list(texts), "document", report))
+        return pool_windows(windows, len(texts))
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of queries, with the model's prompt for queries if it has one."""

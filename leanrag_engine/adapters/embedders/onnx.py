@@ -22,7 +22,6 @@ from .pretrained import (
     PretrainedSource,
     Span,
     Windows,
-    embed_shared,
     pool_windows,
     repeat_windows,
 )
@@ -93,10 +92,7 @@ class OnnxEmbedder:
         self._options = options
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        async def embed(parts: Sequence[str]) -> Vectors:
-            return pool_windows(await self.embed_windows(parts, report), len(parts))
-
-        return await embed_shared(texts, embed)
+        return pool_windows(await self.embed_windows(texts, report), len(texts))
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         return EmbeddedQueries(await self.embed(texts))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import SharedText, Vectors
+from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder
-from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.vectors import unit_rows
 
 Span = tuple[int, int]
@@ -109,33 +107,6 @@ def repeat_windows(
     order = [(owner, row) for owner, text in enumerate(texts) for row in rows[text]]
     chosen = [row for _, row in order]
     return Windows(windows.vectors[chosen], tuple(owner for owner, _ in order)), chosen
-
-
-async def embed_shared(texts: Sequence[str], embed: Callable[[Sequence[str]], Awaitable[Vectors]]) -> Vectors:
-    """Return one row for each text, with each sentence of the :class:`SharedText` among them embedded once.
-    Such a text gets the mean of two directions: that of its heading line, and the mean of its sentences. In
-    questions over HotpotQA and MuSiQue this ranks as well as embedding each text whole, for a third of the
-    tokens."""
-    if not any(isinstance(text, SharedText) for text in texts):
-        return await embed(texts)
-    numbers: dict[str, int] = {}
-    parts = await anyio.to_thread.run_sync(
-        lambda: [[numbers.setdefault(part, len(numbers)) for part in split_shared(text)] for text in texts]
-    )
-    vectors = await embed(list(numbers))
-    rows = vectors[[first for first, *_ in parts]]
-    for row, (_, *rest) in enumerate(parts):
-        if rest:
-            rows[row] += vectors[rest].mean(axis=0)
-    return unit_rows(rows)
-
-
-def split_shared(text: str) -> list[str]:
-    """Return the heading line and the sentences of a text; the text itself if it shares none."""
-    if not isinstance(text, SharedText):
-        return [text]
-    heading, _, description = text.partition("\n")
-    return [heading, *(description[start:end] for start, end in sentences(description))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,6 @@ from .pretrained import (
     PretrainedSource,
     Windows,
     check_rows,
-    embed_shared,
     pool_windows,
     rough_tokens,
 )
@@ -140,11 +139,7 @@ class LitellmEmbedder:
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         run = _EmbeddingRun(self._model, self.dimension, "document", report)
-
-        async def embed(parts: Sequence[str]) -> Vectors:
-            return pool_windows(await run.embed(await self._pieces(parts)), len(parts))
-
-        return await embed_shared(texts, embed)
+        return pool_windows(await run.embed(await self._pieces(texts)), len(texts))
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of queries, marked as such for services that distinguish them; gives up after seconds."""

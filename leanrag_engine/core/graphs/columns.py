@@ -38,9 +38,8 @@ def digest_texts(texts: Iterable[str]) -> Digests:
 
 
 def digest_embedded(text: str) -> int:
-    """Return the :func:`digest_text` of a text that is embedded: a :class:`SharedText` gets another vector than the same words
-    in one piece, such as a window of a document that is called like an entity."""
-    return digest_text(f"\x01{text}" if isinstance(text, SharedText) else text)
+    """Return the :func:`digest_text` of a text that is embedded, for a :class:`SharedText` beside its chunks."""
+    return digest_text("\x01".join((text, *text.chunk_ids)) if isinstance(text, SharedText) else text)
 
 
 OPENING = 80

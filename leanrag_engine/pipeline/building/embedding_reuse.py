@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import anyio.to_thread
@@ -16,7 +16,7 @@ from leanrag_engine.core.graphs.columns import Digests
 from leanrag_engine.core.graphs.graph import Hierarchy
 from leanrag_engine.core.graphs.ids import Places, decode_ids, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all, select_texts
-from leanrag_engine.core.model import Generation, Vectors
+from leanrag_engine.core.model import Generation, SharedText, Vectors, window_id
 from leanrag_engine.core.ports import (
     Embedder,
     EmbedderWrapper,
@@ -25,7 +25,7 @@ from leanrag_engine.core.ports import (
     VectorStore,
     ignore_progress,
 )
-from leanrag_engine.pipeline.index import Stores, texts_by_kind, texts_of_windows
+from leanrag_engine.pipeline.index import Stores, embed_shared, texts_by_kind, texts_of_windows
 
 from .windows import IndexedChunks
 
@@ -78,11 +78,19 @@ class SpaceIndex:
 
 class ReusingEmbedder(EmbedderWrapper):
     """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not
-    hold. ``ahead`` are vectors embedded early, by digest. ``reused`` and ``embedded`` count texts so far."""
+    hold, entities beside the ``windows`` of their chunks. ``ahead`` are vectors embedded early, by digest. ``reused`` and
+    ``embedded`` count texts so far."""
 
-    def __init__(self, inner: Embedder, vectors: VectorStore, shelves: Sequence[SpaceIndex] = ()) -> None:
+    def __init__(
+        self,
+        inner: Embedder,
+        vectors: VectorStore,
+        windows: EmbeddedTexts,
+        shelves: Sequence[SpaceIndex] = (),
+    ) -> None:
         super().__init__(inner)
         self.vectors = vectors
+        self.windows = windows
         self.shelves = shelves
         self.ahead: dict[int, Vectors] = {}
         self.reused = self.embedded = 0
@@ -113,7 +121,19 @@ class ReusingEmbedder(EmbedderWrapper):
         self.embedded += len(fresh)
         if len(fresh):
             wanted = await anyio.to_thread.run_sync(select_texts, texts, fresh.tolist())
-            rows[fresh] = await self.inner.embed(wanted, _after(len(texts) - len(fresh), len(texts), report))
+            embed = partial(self.inner.embed, report=_after(len(texts) - len(fresh), len(texts), report))
+            rows[fresh] = await embed_shared(wanted, self.windows, embed, self._embed_windows)
+        return rows
+
+    def knows(self, text: str) -> bool:
+        """Return whether the windows of all chunks of a :class:`SharedText` are there: documents may have changed since a build."""
+        chunk_ids = text.chunk_ids if isinstance(text, SharedText) else ()
+        return bool((self.windows.locate(make_ids(window_id(id_, 0) for id_ in chunk_ids)) >= 0).all())
+
+    async def _embed_windows(self, windows: Sequence[str]) -> Vectors:
+        counts = self.reused, self.embedded
+        rows = await self.embed(windows)
+        self.reused, self.embedded = counts  # they were counted as windows
         return rows
 
     def _find_fresh(self, digests: Digests) -> Places:
@@ -199,21 +219,23 @@ async def reuse_vectors(
     )
     if before is not None and hierarchy is not None and same:
         shelves = await index_build(stores, before, hierarchy, chunks)
-    return ReusingEmbedder(embedder, stores.vectors, shelves)
+    return ReusingEmbedder(embedder, stores.vectors, chunks.windows, shelves)
 
 
 async def index_build(
     stores: Stores, generation: Generation, hierarchy: Hierarchy, chunks: IndexedChunks
 ) -> list[SpaceIndex]:
     """Return the content of a build's spaces, with the rows of doubtful text: windows of documents ingested
-    later, which may hold an old vector under the same id, and what an unfinished build may have changed."""
+    later, which may hold an old vector under the same id, the entities in them, and what an unfinished build may have changed."""
+    adjacency = await stores.adjacencies.of(generation)
+    beside = adjacency.entities_in([each.id for each in chunks.pending])
     texts = await anyio.to_thread.run_sync(texts_by_kind, chunks.windows, hierarchy.layers)
     later = {id_ for id_, _ in texts_of_windows(chunks.pending)}
     vectors = await stores.adjacencies.find_vectors(generation)
     found = []
     for kind, space in generation.record.spaces.by_kind().items():
         held = texts[kind]
-        doubtful = make_ids(sorted(later | await stores.generations.find_unsettled(space)))
+        doubtful = make_ids(sorted(later.union(beside) | await stores.generations.find_unsettled(space)))
         places = (await anyio.to_thread.run_sync(held.locate, doubtful)).tolist()
         found.append(SpaceIndex(space, held, vectors.get(kind), frozenset(places) - {-1}))
     return found

@@ -25,7 +25,7 @@ from .config import hide_credentials
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
-    from leanrag_engine.pipeline.index import Damage
+    from leanrag_engine.pipeline.repair import Damage
     from leanrag_engine.pipeline.status import Status
 
     from ...replies.state.doctor import Check

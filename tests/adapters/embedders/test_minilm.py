@@ -27,7 +27,7 @@ from leanrag_engine.adapters.embedders.minilm.embedder import (
 )
 from leanrag_engine.adapters.embedders.onnx import identity_of
 from leanrag_engine.core.errors import Cancelled, InvalidInput
-from leanrag_engine.core.model import SharedText, Vectors
+from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder, Progress
 
 REFERENCE = json.loads((Path(__file__).parent / "minilm_reference.json").read_text(encoding="utf-8"))
@@ -104,27 +104,6 @@ def test_equal_texts_are_embedded_once_and_each_gets_its_rows(
     first, second = (windows.vectors[np.array(windows.owners) == owner] for owner in (1, 3))
     np.testing.assert_array_equal(first, second)
     np.testing.assert_allclose(windows.vectors[-1], embedded(embedder, ["ash"])[0], atol=1e-6)
-
-
-def test_sentences_that_texts_share_are_embedded_once_and_each_text_lies_between_its_name_and_them(
-    embedder: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shared, other = "The oak stands by the mill.", "The mill was built in 1801."
-    texts = [
-        SharedText(f"Oak\n{shared}"),
-        SharedText(f"Mill / old mill\n{shared} {other}"),
-        "Oak",
-        SharedText("Ash"),
-    ]
-    parts = ["Oak", "Mill / old mill", "Ash", shared, other]
-    oak, mill, ash, first, second = embedded(embedder, parts)
-    seen: list[str] = []
-    rows: Callable[[list[str]], Vectors] = embedder._rows  # type: ignore[attr-defined]
-    monkeypatch.setattr(embedder, "_rows", lambda texts: seen.extend(texts) or rows(texts))
-    found = embedded(embedder, texts)
-    assert sorted(seen) == sorted(parts)
-    expected = [oak + first, mill + (first + second) / 2, oak, ash]
-    np.testing.assert_allclose(found, [row / np.linalg.norm(row) for row in expected], atol=1e-5)
 
 
 def test_no_texts_give_no_rows(embedder: Embedder) -> None:

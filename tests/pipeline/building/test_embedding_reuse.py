@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.adapters.embedders.pretrained import split_shared
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
@@ -24,7 +23,7 @@ from leanrag_engine.core.model import (
     SharedText,
     Vectors,
 )
-from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
+from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.building.embedding_reuse import ReusingEmbedder, SpaceIndex
 from leanrag_engine.pipeline.index import read_hierarchy, read_indexed_texts
@@ -71,8 +70,8 @@ async def rows(engine: LeanRAG, generation: Generation) -> dict[str, bytes]:
 
 
 def parts(texts: Iterable[str]) -> set[str]:
-    """What is embedded of these texts: that of an entity is its name and its sentences."""
-    return {part for text in texts for part in split_shared(text)}
+    """What is embedded of these texts: of an entity its names, of a long text its windows."""
+    return {str(text) for text in texts}
 
 
 def probed(asked: Sequence[str]) -> Sequence[str]:
@@ -299,6 +298,9 @@ class WordCounter:
         return np.asarray(made / np.linalg.norm(made), dtype=np.float32)
 
 
+NOTHING = EmbeddedTexts.of_pairs(())
+
+
 @pytest.fixture
 async def store(tmp_path: Path) -> Any:
     opened = ChromaVectorStore(tmp_path)
@@ -318,27 +320,42 @@ async def test_what_is_held_is_fetched_and_the_rest_embedded_in_the_order_of_the
 ) -> None:
     new = ["eeeee ffffff", "never seen", "a bb ccc", "dddd", "a bb ccc"]
     inner = WordCounter()
-    embedder = ReusingEmbedder(inner, store, await shelved(store, ["a bb ccc", "dddd", "eeeee ffffff"]))
+    embedder = ReusingEmbedder(
+        inner, store, NOTHING, await shelved(store, ["a bb ccc", "dddd", "eeeee ffffff"])
+    )
     found = await embedder.embed(new)
     assert inner.asked == ["never seen"]
     assert (embedder.reused, embedder.embedded) == (4, 1)
     assert np.array_equal(found, await WordCounter().embed(new))
 
 
-async def test_the_text_of_an_entity_is_not_taken_for_a_window_of_the_same_words(
+async def test_an_entity_lies_between_its_names_and_the_windows_of_its_chunks_which_are_not_embedded_again(
     store: ChromaVectorStore,
 ) -> None:
-    """A pretrained embedder gives it the mean of its sentences, a window one vector."""
-    words = "Skerryvore\nSkerryvore is a lighthouse."
+    held = ["a bb ccc", "dddd", "eeeee ffffff"]
+    (shelf,) = shelves = await shelved(store, held)
     inner = WordCounter()
-    embedder = ReusingEmbedder(inner, store, await shelved(store, [words]))
-    await embedder.embed([SharedText(words)])
-    assert inner.asked == [words]
-    fresh = ReusingEmbedder(inner, store)
-    await fresh.embed_ahead([words], ignore_progress)
-    await fresh.embed([words, SharedText(words)])
-    assert [type(each) for each in inner.asked] == [SharedText, str, SharedText]
-    assert (fresh.reused, fresh.embedded) == (0, 2)
+    embedder = ReusingEmbedder(inner, store, shelf.texts, shelves)
+    oak, ash = SharedText.of("Oak", ["k0", "k2", "k0"]), SharedText.of("The Ash", ["gone"])
+    found = await embedder.embed(["plain words", oak, ash])
+    assert inner.asked == ["plain words", "Oak", "The Ash"]
+    assert (embedder.reused, embedder.embedded) == (0, 3)
+    plain, own, other = await WordCounter().embed(["plain words", "Oak", "The Ash"])
+    first, _, third = await WordCounter().embed(held)
+    windows = (first + third) / np.linalg.norm(first + third)
+    expected = [plain, (own + windows) / np.linalg.norm(own + windows), other]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+async def test_the_names_of_an_entity_are_not_taken_for_a_window_of_the_same_words(
+    store: ChromaVectorStore,
+) -> None:
+    (shelf,) = shelves = await shelved(store, ["Oak", "dddd"])
+    inner = WordCounter()
+    embedder = ReusingEmbedder(inner, store, shelf.texts, shelves)
+    await embedder.embed([SharedText.of("Oak", ["k1"]), "Oak"])
+    assert inner.asked == ["Oak"]
+    assert (embedder.reused, embedder.embedded) == (1, 1)
 
 
 async def test_what_a_space_lacks_is_embedded_again(store: ChromaVectorStore) -> None:
@@ -346,7 +363,7 @@ async def test_what_a_space_lacks_is_embedded_again(store: ChromaVectorStore) ->
     (shelf,) = await shelved(store, ["a bb", "ccc"])
     await store.delete(shelf.space, ["k0#0"])
     inner = WordCounter()
-    await ReusingEmbedder(inner, store, [shelf]).embed(["a bb", "ccc"])
+    await ReusingEmbedder(inner, store, NOTHING, [shelf]).embed(["a bb", "ccc"])
     assert inner.asked == ["a bb"]
 
 
@@ -354,7 +371,7 @@ async def test_progress_tells_what_is_unchanged_and_a_cancel_stops_between_two_p
     store: ChromaVectorStore,
 ) -> None:
     heard: list[Progress] = []
-    embedder = ReusingEmbedder(WordCounter(), store, await shelved(store, ["a bb", "ccc"]))
+    embedder = ReusingEmbedder(WordCounter(), store, NOTHING, await shelved(store, ["a bb", "ccc"]))
     await embedder.embed(["a bb", "ccc"], heard.append)
     assert (embedder.reused, embedder.embedded) == (2, 0)
     assert heard[0] == Progress("embed", 0, 2, "fetching what is unchanged")

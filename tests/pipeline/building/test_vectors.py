@@ -16,6 +16,7 @@ from leanrag_engine.core.jobs import AskedMode, BuildRequest
 from leanrag_engine.core.model import DocumentSource, Generation
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.index import read_indexed_texts, restore_embedder
+from leanrag_engine.pipeline.repair import wrap_embedder
 
 pytestmark = pytest.mark.anyio
 
@@ -58,8 +59,10 @@ async def build(engine: LeanRAG, mode: AskedMode = "update") -> Generation:
 async def check_vectors(engine: LeanRAG) -> None:
     """Assert that every space of the published build holds the vectors of its texts, and no others."""
     generation = await published(engine)
-    embedder = await restore_embedder(engine._stores, generation)
-    for space, texts in (await read_indexed_texts(engine._stores, generation)).items():
+    indexed = await read_indexed_texts(engine._stores, generation)
+    plain = await restore_embedder(engine._stores, generation)
+    embedder = wrap_embedder(engine._stores, generation, plain, indexed)
+    for space, texts in indexed.items():
         found = await engine._vectors.fetch(space, [id_ for id_, _ in texts])
         expected = await embedder.embed([text for _, text in texts])
         assert set(await engine._vectors.ids(space)) == {id_ for id_, _ in texts}
