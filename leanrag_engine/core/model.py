@@ -937,8 +937,7 @@ class Spent:
 # --- queries -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A search result: an id and a score, higher is better, comparable within one search alone."""
 
     id: str
