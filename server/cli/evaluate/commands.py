@@ -2,8 +2,6 @@
 report goes to standard output (``--json``: one JSON object on its last line), progress and remarks to standard
 error."""
 
-from __future__ import annotations
-
 import json as json_
 
 import typer
