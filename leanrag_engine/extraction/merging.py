@@ -61,44 +61,6 @@ class LongDescription:
     texts: tuple[tuple[str, str], ...]
 
 
-def merge(
-    extracts: Sequence[Extract],
-    report: ProgressReport = ignore_progress,
-    overlong: Callable[[LongDescription], None] = lambda _: None,
-    documents: Mapping[str, str] | None = None,
-    corrections: Sequence[Correction] = (),
-    note_effects: Callable[[CorrectionEffects], None] = lambda _: None,
-    previous: Graph | None = None,
-) -> Graph:
-    """Build G0 from ``extracts`` in reading order (by document number, then chunk number) and ``corrections``.
-
-    Entities are ordered by first mention and have no parent yet; relations are ordered by first statement. Ids depend
-    on the names alone, but for names that several entities share. ``documents`` maps chunk ids to document ids; without
-    it all is taken for one document. Linear in the number of extracted entities and relations. ``report`` is called for the stage
-    ``merge`` a few times a second; an exception that it raises ends the work. ``overlong`` is called for each
-    description that would lose much of what models wrote; see :mod:`leanrag_engine.extraction.by_model.describe`.
-    ``note_effects`` is called once with the corrections that had an effect and those that had none. Descriptions of the
-    ``previous`` G0 are used again where they were merged from the same statements; the result is the same without it.
-    """
-    ids = [(documents or {}).get(each.chunk_id, "") for each in extracts]
-    numbers = {id_: number for number, id_ in enumerate(dict.fromkeys(ids))}
-    states = [
-        ExtractState(numbers[id_], row, 0, 0, each.chunk_id, id_)
-        for row, (each, id_) in enumerate(zip(extracts, ids, strict=True))
-    ]
-    source = ExtractSource(
-        states, lambda rows: [extracts[row] for row in rows], len(set(documents.values())) if documents else 0
-    )
-    return merge_source(
-        source,
-        report=report,
-        overlong=overlong,
-        corrections=corrections,
-        note_effects=note_effects,
-        previous=PreviousMerge(previous) if previous else None,
-    ).graph
-
-
 @dataclass(frozen=True, slots=True)
 class ExtractSource:
     """All extracts in reading order, by their ``states``; ``read`` gives the contents of those at some places. The collection
@@ -107,6 +69,18 @@ class ExtractSource:
     states: Sequence[ExtractState]
     read: Callable[[Sequence[int]], Sequence[Extract]]
     documents: int
+
+    @classmethod
+    def of(cls, extracts: Sequence[Extract], documents: Mapping[str, str] | None = None) -> ExtractSource:
+        """Return extracts that are at hand; ``documents`` maps the ids of their chunks to those of their documents."""
+        documents = documents or {}
+        ids = [documents.get(each.chunk_id, "") for each in extracts]
+        numbers = {id_: number for number, id_ in enumerate(dict.fromkeys(ids))}
+        states = [
+            ExtractState(numbers[id_], row, 0, 0, each.chunk_id, id_)
+            for row, (each, id_) in enumerate(zip(extracts, ids, strict=True))
+        ]
+        return cls(states, lambda rows: [extracts[row] for row in rows], len(set(documents.values())))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,8 +119,15 @@ def merge_source(
     note_effects: Callable[[CorrectionEffects], None] = lambda _: None,
     previous: PreviousMerge | None = None,
 ) -> MergedGraph:
-    """Do what :func:`merge` does, with all that is the same taken from the ``previous`` build, as the same
-    objects. With an index only those extracts are read that changed or mention an entity which did."""
+    """Build G0 from extracts in reading order (by document number, then chunk number) and ``corrections``.
+
+    Entities are ordered by first mention and have no parent yet; relations are ordered by first statement. Ids depend
+    on the names alone, but for names that several entities share. Linear in the number of extracted entities and relations.
+    ``report`` is called for the stage ``merge`` a few times a second; an exception that it raises ends the work. ``overlong``
+    is called for each description that would lose much of what models wrote; see :mod:`leanrag_engine.extraction.by_model.describe`.
+    ``note_effects`` is called once with the corrections that had an effect and those that had none. What is the same as in
+    the ``previous`` build is taken from it, as the same objects; the result is equal without it. With its index only those
+    extracts are read that changed or mention an entity which did."""
     return _Merge(source, corrections, previous, report, overlong).run(note_effects)
 
 

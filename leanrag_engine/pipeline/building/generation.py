@@ -39,7 +39,6 @@ from leanrag_engine.extraction.merging import (
     ExtractSource,
     LongDescription,
     PreviousMerge,
-    merge,
     merge_source,
 )
 from leanrag_engine.extraction.schemas.conforming import conform
@@ -331,7 +330,8 @@ async def base_graph(
         # A text of a few plain words has no names: without any entity the collection could not be built.
         numbers = [each.id for each in chunks if each.number == 1]
         openings = await stores.documents.chunks(collection.name, numbers)
-        base = merge([Extract(each.id, Method.HEURISTIC, find_key_words(each.text)) for each in openings])
+        named = [Extract(each.id, Method.HEURISTIC, find_key_words(each.text)) for each in openings]
+        base = merge_source(ExtractSource.of(named)).graph
     by_agents = await descriptions_by_agents(
         stores, collection.name, base, frozenset(each.id for each in chunks)
     )
