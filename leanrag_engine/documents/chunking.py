@@ -3,8 +3,6 @@ text is cut into small parts (sentences, lines) whose tokens are counted once. A
 next one does not fit, then ends at the best border among them: a heading or blank line justifies a shorter
 chunk, the middle of a sentence or line is the last resort. Time and memory are linear in the text."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
@@ -90,7 +88,7 @@ def chunk_at(
 
 def _make_chunks(
     document: LoadedDocument,
-    spans: Sequence[_ChunkSpan],
+    spans: "Sequence[_ChunkSpan]",
     found: Sequence[Heading],
     tokenizer: Tokenizer,
 ) -> list[Chunk]:

@@ -5,8 +5,6 @@ same key, or one is an acronym that the corpus defines for the other and for not
 spaces (*MeiLin*). A name that many may have (*King*, *John*) is one entity in two documents only if its contexts agree.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
@@ -71,7 +69,7 @@ class ExtractSource:
     documents: int
 
     @classmethod
-    def of(cls, extracts: Sequence[Extract], documents: Mapping[str, str] | None = None) -> ExtractSource:
+    def of(cls, extracts: Sequence[Extract], documents: Mapping[str, str] | None = None) -> "ExtractSource":
         """Return extracts that are at hand; ``documents`` maps the ids of their chunks to those of their documents."""
         documents = documents or {}
         ids = [documents.get(each.chunk_id, "") for each in extracts]
@@ -98,7 +96,7 @@ class MergedGraph:
     graph: Graph
     index: MentionIndex
 
-    def mark_described(self, graph: Graph) -> MergedGraph:
+    def mark_described(self, graph: Graph) -> "MergedGraph":
         """Return this with ``graph``, which has other descriptions: these are not merged from statements alone."""
         if graph is self.graph:
             return self
@@ -793,7 +791,7 @@ class _PreviousItems:
         entities: Iterable[int],
         pairs: Iterable[tuple[int, int]],
         places: NDArray[np.intp],
-    ) -> _PreviousItems:
+    ) -> "_PreviousItems":
         """With the ``index``, by the keys whose ``places`` in the graph are given; without it, by ids."""
         if index is None:
             by_id = {each.id: each for each in graph.entities}

@@ -1,8 +1,6 @@
 """What is asked: a query, its filters, and the check of every value at the door. What was measured before the options
 got their values, and what was tried in their place, is in ``.docs/decisions.md``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -325,7 +323,7 @@ class Filters:
     def active(self) -> bool:
         return bool(self.documents or self.metadata or self.since or self.until)
 
-    def check(self) -> Filters:
+    def check(self) -> "Filters":
         """Return the filters without blanks. Raises ``InvalidInput`` for a date that is none."""
         check_count("documents", len(self.documents), QUERY_LIMITS.documents)
         documents = tuple(name.strip() for name in self.documents if name.strip())
@@ -395,7 +393,7 @@ class Query:
                 "Give marks of earlier replies, such as d3:c12, a range d3:c10-c14 or a whole document d3.",
             ) from None
 
-    def check(self) -> Query:
+    def check(self) -> "Query":
         """Return the query without invisible characters and blanks. Raises ``InvalidInput`` naming the value,
         what was expected and the next step."""
         text = clean_text("query", self.text)

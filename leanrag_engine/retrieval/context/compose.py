@@ -6,6 +6,8 @@ an equal share. Values per token, a fixed share by kind, and a penalty for simil
 sets and found no more facts.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
