@@ -239,13 +239,13 @@ class LeanRAG:
         if not sources:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
         request = IngestRequest(
-            tuple(absolute_source(source, anywhere=allowed is None) for source in sources),
-            build,
-            None if allowed is None else tuple(str(folder) for folder in allowed),
-            sync,
-            allow_empty,
-            dry_run,
-            replaces,
+            documents=tuple(absolute_source(source, anywhere=allowed is None) for source in sources),
+            build=build,
+            allowed=None if allowed is None else tuple(str(folder) for folder in allowed),
+            sync=sync,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
+            replaces=replaces,
         )
         if sync and await self._stores.documents.collection(check_name(collection)) is None:
             await to_thread.run_sync(measure_due, request, (), self.settings.data_dir)
@@ -1085,14 +1085,14 @@ class LeanRAG:
         spent = await self._stores.replies.spending(job.collection, job.id)
         record = generation.record
         return BuildResult(
-            generation.number,
-            generation.layers,
-            tuple(spent),
-            record.history.mode,
-            record.history.reason,
-            record.stale,
-            record.corrections,
-            record.schema and record.schema.shorten(8),
+            generation=generation.number,
+            layers=generation.layers,
+            spent=tuple(spent),
+            mode=record.history.mode,
+            reason=record.history.reason,
+            stale=record.stale,
+            corrections=record.corrections,
+            schema=record.schema and record.schema.shorten(8),
         )
 
     # --- a damaged vector index -----------------------------------------------------------

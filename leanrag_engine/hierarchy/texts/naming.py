@@ -164,15 +164,15 @@ def find_phrases(
             named.append(scale if key in in_name else 0.0)
             whole.append(key == entire)
     return PhraseTable(
-        keys,
-        tuple(spelled[key] for key in keys),
-        np.array([worths[key] for key in keys]),
-        np.array(rows, dtype=np.intp),
-        np.array(columns, dtype=np.intp),
-        np.array(weights, dtype=np.float64),
-        np.array(witnesses, dtype=np.float64),
-        np.array(named, dtype=np.float64),
-        np.array(whole, dtype=np.bool_),
+        keys=keys,
+        surfaces=tuple(spelled[key] for key in keys),
+        worths=np.array([worths[key] for key in keys]),
+        rows=np.array(rows, dtype=np.intp),
+        columns=np.array(columns, dtype=np.intp),
+        weights=np.array(weights, dtype=np.float64),
+        witnesses=np.array(witnesses, dtype=np.float64),
+        named=np.array(named, dtype=np.float64),
+        whole=np.array(whole, dtype=np.bool_),
     )
 
 

@@ -147,13 +147,13 @@ class _Searcher:
         keyword_entities = await self._keyword_entities(text, wanted)
         names = await self._find_named_entities(text)
         found = SearchHits(
-            text,
-            vector,
-            tuple(await dense_windows),
-            tuple(keyword_windows),
-            tuple(await dense_entities),
-            tuple(keyword_entities),
-            tuple(names),
+            text=text,
+            vector=vector,
+            dense_windows=tuple(await dense_windows),
+            keyword_windows=tuple(keyword_windows),
+            dense_entities=tuple(await dense_entities),
+            keyword_entities=tuple(keyword_entities),
+            names=tuple(names),
             options=self.options,
         )
         if found.doubt < self.options.min_doubt:
