@@ -69,10 +69,6 @@ class Budget:
             )
         return cls(caps, total_use(await replies.spending(collection, job_id)))
 
-    @property
-    def used(self) -> Usage:
-        return self._used
-
     async def reserve(self, need: Usage) -> int:
         """Reserve ``need``, once running calls leave enough, and return its number for :meth:`settle`. Raises
         ``CapReached`` if they cannot."""
