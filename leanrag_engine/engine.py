@@ -397,25 +397,31 @@ class LeanRAG:
         return await (await self._agent_work(collection)).submit_texts(items, replace=replace)
 
     async def merge_entities(
-        self, entities: Sequence[str], name: str = "", *, collection: str = "default"
+        self, entities: Sequence[str], name: str = "", *, undo: bool = False, collection: str = "default"
     ) -> Correction:
-        """Make entities (names or refs) one, called ``name`` or as the first of them, from the next build on."""
-        from .pipeline.agent.corrections import plan_merge
+        """Make entities (names or refs) one, called ``name`` or as the first of them, from the next build on. ``undo``: take
+        back the last merge of entities of these names; raises ``NotFound`` if there is none."""
+        from .pipeline.agent.corrections import find_merge, plan_merge
 
+        if undo:
+            return await self._undo(collection, lambda held: find_merge(held, entities))
         return await self._correct(collection, lambda index: plan_merge(index, entities, name))
 
     async def split_entity(
         self,
         entity: str,
         name: str,
-        places: Sequence[str],
+        places: Sequence[str] = (),
         *,
+        undo: bool = False,
         collection: str = "default",
     ) -> Correction:
         """Make what ``entity`` means in these documents and passages another entity, called ``name``, from the next build
-        on."""
-        from .pipeline.agent.corrections import plan_split
+        on. ``undo``: take back the last such split; raises ``NotFound`` if there is none."""
+        from .pipeline.agent.corrections import find_split, plan_split
 
+        if undo:
+            return await self._undo(collection, lambda held: find_split(held, entity, name))
         return await self._correct(collection, lambda index: plan_split(index, entity, name, places))
 
     async def corrections(self, *, collection: str = "default") -> list[Correction]:
@@ -433,18 +439,6 @@ class LeanRAG:
         from .pipeline.agent.corrections import find_correction
 
         return await self._undo(collection, lambda held: find_correction(held, ref))
-
-    async def undo_merge(self, entities: Sequence[str], *, collection: str = "default") -> Correction:
-        """Take back the last merge of entities of these names. Raises ``NotFound`` if there is none."""
-        from .pipeline.agent.corrections import find_merge
-
-        return await self._undo(collection, lambda held: find_merge(held, entities))
-
-    async def undo_split(self, entity: str, name: str, *, collection: str = "default") -> Correction:
-        """Take back the last split of ``name`` from ``entity``. Raises ``NotFound`` if there is none."""
-        from .pipeline.agent.corrections import find_split
-
-        return await self._undo(collection, lambda held: find_split(held, entity, name))
 
     async def schema(self, *, collection: str = "default") -> SchemaView:
         """Return the schema that constrains the collection's extraction, what it did, and what it makes due."""
