@@ -237,13 +237,13 @@ class LeanRAG:
         if not sources:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
         request = IngestRequest(
-            tuple(absolute_source(source, anywhere=allowed is None) for source in sources),
-            build,
-            None if allowed is None else tuple(str(folder) for folder in allowed),
-            sync,
-            allow_empty,
-            dry_run,
-            replaces,
+            documents=tuple(absolute_source(source, anywhere=allowed is None) for source in sources),
+            build=build,
+            allowed=None if allowed is None else tuple(str(folder) for folder in allowed),
+            sync=sync,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
+            replaces=replaces,
         )
         if sync and await self._stores.documents.collection(check_name(collection)) is None:
             await to_thread.run_sync(measure_due, request, (), self.settings.data_dir)
@@ -395,25 +395,31 @@ class LeanRAG:
         return await (await self._agent_work(collection)).submit_texts(items, replace=replace)
 
     async def merge_entities(
-        self, entities: Sequence[str], name: str = "", *, collection: str = "default"
+        self, entities: Sequence[str], name: str = "", *, undo: bool = False, collection: str = "default"
     ) -> Correction:
-        """Make entities (names or refs) one, called ``name`` or as the first of them, from the next build on."""
-        from .pipeline.agent.corrections import plan_merge
+        """Make entities (names or refs) one, called ``name`` or as the first of them, from the next build on. ``undo``: take
+        back the last merge of entities of these names; raises ``NotFound`` if there is none."""
+        from .pipeline.agent.corrections import find_merge, plan_merge
 
+        if undo:
+            return await self._undo(collection, lambda held: find_merge(held, entities))
         return await self._correct(collection, lambda index: plan_merge(index, entities, name))
 
     async def split_entity(
         self,
         entity: str,
         name: str,
-        places: Sequence[str],
+        places: Sequence[str] = (),
         *,
+        undo: bool = False,
         collection: str = "default",
     ) -> Correction:
         """Make what ``entity`` means in these documents and passages another entity, called ``name``, from the next build
-        on."""
-        from .pipeline.agent.corrections import plan_split
+        on. ``undo``: take back the last such split; raises ``NotFound`` if there is none."""
+        from .pipeline.agent.corrections import find_split, plan_split
 
+        if undo:
+            return await self._undo(collection, lambda held: find_split(held, entity, name))
         return await self._correct(collection, lambda index: plan_split(index, entity, name, places))
 
     async def corrections(self, *, collection: str = "default") -> list[Correction]:
@@ -431,18 +437,6 @@ class LeanRAG:
         from .pipeline.agent.corrections import find_correction
 
         return await self._undo(collection, lambda held: find_correction(held, ref))
-
-    async def undo_merge(self, entities: Sequence[str], *, collection: str = "default") -> Correction:
-        """Take back the last merge of entities of these names. Raises ``NotFound`` if there is none."""
-        from .pipeline.agent.corrections import find_merge
-
-        return await self._undo(collection, lambda held: find_merge(held, entities))
-
-    async def undo_split(self, entity: str, name: str, *, collection: str = "default") -> Correction:
-        """Take back the last split of ``name`` from ``entity``. Raises ``NotFound`` if there is none."""
-        from .pipeline.agent.corrections import find_split
-
-        return await self._undo(collection, lambda held: find_split(held, entity, name))
 
     async def schema(self, *, collection: str = "default") -> SchemaView:
         """Return the schema that constrains the collection's extraction, what it did, and what it makes due."""
@@ -1083,14 +1077,14 @@ class LeanRAG:
         spent = await self._stores.replies.spending(job.collection, job.id)
         record = generation.record
         return BuildResult(
-            generation.number,
-            generation.layers,
-            tuple(spent),
-            record.history.mode,
-            record.history.reason,
-            record.stale,
-            record.corrections,
-            record.schema and record.schema.shorten(8),
+            generation=generation.number,
+            layers=generation.layers,
+            spent=tuple(spent),
+            mode=record.history.mode,
+            reason=record.history.reason,
+            stale=record.stale,
+            corrections=record.corrections,
+            schema=record.schema and record.schema.shorten(8),
         )
 
     # --- a damaged vector index -----------------------------------------------------------

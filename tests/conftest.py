@@ -59,8 +59,9 @@ def load_module(path: str) -> Any:
     return sys.modules[name]
 
 
-# Test files import from leanrag_tests_jobs and leanrag_tests_forks.
+# Test files import from leanrag_tests_jobs, leanrag_tests_merging and leanrag_tests_forks.
 load_module("jobs.py")
+load_module("doubles/merging.py")
 forks = load_module("forks.py")
 
 

@@ -3,8 +3,6 @@ these; :mod:`leanrag_engine.adapters.wiring` chooses them. All methods that wait
 of a blocking library uses threads. An adapter converts the exceptions of its library to
 :mod:`leanrag_engine.core.errors`, and lets none escape."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
 from contextlib import AbstractAsyncContextManager
@@ -615,10 +613,10 @@ class AgentText:
 class ReplyStore(Protocol):
     """The replies of chat models, which are a cache and a record of expenses, and the texts of agents."""
 
-    async def find(self, digest: str, job_id: str = "") -> Reply | None:
+    async def find(self, digest: str, job_id: str = "") -> "Reply | None":
         """Return the cached reply to the request of that digest, with ``kept`` set; given a job, only its own."""
 
-    async def put(self, collection: str, record: ReplyRecord) -> None:
+    async def put(self, collection: str, record: "ReplyRecord") -> None:
         """Cache a reply and record what it used, in place of an earlier one's text."""
 
     async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:

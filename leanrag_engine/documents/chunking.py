@@ -3,8 +3,6 @@ text is cut into small parts (sentences, lines) whose tokens are counted once. A
 next one does not fit, then ends at the best border among them: a heading or blank line justifies a shorter
 chunk, the middle of a sentence or line is the last resort. Time and memory are linear in the text."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
@@ -90,7 +88,7 @@ def chunk_at(
 
 def _make_chunks(
     document: LoadedDocument,
-    spans: Sequence[_ChunkSpan],
+    spans: "Sequence[_ChunkSpan]",
     found: Sequence[Heading],
     tokenizer: Tokenizer,
 ) -> list[Chunk]:
@@ -137,16 +135,8 @@ class _ChunkPart:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RegionLimits:
-    """How many characters are searched for borders at once."""
-
-    least: int = 1 << 15
-    most: int = 1 << 18
-
-
-REGION = RegionLimits()
-
+_LEAST_REGION, _MOST_REGION = 1 << 15, 1 << 18
+"""How many characters are searched for borders at once."""
 
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
@@ -221,12 +211,12 @@ def _regions(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _region_end(text: str, start: int) -> int:
-    limit = start + REGION.most
-    if len(text) <= start + REGION.least:
+    limit = start + _MOST_REGION
+    if len(text) <= start + _LEAST_REGION:
         return len(text)
     fenced = False
     seen = start
-    for blank in _BLANK_LINES.finditer(text, start + REGION.least, limit):
+    for blank in _BLANK_LINES.finditer(text, start + _LEAST_REGION, limit):
         fenced ^= len(_FENCE.findall(text, seen, blank.end())) % 2 == 1
         seen = blank.end()
         if not fenced:
@@ -256,7 +246,7 @@ def _line_borders(text: str, start: int, end: int, *, prose: bool) -> dict[int, 
 
 
 def _first_border(text: str, start: int) -> _Border:
-    before = text[max(0, start - REGION.least) : start]
+    before = text[max(0, start - _LEAST_REGION) : start]
     white = before[len(before.rstrip()) :]
     if not before or white.count("\n") > 1:
         return _Border.BLANK

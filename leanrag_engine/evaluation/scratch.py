@@ -1,7 +1,5 @@
 """Build the scratch collection of a question set: each passage is one document with one chunk."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -41,7 +39,7 @@ class GivenGraph:
     digest: str
 
     @classmethod
-    def of(cls, graph: OpenIE, questions: QuestionSet) -> GivenGraph:
+    def of(cls, graph: OpenIE, questions: QuestionSet) -> "GivenGraph":
         entries = graph.match((each.title, each.text) for each in questions.passages)
         found = {document_id(place): entry for place, entry in enumerate(entries) if entry is not None}
         extractor = OpenIEExtractor(found, extract_heuristically)
@@ -55,7 +53,7 @@ class ScratchCollection:
 
     engine: LeanRAG
     collection: str
-    watch: Stopwatch
+    watch: "Stopwatch"
     build_s: float
     reused: bool
     split: int

@@ -5,8 +5,6 @@ same key, or one is an acronym that the corpus defines for the other and for not
 spaces (*MeiLin*). A name that many may have (*King*, *John*) is one entity in two documents only if its contexts agree.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
@@ -61,44 +59,6 @@ class LongDescription:
     texts: tuple[tuple[str, str], ...]
 
 
-def merge(
-    extracts: Sequence[Extract],
-    report: ProgressReport = ignore_progress,
-    overlong: Callable[[LongDescription], None] = lambda _: None,
-    documents: Mapping[str, str] | None = None,
-    corrections: Sequence[Correction] = (),
-    note_effects: Callable[[CorrectionEffects], None] = lambda _: None,
-    previous: Graph | None = None,
-) -> Graph:
-    """Build G0 from ``extracts`` in reading order (by document number, then chunk number) and ``corrections``.
-
-    Entities are ordered by first mention and have no parent yet; relations are ordered by first statement. Ids depend
-    on the names alone, but for names that several entities share. ``documents`` maps chunk ids to document ids; without
-    it all is taken for one document. Linear in the number of extracted entities and relations. ``report`` is called for the stage
-    ``merge`` a few times a second; an exception that it raises ends the work. ``overlong`` is called for each
-    description that would lose much of what models wrote; see :mod:`leanrag_engine.extraction.by_model.describe`.
-    ``note_effects`` is called once with the corrections that had an effect and those that had none. Descriptions of the
-    ``previous`` G0 are used again where they were merged from the same statements; the result is the same without it.
-    """
-    ids = [(documents or {}).get(each.chunk_id, "") for each in extracts]
-    numbers = {id_: number for number, id_ in enumerate(dict.fromkeys(ids))}
-    states = [
-        ExtractState(numbers[id_], row, 0, 0, each.chunk_id, id_)
-        for row, (each, id_) in enumerate(zip(extracts, ids, strict=True))
-    ]
-    source = ExtractSource(
-        states, lambda rows: [extracts[row] for row in rows], len(set(documents.values())) if documents else 0
-    )
-    return merge_source(
-        source,
-        report=report,
-        overlong=overlong,
-        corrections=corrections,
-        note_effects=note_effects,
-        previous=PreviousMerge(previous) if previous else None,
-    ).graph
-
-
 @dataclass(frozen=True, slots=True)
 class ExtractSource:
     """All extracts in reading order, by their ``states``; ``read`` gives the contents of those at some places. The collection
@@ -107,6 +67,18 @@ class ExtractSource:
     states: Sequence[ExtractState]
     read: Callable[[Sequence[int]], Sequence[Extract]]
     documents: int
+
+    @classmethod
+    def of(cls, extracts: Sequence[Extract], documents: Mapping[str, str] | None = None) -> "ExtractSource":
+        """Return extracts that are at hand; ``documents`` maps the ids of their chunks to those of their documents."""
+        documents = documents or {}
+        ids = [documents.get(each.chunk_id, "") for each in extracts]
+        numbers = {id_: number for number, id_ in enumerate(dict.fromkeys(ids))}
+        states = [
+            ExtractState(numbers[id_], row, 0, 0, each.chunk_id, id_)
+            for row, (each, id_) in enumerate(zip(extracts, ids, strict=True))
+        ]
+        return cls(states, lambda rows: [extracts[row] for row in rows], len(set(documents.values())))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +96,7 @@ class MergedGraph:
     graph: Graph
     index: MentionIndex
 
-    def mark_described(self, graph: Graph) -> MergedGraph:
+    def mark_described(self, graph: Graph) -> "MergedGraph":
         """Return this with ``graph``, which has other descriptions: these are not merged from statements alone."""
         if graph is self.graph:
             return self
@@ -145,8 +117,15 @@ def merge_source(
     note_effects: Callable[[CorrectionEffects], None] = lambda _: None,
     previous: PreviousMerge | None = None,
 ) -> MergedGraph:
-    """Do what :func:`merge` does, with all that is the same taken from the ``previous`` build, as the same
-    objects. With an index only those extracts are read that changed or mention an entity which did."""
+    """Build G0 from extracts in reading order (by document number, then chunk number) and ``corrections``.
+
+    Entities are ordered by first mention and have no parent yet; relations are ordered by first statement. Ids depend
+    on the names alone, but for names that several entities share. Linear in the number of extracted entities and relations.
+    ``report`` is called for the stage ``merge`` a few times a second; an exception that it raises ends the work. ``overlong``
+    is called for each description that would lose much of what models wrote; see :mod:`leanrag_engine.extraction.by_model.describe`.
+    ``note_effects`` is called once with the corrections that had an effect and those that had none. What is the same as in
+    the ``previous`` build is taken from it, as the same objects; the result is equal without it. With its index only those
+    extracts are read that changed or mention an entity which did."""
     return _Merge(source, corrections, previous, report, overlong).run(note_effects)
 
 
@@ -735,27 +714,27 @@ class _Merge:
         if lost:
             states[:, 3] = -1
         return MentionIndex(
-            words.names,
-            words.keys,
-            table.name_keys,
-            table.traits,
-            [each.chunk_id for each in table.states],
-            states,
-            table.starts,
-            table.mentions,
-            table.works,
-            table.articles,
-            self._meanings,
-            table.acronyms,
-            self._corrected.titles,
-            self._weak,
-            kept,
-            long,
-            pairs.ends,
-            pairs.firsts,
-            pairs.idle,
-            pairs.kept,
-            pairs.long,
+            names=words.names,
+            keys=words.keys,
+            name_keys=table.name_keys,
+            traits=table.traits,
+            chunk_ids=[each.chunk_id for each in table.states],
+            states=states,
+            starts=table.starts,
+            mentions=table.mentions,
+            works=table.works,
+            articles=table.articles,
+            meanings=self._meanings,
+            acronyms=table.acronyms,
+            titles=self._corrected.titles,
+            weak=self._weak,
+            kept=kept,
+            long=long,
+            pair_ends=pairs.ends,
+            pair_firsts=pairs.firsts,
+            pair_idle=pairs.idle,
+            pair_kept=pairs.kept,
+            pair_long=pairs.long,
         ).without_unused()
 
 
@@ -812,7 +791,7 @@ class _PreviousItems:
         entities: Iterable[int],
         pairs: Iterable[tuple[int, int]],
         places: NDArray[np.intp],
-    ) -> _PreviousItems:
+    ) -> "_PreviousItems":
         """With the ``index``, by the keys whose ``places`` in the graph are given; without it, by ids."""
         if index is None:
             by_id = {each.id: each for each in graph.entities}

@@ -1,8 +1,6 @@
 """Tell apart the entities that share a name: titles, first names, and words that stand after articles (*the Lion*).
 Two documents mean the same one if they mention it beside the same other name, identifier or longer term."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +51,7 @@ class _Surroundings:
     telling: set[str] = field(default_factory=set)
     common: set[str] = field(default_factory=set)
 
-    def agrees(self, other: _Surroundings) -> bool:
+    def agrees(self, other: "_Surroundings") -> bool:
         if self.small or other.small:
             return self.small == other.small  # a wall is not *The Wall*
         if not self.telling.isdisjoint(other.telling):
@@ -85,7 +83,7 @@ class _Mentioned:
     traits: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, table: MentionTable, name_keys: Numbers) -> _Mentioned:
+    def of(cls, table: MentionTable, name_keys: Numbers) -> "_Mentioned":
         rows = count_rows(table.starts)
         traits = table.traits
         for number in np.flatnonzero(name_keys != table.name_keys).tolist():

@@ -14,7 +14,7 @@ from leanrag_engine.core.model import Entity, Finding, Method, Relation, Vectors
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.language.statements import is_statement
-from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
+from leanrag_engine.core.text.language.words import content_words, word_count
 from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import cluster_means
@@ -255,11 +255,11 @@ def _central_sentences(group: _ClusterMembers, weights: dict[str, float]) -> lis
     statements = [each for each in candidates if not is_speech(each.text)]
     candidates = statements if len(statements) > 1 else candidates
     chosen: list[_CandidateSentence] = []
-    contents: list[set[str]] = []
+    contents: list[frozenset[str]] = []
     for again in (False, True):
         owners: set[str] = {candidate.owner for candidate in chosen} if not again else set()
         for candidate in candidates:
-            content = set(words(candidate.text)) - STOPWORDS
+            content = content_words(candidate.text)
             fresh = all(
                 len(content & other) < DEFAULT.repeated * min(len(content), len(other)) for other in contents
             )

@@ -127,14 +127,14 @@ def count_pairs(step: LayerStep) -> PairCounts:
     strengths = np.diff(pairs.starts)
     turned = 2 * pairs.totals((parents[:, 0] < parents[:, 1]).astype(np.int64)) < strengths
     return PairCounts(
-        parents,
-        pairs,
-        beneath,
-        np.where(turned, pairs.second, pairs.first),
-        np.where(turned, pairs.first, pairs.second),
-        strengths,
-        pairs.totals(step.lower.edges.supports),
-        pairs.totals(step.lower.edges.weights),
+        parents=parents,
+        pairs=pairs,
+        beneath=beneath,
+        sources=np.where(turned, pairs.second, pairs.first),
+        targets=np.where(turned, pairs.first, pairs.second),
+        strengths=strengths,
+        supports=pairs.totals(step.lower.edges.supports),
+        weights=pairs.totals(step.lower.edges.weights),
     )
 
 

@@ -1,7 +1,5 @@
 """What calls of a model may use: token counts, prices, caps that are never passed, and services that stop answering."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ class Usage:
     tokens: int = 0
     cost: float = 0.0
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: "Usage") -> "Usage":
         return Usage(self.calls + other.calls, self.tokens + other.tokens, self.cost + other.cost)
 
     def passes(self, caps: Caps) -> str:
@@ -70,10 +68,6 @@ class Budget:
                 "Cap the calls or the tokens instead.",
             )
         return cls(caps, total_use(await replies.spending(collection, job_id)))
-
-    @property
-    def used(self) -> Usage:
-        return self._used
 
     async def reserve(self, need: Usage) -> int:
         """Reserve ``need``, once running calls leave enough, and return its number for :meth:`settle`. Raises

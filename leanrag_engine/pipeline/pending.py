@@ -1,7 +1,5 @@
 """The vectors of new documents, written before the documents are stored: search by meaning finds what is acknowledged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -37,7 +35,7 @@ class PendingIndex:
     trouble: str = ""
 
     @classmethod
-    async def open(cls, stores: Stores, collection: str) -> PendingIndex:
+    async def open(cls, stores: Stores, collection: str) -> "PendingIndex":
         return cls(stores, await find_published(stores.documents, collection))
 
     async def put_all(self, collection: str, read: Sequence[ReadDocument], report: ProgressReport) -> None:

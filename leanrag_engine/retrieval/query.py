@@ -62,11 +62,6 @@ class QueryResult:
     warnings: tuple[str, ...]
     build: BuildState
 
-    @property
-    def nothing_new(self) -> bool:
-        """Whether all evidence that is worth showing was seen before."""
-        return bool(self.query.seen) and not (self.context.cited or self.context.truncated)
-
 
 async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] = ()) -> QueryResult:
     """Return the retrieved subgraph of a query and its context (paper eq. 6–10), which begins with ``notes``.
@@ -90,9 +85,8 @@ async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> Q
     if query.mode == Mode.NAIVE or index.state is BuildState.MISSING:
         return await _answer_naive(run)
     if query.mode == Mode.LCA and wants_overview(run):
-        run = replace(
-            run, query=replace(query, mode=Mode.GLOBAL)
-        )  # there is no subject whose paths could lead anywhere
+        # There is no subject whose paths could lead anywhere.
+        run = replace(run, query=replace(query, mode=Mode.GLOBAL))
     if run.query.mode == Mode.GLOBAL:
         return await _answer_global(run)
     return await _answer_local(run) if query.mode == Mode.LOCAL else await _answer_lca(run)

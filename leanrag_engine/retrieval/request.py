@@ -1,6 +1,5 @@
-"""What is asked: a query, its filters, and the check of every value at the door."""
-
-from __future__ import annotations
+"""What is asked: a query, its filters, and the check of every value at the door. What was measured before the options
+got their values, and what was tried in their place, is in ``.docs/decisions.md``."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -64,15 +63,7 @@ class Ranking(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RankingOptions:
-    """The weights of ranking by ``spread``: round numbers from the middle of a plateau.
-
-    All were chosen together on two question sets of 100 questions each (MuSiQue, HotpotQA) with two embedders, and
-    again with the names removed from the questions. ``tests/programs/benchmarks/ablations.py`` measures what each
-    part contributes. Zero switches a part off.
-
-    Tried and not kept: a walk from the best paths of facts (PropRAG's beam; -2 to -13 points of recall@5 on MuSiQue with
-    a model's graph) and from the entities of passages that are close to the question (LinearRAG; -3 to +1 on HotpotQA).
-    """
+    """The weights of ranking by ``spread``. Zero switches a part off."""
 
     seeds: int = 10
     """Seeds that start the walk, at least."""
@@ -83,8 +74,7 @@ class RankingOptions:
     blur it."""
     fact_mass: float = 0.5
     """Start mass at both ends of matching facts (seeds have 1), multiplied by the doubt about the best seed: where
-    the query names its entities, facts add little but noise. A heuristic graph has no facts of its own. On MuSiQue with
-    a model's graph, 0 costs half a point of recall@5, no more than chance."""
+    the query names its entities, facts add little but noise."""
     facts: int = 5
     """Facts that start the walk, the best of both searches."""
     dense_mass: float = 0.2
@@ -107,21 +97,13 @@ class RankingOptions:
     """Whether keyword search takes part at all."""
     hop: float = 2.5
     """Exponent with which a passage gains whose title one of the first passages holds and the question does not
-    (``raise_second_hops``). Found by reading what both sets of 100 missed, options chosen on every other question of them, where
-    1 to 4 gain 2 to 4 points of recall@5. On all questions, recall@5 / all@5 / gold passages in 1,000 tokens: HotpotQA +4.0 / +8.0 / +3.5,
-    MuSiQue +2.8 / +4.0 / +0.8. On 250 questions each that nothing was chosen on, over whole pools of 9,800 passages, at 5: MuSiQue
-    +3.2 [1.2, 5.3] / +8.0 [4.0, 12.4], HotpotQA +5.0 [2.8, 7.2] / +9.6 [5.6, 13.6]. No fact more or less on uv_docs and
-    christmas_carol. Tried and not better, recall@5 on the tuned half of MuSiQue and on HotpotQA: entities that two passages share in
-    place of titles (-2 to +1, +3 to +4), what the question asks beyond the first passage without either (-7 to -5, +2 to +3),
-    and the part of its vector beyond the first passage's in place of words (+1 to +3, +1 to +2). The rule a second time over its own
-    result: -0.2, on the pools +1.2 [0, 2.5] and 0."""
+    (``raise_second_hops``)."""
     hop_sources: int = 3
-    """First passages whose text is looked at for titles. One finds a point less, five 2 points less. The third raises half as
-    much as the first."""
+    """First passages whose text is looked at for titles. The third raises half as much as the first."""
     hop_named: float = 0.4
     """Share of the gain that being named brings by itself; the rest grows with the words of the question that the naming passage lacks."""
     hop_targets: int = 50
-    """Passages, first in the ranking, that may gain. On the pool of MuSiQue 20 lose 0.7 points, 30 to 120 differ by a tenth."""
+    """Passages, first in the ranking, that may gain."""
 
     def edges(self) -> dict[EdgeKind, float]:
         """Return the weight of each kind of edge."""
@@ -152,7 +134,7 @@ class SearchOptions:
     """Entities that are examined for a word that may be part of a name."""
     min_doubt: float = 0.1
     """Facts weigh as much as the entities are in doubt (see ``RankingOptions.fact_mass``): below this doubt they are
-    not searched for. Measured: this saves a quarter of the search."""
+    not searched for."""
     widening: int = 8
     """Factor by which a search is repeated if most of its hits are out of scope."""
     max_hits: int = 4096
@@ -173,10 +155,7 @@ class SearchOptions:
     """Words of a text in which names are looked for."""
     asked_part: float = 0.85
     """What the best window for a part of the text counts (see ``find_parts``), where the best one for the whole counts 1; a window
-    counts by the best of all. Measured at 1,000 / 2,000 / 4,000 tokens on 114 questions, 62 of them with parts: christmas_carol +0.9 /
-    +1.8 / 0 points, uv_docs +0.9 / +2.6 / 0, python_reference +0.9 / 0 / 0, no question worse; recall@5 +0.5 on
-    HotpotQA and +0.2 on MuSiQue, no set worse. No single interval excludes 0. 0.9 and 1 lost on uv_docs at 2,000 what they gained
-    elsewhere; what is asked of each of two that are compared brought nothing."""
+    counts by the best of all."""
 
 
 DEFAULT_SEARCH = SearchOptions()
@@ -184,25 +163,12 @@ DEFAULT_SEARCH = SearchOptions()
 
 @dataclass(frozen=True, slots=True)
 class RelevanceOptions:
-    """How windows are valued for a question. Chosen on the reply sets uv_docs and christmas_carol (python_reference
-    confirmed them) and on two passage sets; ``tests/programs/benchmarks/ablations.py`` measures what each contributes.
-
-    Tried on six sets and not kept, as no difference at 1,000, 2,000 and 4,000 tokens was clear on all or some sets lost:
-    the similarity of single sentences, windows embedded without headings or with those around them, gains from
-    further than the next window, and the best windows' vectors added to the question's.
-    A gain for windows under a heading or title that names a seed brought, on uv_docs and python_reference, nothing at 1,000,
-    -0.8 and 0 at 2,000, +0.4 and -3.0 at 4,000.
-    Parts by rule (``find_parts``) as sub-queries gained nothing in 1,000 tokens on MuSiQue and HotpotQA (+0.6 and +0.5 points) and
-    cost 3.7 to 5.9 on christmas_carol. The parts of questions that ask for several
-    things one after another (17 and 21 of 38 on christmas_carol and uv_docs) as sub-queries, alone: -0.2 and +0.2 at 1,000, -3.9 and -3.7 at
-    2,000; each with what the first part is about: -0.9 and -1.3, -3.3 and -4.8. No interval excludes 0.
-    """
+    """How windows are valued for a question."""
 
     keyword: float = 0.25
     """Weight of a window's relative keyword score; its relative dense score has 1."""
     keyword_peak: float = 1.2
-    """What is added to that weight where the best keyword score stands alone: in proportion to how far the tenth is below it.
-    With 0.45 in place of both, recall@5 was 8 points lower on turns of conversations and 5 on dialogues."""
+    """What is added to that weight where the best keyword score stands alone: in proportion to how far the tenth is below it."""
     first: float = 0.45
     """What the first window of dense search gains; the next ones gain less (``first_decay``). Dense scores lie close
     together: without it a few plain words of the question can outweigh the window that is first by meaning."""
@@ -210,30 +176,25 @@ class RelevanceOptions:
     """The rank at which that gain is halved."""
     tokens: float = 1.0
     """What late interaction counts: how much more the window gains whose words are nearest to those of the question, one by one, than
-    the one in the middle, which gains half as much at most. Not in mode ``naive``, which is plain search. Facts at 1,000 / 2,000
-    tokens without it: uv_docs 61.5 / 75.5, christmas_carol 51.0 / 63.9, 263 questions on conversations 75.4 / 80.5; with 1: 66.1 / 76.7,
-    56.1 / 67.0, 78.5 / 84.0; 0.5 and 1.5 are a point less and as good. Recall@5 on turns of conversations 55 and 63 %, on HotpotQA
-    and MuSiQue a point less than without, no more than chance."""
+    the one in the middle, which gains half as much at most. Not in mode ``naive``, which is plain search."""
     compared: int = 100
     """Windows, first by all else, whose words are compared."""
     statement_tokens: float = 1.5
-    """Factor of what a written sentence counts beside windows that gain by late interaction, which sentences have not. With it they
-    held no more facts on the three graphs (-4.8 / -0.8, +0.4 / +2.2, -0.2 / +0.5)."""
+    """Factor of what a written sentence counts beside windows that gain by late interaction, which sentences have not."""
     neighbour: float = 0.3
     """Share of the better neighbour's score that a window gains: what stands beside a strong hit often completes it."""
     section: float = 0.2
     """Share of the mean score of the two best windows of its section that a window gains."""
     graph: float = 4.0
     """What a window of the passage that the graph ranks first gains where the walk is trusted; the next ones gain less
-    (``graph_decay``): then the walk decides the order. With 1 in place of 4 recall@5 is 10 points lower on MuSiQue."""
+    (``graph_decay``): then the walk decides the order."""
     graph_from: float = 0.6
-    """Trust in the walk (see ``weigh_graph``) up to which nothing is gained. Below 0.7 plain search finds more gold passages
-    than the walk on conversations (47 and 16 %), above it fewer on all sets (61 and 79 % on MuSiQue)."""
+    """Trust in the walk (see ``weigh_graph``) up to which nothing is gained."""
     graph_full: float = 0.8
     """Trust from which on all of it is gained."""
     graph_alone: float = 1.5
     """Documents for each passage, times this, are the share of that gain, at most 1. In long documents what stands around a
-    passage tells more than the walk: there all of it cost 2 points of facts in 1,000 tokens on three reply sets."""
+    passage tells more than the walk."""
     graph_decay: float = 4.0
     """The rank at which the gain by the graph is halved."""
     graph_passages: int = 20
@@ -243,41 +204,34 @@ class RelevanceOptions:
     graph_kept: int = 5
     """Passages, first in the graph's ranking, of which the best window is shown where there is room. Not tuned."""
     exact: float = 8.0
-    """What a window gains that holds a rare word or phrase of the question (see ``find_exact_words``): more than all guesses.
-    Where plain words of a longer question gained too, 0.5 each, it held 0.8 points fewer facts in 1,000 tokens."""
+    """What a window gains that holds a rare word or phrase of the question (see ``find_exact_words``): more than all guesses."""
     recent: float = 0.6
     """What the newest of the dated documents gains where the question asks for what holds now; the others less, by their rank."""
     dated: float = 1.0
-    """What the documents of a day, month or year gain that the question names. Evidence found in 1,000 tokens for 24 such questions on
-    conversations: 76.4 % with 0 and 0.3, 80.6 with 0.6, 84.7 with 1 and more; the other 239 questions stay as they are."""
+    """What the documents of a day, month or year gain that the question names."""
     statement: float = 1.6
     """Weight of the similarity of a written sentence, as a share of that of the best window, squared: on a novel, whose words are not
-    those of the question, sentences are nearer than windows, in a documentation hardly. Facts in any wording at 1,000 / 2,000 tokens: a
-    novel written about by our prompts 62.6 / 71.5 (56.1 / 66.1 without sentences), by GraphRAG's 57.0 / 66.8, a documentation 64.3 /
-    76.6 (66.1 / 76.3). Not squared, with a weight of 2.1: 64.6 / 74.2, 51.7 / 64.1, 58.4 / 69.5; cubed 59.8 / 69.4, 56.9 / 66.8, 64.0 /
-    76.6."""
+    those of the question, sentences are nearer than windows, in a documentation hardly."""
     statement_together: float = 2.5
     """What the weight of all written sentences gains for each unit by which the similarity of the ten nearest is above that of the best
-    window, from 0.7. Where documents already say it plainly, sentences displace better windows. Facts in any wording at 1,000 / 2,000
-    tokens with it and without: conversations 55.9 / 73.1 (52.9 / 75.0), two sets on a documentation 55.9 / 68.7 and 66.3 / 76.2 (49.9 /
-    65.9, 64.3 / 76.2), a novel 62.0 / 70.2 and by GraphRAG's texts 57.4 / 67.0 (62.6 / 71.5, 57.0 / 66.8)."""
+    window, from 0.7. Where documents already say it plainly, sentences displace better windows."""
     statement_keyword: float = 1.4
-    """Weight of the relative keyword score of a written sentence. A third less: 57.6 / 70.7, 56.0 / 69.6, 64.8 / 77.1."""
+    """Weight of the relative keyword score of a written sentence."""
     repeated: float = 1.5
     """What a written sentence loses for each unit by which its similarity to a better one is above ``alike``."""
     alike: float = 0.5
     """The cosine similarity of two written sentences up to which neither repeats the other."""
     bridge: float = 0.1
-    """What a statement gains that joins seeds: a relation between two, or the summary of their LCA. 0 to 0.3 make no difference."""
+    """What a statement gains that joins seeds: a relation between two, or the summary of their LCA."""
     statement_kept: float = 2.0
     """Nearness to the question (1: that of the best window by meaning alone) from which on a written sentence is shown where there is
-    room. With 1 replies hold as many facts in a tenth more tokens, with 3 up to 6 points less."""
+    room."""
     stub_characters: int = 60
     """A window of fewer characters, links and tags aside, loses value in proportion: three words under a heading
     answer nothing."""
     weak: float = 0.34
     """Share of a text's words that the best five windows hold, below which the evidence counts as weak where the embedder
-    has no ``unrelated``. It is wrong more often: 45 of 208 questions with an answer fell below it, 49 of 60 without."""
+    has no ``unrelated``. It is wrong more often."""
     pool: int = 100
     """Windows per text whose passages are loaded and valued."""
 
@@ -307,9 +261,7 @@ class EvidenceOptions:
     """Base entities of a summary up to which its support is checked. A larger summary counts as one that draws on
     excluded documents."""
     summary_share: float = 0.5
-    """Share of the budget that the summaries of mode ``global`` may fill when their layer is chosen. Beside the highest
-    layer with enough summaries, 35 / 60 / 78 % of the facts of uv_docs in 1,000 / 2,000 / 4,000 tokens became 42 / 63 / 77 %, and
-    12 / 29 / 62 % of those of christmas_carol 29 / 49 / 66 %."""
+    """Share of the budget that the summaries of mode ``global`` may fill when their layer is chosen."""
     most_summaries: int = 2_000
     """Summaries of a layer up to which mode ``global`` reads it."""
     listed_members: int = 5
@@ -324,10 +276,7 @@ class ContextOptions:
     """What enters a context and what counts as a repetition. Where a field says no more, it was chosen by reading."""
 
     cutoff: float = 0.55
-    """Share of the best value below which evidence is left out although there is room: the budget is a ceiling. Facts and tokens with a
-    budget of 4,000 on uv_docs, christmas_carol and conversations: 82.1 in 3,880, 76.8 in 3,950, 87.1 in 3,520 with 0.35; 81.1 in
-    2,630, 76.0 in 3,420, 85.1 in 2,130 with 0.55; 72.7 in 1,250, 58.9 in 1,690, 79.2 in 1,070 with 0.7. A share of the third,
-    fifth or tenth value, or of the mean of five, gave no more facts for the same tokens."""
+    """Share of the best value below which evidence is left out although there is room: the budget is a ceiling."""
     least: int = 6
     """Pieces of evidence that are shown although they are below the cutoff, unless they are far below."""
     weaker: float = 0.3
@@ -374,7 +323,7 @@ class Filters:
     def active(self) -> bool:
         return bool(self.documents or self.metadata or self.since or self.until)
 
-    def check(self) -> Filters:
+    def check(self) -> "Filters":
         """Return the filters without blanks. Raises ``InvalidInput`` for a date that is none."""
         check_count("documents", len(self.documents), QUERY_LIMITS.documents)
         documents = tuple(name.strip() for name in self.documents if name.strip())
@@ -444,7 +393,7 @@ class Query:
                 "Give marks of earlier replies, such as d3:c12, a range d3:c10-c14 or a whole document d3.",
             ) from None
 
-    def check(self) -> Query:
+    def check(self) -> "Query":
         """Return the query without invisible characters and blanks. Raises ``InvalidInput`` naming the value,
         what was expected and the next step."""
         text = clean_text("query", self.text)

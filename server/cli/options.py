@@ -2,14 +2,17 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ParamSpec
 
 import anyio
 import typer
 from typer.models import OptionInfo
 
 from leanrag_engine.core.errors import LeanRAGError
+
+P = ParamSpec("P")
 
 
 def setting(name: str, explanation: str, metavar: str | None = None) -> OptionInfo:
@@ -104,3 +107,13 @@ def run_async(work: Callable[[], Awaitable[None]]) -> None:
     """Run a command's asynchronous part; errors are reported as by ``report_errors``."""
     with report_errors():
         anyio.run(work)
+
+
+def as_command(work: Callable[P, Awaitable[None]]) -> Callable[P, None]:
+    """Make a command of an asynchronous function."""
+
+    @wraps(work)
+    def command(*args: P.args, **given: P.kwargs) -> None:
+        run_async(partial(work, *args, **given))
+
+    return command

@@ -59,10 +59,10 @@ def run_long(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]], kep
 
 
 def on_engine(
-    kept: str = "", **more: object
+    kept: str = "", *, chosen: bool = True, **more: object
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Make a command of a function of an open engine: it takes the data folder and the collection too, before
-    ``--json``. ``kept`` is as of :func:`run_long`, ``more`` are settings."""
+    """Make a command of a function of an open engine: it takes the data folder too and, if one can be ``chosen``, the
+    collection, before ``--json``. ``kept`` is as of :func:`run_long`, ``more`` are settings."""
 
     def decorate(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         def command(data_dir: DataDir = None, collection: CollectionOption = None, **given: object) -> None:
@@ -74,7 +74,7 @@ def on_engine(
 
         # The engine's own type is not imported: --help must not wait for it.
         _, *taken = signature(work, locals={"LeanRAG": object}, eval_str=True).parameters.values()
-        own = [*signature(command, eval_str=True).parameters.values()][:2]
+        own = [*signature(command, eval_str=True).parameters.values()][: 1 + chosen]
         place = len(taken) - (taken[-1].name == "json")
         shown = signature(command).replace(parameters=[*taken[:place], *own, *taken[place:]])
         command.__signature__ = shown  # type: ignore[attr-defined] # Typer reads both

@@ -1,8 +1,6 @@
 """Edit a TOML text in place: all else stays as it is. The result is parsed again and compared with the
 intended value."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -35,7 +33,7 @@ class TomlDocument:
         lines = enumerate(self.text.splitlines(), 1)
         return value, next((number for number, line in lines if path[-1] in line), 1)
 
-    def put(self, path: Sequence[str], value: object) -> TomlDocument:
+    def put(self, path: Sequence[str], value: object) -> "TomlDocument":
         """Return the document with ``value`` at ``path``; a missing table of servers is created."""
         document, wanted = tomlkit.parse(self.text), deepcopy(self.value)
         servers, *way, last = path
@@ -50,7 +48,7 @@ class TomlDocument:
         inner[last] = value
         return self.check(document.as_string(), wanted)
 
-    def remove(self, path: Sequence[str]) -> TomlDocument:
+    def remove(self, path: Sequence[str]) -> "TomlDocument":
         """Return the document without the value at ``path``, which must exist."""
         document = tomlkit.parse(self.text)
         place: Any = document
@@ -63,7 +61,7 @@ class TomlDocument:
             del document[path[0]]
         return self.check(document.as_string(), wanted)
 
-    def check(self, edited: str, wanted: Mapping[str, object]) -> TomlDocument:
+    def check(self, edited: str, wanted: Mapping[str, object]) -> "TomlDocument":
         ending = "\n\n" if self.text.endswith("\n\n") else "\n"
         edited = edited.rstrip() + ending if edited.strip() else ""
         if "\r\n" in self.text:

@@ -1,8 +1,6 @@
 """The skills extension (``io.modelcontextprotocol/skills``, SEP-2640): instructions for work with the tools, as files that a
 host loads when it needs them. A plugin holds the same files."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from importlib.resources import files

@@ -191,10 +191,7 @@ class CorrectionTools(ToolGroup):
     ) -> Annotated[CallToolResult, CorrectionsReply]:
         """Make entities one, called `name` or as the first, from the next build on; `undo` takes that back."""
         engine, named = await self._open(collection)
-        if undo:
-            done = await engine.undo_merge(entities, collection=named)
-        else:
-            done = await engine.merge_entities(entities, name, collection=named)
+        done = await engine.merge_entities(entities, name, undo=undo, collection=named)
         return CorrectionsReply.from_engine(done, undone=undo).to_result()
 
     async def split_entity(
@@ -207,8 +204,5 @@ class CorrectionTools(ToolGroup):
     ) -> Annotated[CallToolResult, CorrectionsReply]:
         """Treat `entity` in these places as a separate entity, `name`. Otherwise as merge_entities."""
         engine, named = await self._open(collection)
-        if undo:
-            done = await engine.undo_split(entity, name, collection=named)
-        else:
-            done = await engine.split_entity(entity, name, places, collection=named)
+        done = await engine.split_entity(entity, name, places, undo=undo, collection=named)
         return CorrectionsReply.from_engine(done, undone=undo).to_result()

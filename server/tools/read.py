@@ -1,7 +1,5 @@
 """The tools that read: the one-shot query and the steps of a deeper search."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated, Literal
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from leanrag_tests_merging import merge
 
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import (
@@ -17,7 +18,6 @@ from leanrag_engine.core.model import (
     ExtractedRelation,
     Method,
 )
-from leanrag_engine.extraction.merging import merge
 
 DOCUMENTS = {f"{document}{number}": document for document in "abc" for number in (1, 2)}
 

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from leanrag_tests_merging import merge
 
 from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.graphs.graph import Graph
@@ -28,7 +29,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction import merging
 from leanrag_engine.extraction.heuristic.extract import extract
-from leanrag_engine.extraction.merging import merge, select_fitting
+from leanrag_engine.extraction.merging import select_fitting
 
 
 def said(
@@ -135,7 +136,7 @@ def test_a_relation_of_before_that_differs_in_anything_is_made_again(name: str) 
 def test_merging_reports_progress_and_stops_when_the_report_raises() -> None:
     extracts = [said(f"c{number}", f"Node {number}", f"Node {number + 1}") for number in range(5000)]
     heard: list[Progress] = []
-    assert merge(extracts, heard.append) == merge(extracts)
+    assert merge(extracts, report=heard.append) == merge(extracts)
     assert [(each.message, each.done, each.total) for each in heard] == [
         *(("extracts", done, 5000) for done in (0, 2000, 4000)),
         *(("statements", done, 5000) for done in (0, 2000, 4000)),
@@ -147,7 +148,7 @@ def test_merging_reports_progress_and_stops_when_the_report_raises() -> None:
             raise Cancelled("Enough.")
 
     with pytest.raises(Cancelled):
-        merge(extracts, stop)
+        merge(extracts, report=stop)
 
 
 # --- entities ------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pydoc_data.topics import topics
 
 import anyio
 import pytest
+from leanrag_tests_merging import merge
 
 from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
@@ -19,7 +20,6 @@ from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import load
 from leanrag_engine.extraction.heuristic.extract import extract
-from leanrag_engine.extraction.merging import merge
 from leanrag_engine.hierarchy.build import HierarchyOptions, build
 
 pytestmark = pytest.mark.anyio

@@ -2,8 +2,6 @@
 files and standard output. litellm takes keys from the provider's environment variable. No key is an argument
 here, and error texts of a provider are quoted without the values of such variables."""
 
-from __future__ import annotations
-
 import email.utils
 import math
 import os
@@ -205,7 +203,7 @@ class LiteLLMChatModel:
             if hasattr(client, "close"):
                 await client.close()
 
-    async def _attempt(self, request: ChatRequest, time_used: TimeUsed) -> Reply:
+    async def _attempt(self, request: ChatRequest, time_used: "TimeUsed") -> Reply:
         schema = request.schema if self._takes_schema else None
         try:
             return await self._call(request, schema, time_used)
@@ -217,7 +215,7 @@ class LiteLLMChatModel:
         self._takes_schema = False
         return reply
 
-    async def _call(self, request: ChatRequest, schema: Any, time_used: TimeUsed) -> Reply:
+    async def _call(self, request: ChatRequest, schema: Any, time_used: "TimeUsed") -> Reply:
         options: dict[str, Any] = {**self._address}
         if schema is not None:
             named = {"name": schema.get("title", "reply"), "schema": schema, "strict": True}

@@ -3,7 +3,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -23,18 +22,11 @@ T = TypeVar("T")
 SPACE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
 
 
-@dataclass(frozen=True, slots=True)
-class BatchLimits:
-    """How many rows one call has."""
-
-    upserted: int = 2500
-    """Rows per upsert. Chroma accepts 5,461 at most and rewrites its map of all ids with each batch, so small batches
-    are slow. This many take about a second: searches run in between, and a cancelled build stops soon."""
-    ids: int = 500
-    """Ids per fetch or delete: Chroma fails for very long lists of ids."""
-
-
-LIMITS = BatchLimits()
+UPSERTED = 2500
+"""Rows per upsert. Chroma accepts 5,461 at most and rewrites its map of all ids with each batch, so small batches
+are slow. This many take about a second: searches run in between, and a cancelled build stops soon."""
+IDS = 500
+"""Ids per fetch or delete: Chroma fails for very long lists of ids."""
 
 
 class Connection(Protocol):
@@ -63,8 +55,8 @@ class ChromaVectorStore:
         ``InvalidInput`` before anything is written."""
         _check_name(space)
         rows = _normalise_rows(_check_rows(ids, vectors))
-        for start in range(0, len(ids), LIMITS.upserted):
-            part = slice(start, start + LIMITS.upserted)
+        for start in range(0, len(ids), UPSERTED):
+            part = slice(start, start + UPSERTED)
             await self._run(partial(Index.upsert, space=space, ids=list(ids[part]), rows=rows[part]))
 
     async def search(self, space: str, vector: Vectors, limit: int) -> list[Hit]:
@@ -80,8 +72,8 @@ class ChromaVectorStore:
         _check_name(space)
         wanted = list(dict.fromkeys(ids))
         found: dict[str, Vectors] = {}
-        for start in range(0, len(wanted), LIMITS.ids):
-            batch = wanted[start : start + LIMITS.ids]
+        for start in range(0, len(wanted), IDS):
+            batch = wanted[start : start + IDS]
             found |= await self._run(partial(Index.fetch, space=space, ids=batch))
         return found
 
@@ -89,8 +81,8 @@ class ChromaVectorStore:
         _check_name(space)
         # Chroma warns about unknown ids.
         known = list(await self.fetch(space, ids))
-        for start in range(0, len(known), LIMITS.ids):
-            batch = known[start : start + LIMITS.ids]
+        for start in range(0, len(known), IDS):
+            batch = known[start : start + IDS]
             await self._run(partial(Index.delete, space=space, ids=batch))
 
     async def count(self, space: str) -> int:

@@ -1,7 +1,5 @@
 """Shared by the embedders of pretrained models: sources that fit nothing, windows of texts, batches of similar lengths, checks of rows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -118,7 +116,9 @@ class EmbeddingWindows:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, texts: Sequence[str], tokens: Iterable[Sequence[Span]], room: int | None) -> EmbeddingWindows:
+    def of(
+        cls, texts: Sequence[str], tokens: Iterable[Sequence[Span]], room: int | None
+    ) -> "EmbeddingWindows":
         """Cut all ``texts`` into windows; ``room`` None means that the model reads a text of any length."""
         found = [
             (window, owner, min(len(spans), room or len(spans)))

@@ -1,7 +1,5 @@
 """Store arrays as memory-mapped files: one folder for each key, one ``.npy`` file for each array, and their checksums."""
 
-from __future__ import annotations
-
 import json
 import logging
 import shutil

@@ -1,7 +1,5 @@
 """The stores on one database: thin classes over the functions of the files beside this one, which do what the ports say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -330,7 +328,7 @@ class SqlDatabase:
         self.corrections = SqlCorrectionStore(self._transactions)
 
     @classmethod
-    async def open(cls, folder: Path, *, read_only: bool) -> SqlDatabase:
+    async def open(cls, folder: Path, *, read_only: bool) -> "SqlDatabase":
         """Open the SQLite database in ``folder``; create it or bring it to this version's schema if that is
         allowed. Raises ``StoreUnusable`` if the folder cannot be written to (it need not, to be read) or the
         file is damaged, not ours or of a newer schema; ``NotReady`` if there is nothing to open read-only."""
@@ -338,7 +336,7 @@ class SqlDatabase:
         return await cls._complete(database, read_only=read_only)
 
     @classmethod
-    async def connect(cls, url: str, *, read_only: bool) -> SqlDatabase:
+    async def connect(cls, url: str, *, read_only: bool) -> "SqlDatabase":
         """Open, create or upgrade the PostgreSQL database at ``url``. Raises ``InvalidInput`` for a bad
         address or a missing driver, ``StoreUnusable`` and ``NotReady`` as :meth:`open`."""
         from .dialect.postgres.address import parse_address  # noqa: PLC0415 - only those pay who use it
@@ -350,7 +348,7 @@ class SqlDatabase:
         return await cls._complete(database, read_only=read_only)
 
     @classmethod
-    async def _complete(cls, database: OpenedDatabase, *, read_only: bool) -> SqlDatabase:
+    async def _complete(cls, database: OpenedDatabase, *, read_only: bool) -> "SqlDatabase":
         """Return the stores of a database, after making the keyword index that a migration has dropped."""
         opened = cls(database)
         missing = [] if read_only else await opened._transactions.read(documents.find_unindexed)

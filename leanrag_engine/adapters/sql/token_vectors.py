@@ -1,7 +1,5 @@
 """Write and read the packed vectors of the tokens of chunks, which go with their chunk."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 

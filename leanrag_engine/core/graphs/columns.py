@@ -1,8 +1,6 @@
 """The entities and relations of a layer in columns: arrays with a value for each row, which steps that look
 at all rows use. Those of stored rows are stored too."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -59,7 +57,7 @@ class Column(Generic[A]):
     def __set_name__(self, _: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, columns: Columns[Any], _: type) -> A:
+    def __get__(self, columns: "Columns[Any]", _: type) -> A:
         found: A = columns.find(self._name, self._make)
         columns.__dict__[self._name] = found
         return found
@@ -126,7 +124,7 @@ class EntityColumns(Columns[Entity]):
     openings = _digests(lambda each: each.description[:OPENING])
     """The digests of the beginnings of the descriptions: with equal ones they begin with the same sentence."""
 
-    def replace_parents(self, rows: Sequence[Entity]) -> EntityColumns:
+    def replace_parents(self, rows: Sequence[Entity]) -> "EntityColumns":
         """Return the columns of rows that differ in their parents alone."""
         made = EntityColumns(rows)
         kept = set(self.names).difference(_OF_PARENTS) & self.__dict__.keys()

@@ -1,7 +1,5 @@
 """The layers of a hierarchy: the entities of each, and the relations between them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,10 +58,8 @@ class Graph:
         self, entities: LayerRows[Entity], relations: LayerRows[Relation]
     ) -> NDArray[np.intp]:
         """Return the ends of relations of which most are stored, with their ends as places among the stored entities."""
-        moved = np.full(len(entities.stored) + 1, -1, dtype=np.intp)
-        held = entities.places >= 0
-        moved[entities.places[held]] = np.flatnonzero(held)
-        own = np.flatnonzero(~held)
+        moved = entities.numbers.copy()
+        own = np.flatnonzero(entities.places < 0)
         moved[entities.stored.find([entities.own[place].id for place in own.tolist()])] = own
         moved[-1] = -1
         ends = np.full((len(relations), 2), -1, dtype=np.intp)
@@ -75,7 +71,7 @@ class Graph:
             raise KeyError(relations[int(np.flatnonzero(ends.min(axis=1) < 0)[0])].id)
         return np.asarray(ends, dtype=np.intp)
 
-    def replace_entities(self, entities: Sequence[Entity]) -> Graph:
+    def replace_entities(self, entities: Sequence[Entity]) -> "Graph":
         """Return the graph with other ``entities``, which have the ids of its own in their order."""
         made = Graph(entities, self.relations)
         made.__dict__.update(
@@ -83,7 +79,7 @@ class Graph:
         )
         return made
 
-    def replace_parents(self, entities: Sequence[Entity]) -> Graph:
+    def replace_parents(self, entities: Sequence[Entity]) -> "Graph":
         """Return the graph with ``entities`` that differ from its own in their parents alone."""
         made = self.replace_entities(entities)
         made.__dict__["nodes"] = self.nodes.replace_parents(entities)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from leanrag_engine.core.model import Attribute, Chunk, Entity, Evidence, Extract, Method, Relation
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
-from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.core.text.scripts import has_cjk
 
 from .support import evidence_at
@@ -137,7 +137,7 @@ def _find_chunk(part: str, texts: Mapping[str, str]) -> str | None:
 def reduce_summary(cluster: Entity, lost: Collection[str], left: Collection[str]) -> Entity | None:
     """Return a written summary without what rested on chunks that are gone: what cites none of those
     ``left``, or has a word that is ``lost``. None if that is its name or its whole description."""
-    if set(lost) & _content_words(cluster.name):
+    if set(lost) & content_words(cluster.name):
         return None
     # Not all but ``gone``: a cited chunk may be one of an earlier version of the document.
     return cut_summary(cluster, left, lost)
@@ -155,7 +155,7 @@ def cut_summary(
         text = cluster.description[start:end]
         cited = evidence_at(cluster.evidence, start)
         left = [id_ for id_ in cited if id_ in chunk_ids]
-        if (cited and not left) or not _content_words(text).isdisjoint(lost):
+        if (cited and not left) or not content_words(text).isdisjoint(lost):
             continue
         evidence += (Evidence(place, place + len(text), id_) for id_ in left)
         parts.append(text)
@@ -165,7 +165,7 @@ def cut_summary(
     findings = [
         replace(each, chunk_ids=tuple(id_ for id_ in each.chunk_ids if id_ in chunk_ids))
         for each in cluster.findings
-        if _content_words(f"{each.summary} {each.explanation}").isdisjoint(lost)
+        if content_words(f"{each.summary} {each.explanation}").isdisjoint(lost)
         and (not each.chunk_ids or any(id_ in chunk_ids for id_ in each.chunk_ids))
     ]
     return replace(cluster, description=" ".join(parts), findings=tuple(findings), evidence=tuple(evidence))
@@ -178,16 +178,16 @@ def cut_sentence(relation: Relation, chunk_ids: Collection[str]) -> Relation | N
     return replace(relation, evidence=left) if left or not relation.evidence else None
 
 
-def find_lost_words(text: str, gone: Iterable[Chunk] | None, left: Iterable[Chunk]) -> set[str]:
+def find_lost_words(text: str, gone: Iterable[Chunk] | None, left: Iterable[Chunk]) -> frozenset[str]:
     """Return the words of ``text`` that chunks which are ``gone`` (None: of unknown texts) say and no chunk
     that is ``left``."""
-    found = _content_words(text)
+    found = content_words(text)
     if gone is not None:
-        found &= {word for each in gone for word in _content_words(each.indexed_text)}
+        found &= {word for each in gone for word in content_words(each.indexed_text)}
     for each in left:
         if not found:
             break
-        found -= _content_words(each.indexed_text)
+        found -= content_words(each.indexed_text)
     return found
 
 
@@ -195,10 +195,6 @@ def text_of_summary(cluster: Entity) -> str:
     """Return name, description and findings of an aggregated entity."""
     said = (f"{each.summary} {each.explanation}" for each in cluster.findings)
     return " ".join((cluster.name, cluster.description, *said))
-
-
-def _content_words(text: str) -> set[str]:
-    return set(words(text)) - STOPWORDS
 
 
 def hide_summary(cluster: Entity, name: str, description: str) -> Entity:

@@ -1,7 +1,5 @@
 """The rows of a layer of which most are those of the published build: these are read only where they are asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -64,7 +62,7 @@ class LayerRows(Sequence[T]):
         self.own = own
 
     @classmethod
-    def of_stored(cls, stored: StoredRows[T]) -> LayerRows[T]:
+    def of_stored(cls, stored: StoredRows[T]) -> "LayerRows[T]":
         """Return all stored rows in their order."""
         return cls(stored, np.arange(len(stored)), {})
 
@@ -113,7 +111,7 @@ class LayerRows(Sequence[T]):
         numbers[self.places[held]] = held
         return numbers
 
-    def replace(self, rows: Mapping[int, T]) -> LayerRows[T]:
+    def replace(self, rows: Mapping[int, T]) -> "LayerRows[T]":
         """Return the sequence with other rows at some numbers."""
         if not rows:
             return self

@@ -1,7 +1,5 @@
 """Walk through a folder tree: which files are to be read, and which are left out for which reason."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -44,7 +42,7 @@ class IgnoreRules:
 
     files: tuple[_IgnoreFile, ...] = ()
 
-    def enter(self, folder: Path) -> IgnoreRules:
+    def enter(self, folder: Path) -> "IgnoreRules":
         """Return the rules within ``folder``. Raises ``OSError`` if one of its ignore files cannot be read."""
         found = [
             _IgnoreFile(folder, name, _read_rules(folder / name))
@@ -65,7 +63,7 @@ class IgnoreRules:
         return ""
 
     @classmethod
-    def above(cls, folder: Path, bounds: tuple[Path, ...]) -> IgnoreRules:
+    def above(cls, folder: Path, bounds: tuple[Path, ...]) -> "IgnoreRules":
         """Return the rules of the folders above ``folder``, up to the root of its git repository. Only
         folders beneath ``bounds`` are read, if there are any. A folder that these rules leave out was named
         on purpose: they do not apply in it."""

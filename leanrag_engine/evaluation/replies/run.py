@@ -190,13 +190,13 @@ def figures_of(results: Sequence[ReplyResult]) -> list[FactCoverage]:
         others = [each.share for each in first[budget]]
         figures.append(
             FactCoverage(
-                way,
-                budget,
-                len(found),
-                mean(shares),
-                100 * mean([all(each.found) for each in found]),
-                mean([each.tokens for each in found]),
-                None if found is first[budget] else bootstrap_difference(shares, others),
+                way=way,
+                budget=budget,
+                questions=len(found),
+                facts=mean(shares),
+                all_facts=100 * mean([all(each.found) for each in found]),
+                tokens=mean([each.tokens for each in found]),
+                against=None if found is first[budget] else bootstrap_difference(shares, others),
             )
         )
     curve = [each for each in figures if each.way == results[0].way]

@@ -1,7 +1,5 @@
 """Make documents with chunks and extracts of a foreign graph: the form in which everything else enters the store."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -75,7 +73,7 @@ class _Merged:
     stated: set[tuple[str, str, str]] = field(default_factory=set)
 
     @classmethod
-    def of(cls, graph: ForeignGraph) -> _Merged:
+    def of(cls, graph: ForeignGraph) -> "_Merged":
         merged = cls(graph.remarks, {each.id for each in graph.passages if clean(each.text).strip()})
         for entity in graph.entities:
             merged._add_entity(entity)
@@ -257,7 +255,7 @@ def _read_document(
     given: ForeignDocument,
     passages: Sequence[ForeignPassage],
     origin: str,
-    placed: Mapping[str, _Placed],
+    placed: "Mapping[str, _Placed]",
     tokenizer: Tokenizer,
     remarks: Remarks,
 ) -> ReadDocument:

@@ -12,7 +12,7 @@ from leanrag_engine.core.model import Entity, Evidence, JsonObject, JsonSchema, 
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
-from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
+from leanrag_engine.core.text.language.words import content_words, word_count
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each, pack
 from leanrag_engine.llm.item_schema import TEXT
@@ -153,9 +153,9 @@ def _read(item: JsonObject, texts: Sequence[tuple[str, str]]) -> Description:
 
 def _evidence(text: str, texts: Sequence[tuple[str, str]]) -> Iterator[Evidence]:
     """Attribute each sentence to the chunk with most of its words, and to those that hold what this one lacks of it."""
-    vocabularies = [(_content(source), chunk_id) for source, chunk_id in texts]
+    vocabularies = [(content_words(source), chunk_id) for source, chunk_id in texts]
     for start, end in sentences(text):
-        for chunk_id in _cover(_content(text[start:end]), vocabularies):
+        for chunk_id in _cover(content_words(text[start:end]), vocabularies):
             yield Evidence(start, end, chunk_id)
 
 
@@ -174,7 +174,3 @@ def _cover(
         chosen.append(chunk_id)
         left -= new
     return list(dict.fromkeys(chosen)) if len(left) <= (1 - least) * len(wanted) else []
-
-
-def _content(text: str) -> frozenset[str]:
-    return frozenset(word for word in words(text) if word not in STOPWORDS)

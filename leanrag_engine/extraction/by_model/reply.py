@@ -2,8 +2,6 @@
 agent's is refused with the path of each fault if any part cannot be used. A name that shares no word with the
 passage was invented or translated."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -146,7 +144,7 @@ def _index_names(rows: Sequence[CheckedObject]) -> dict[str, int]:
     return forms
 
 
-def _find_entity_faults(rows: Sequence[CheckedObject], ground: _PassageWords) -> Iterator[str]:
+def _find_entity_faults(rows: Sequence[CheckedObject], ground: "_PassageWords") -> Iterator[str]:
     forms = _index_names(rows)
     for place, row in enumerate(rows):
         path = f"entities[{place}]"

@@ -17,7 +17,7 @@ from leanrag_engine.core.graphs.restriction import (
     text_of_summary,
 )
 from leanrag_engine.core.model import Chunk, Entity, Evidence, Extract, Method, Relation, Staleness
-from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
 from leanrag_engine.hierarchy.texts.naming import join_names
 
@@ -256,7 +256,7 @@ def _rests_on_deleted(relation: Relation, ends: Sequence[_ChunksBeneath], remain
 
 def _find_lost_words(
     text: str, gone_ids: Collection[str], left_ids: Collection[str], remaining: RemainingChunks
-) -> set[str]:
+) -> frozenset[str]:
     """Return the words of ``text`` that may come from the chunks ``gone_ids`` alone: none of ``left_ids`` says them."""
     unknown = remaining.has_unknown_texts and any(id_ not in remaining.gone for id_ in gone_ids)
     said = None if unknown else [remaining.gone[id_] for id_ in gone_ids if id_ in remaining.gone]
@@ -281,9 +281,9 @@ def cite_again(
 
 def find_unsaid_words(
     text: str, before: Iterable[Entity | Relation], now: Iterable[Entity | Relation]
-) -> set[str]:
+) -> frozenset[str]:
     """Return the words of ``text`` that entities and relations said ``before`` and say no longer."""
-    found = _content_words(text)
+    found = content_words(text)
     found &= set().union(*map(_words_of, before))
     for each in now:
         if not found:
@@ -292,12 +292,7 @@ def find_unsaid_words(
     return found
 
 
-def _words_of(item: Entity | Relation) -> set[str]:
+def _words_of(item: Entity | Relation) -> frozenset[str]:
     if isinstance(item, Relation):
-        return _content_words(item.description)
-    findings = (f"{each.summary} {each.explanation}" for each in item.findings)
-    return _content_words(" ".join((item.name, *item.aliases, item.description, *findings)))
-
-
-def _content_words(text: str) -> set[str]:
-    return set(words(text)) - STOPWORDS
+        return content_words(item.description)
+    return content_words(" ".join((*item.aliases, text_of_summary(item))))

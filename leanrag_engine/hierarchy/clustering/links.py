@@ -1,7 +1,5 @@
 """The relations of one layer as arrays: which entities they join, by place, and how strongly."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,7 +23,7 @@ class EdgeList:
     weights: Weights
 
     @classmethod
-    def of(cls, graph: Graph) -> EdgeList:
+    def of(cls, graph: Graph) -> "EdgeList":
         """Return the relations of ``graph``, weighted by λ: the relations of the layer below that each stands for, 1 in G0."""
         return cls(len(graph.entities), graph.ends, graph.edges.strengths.astype(np.float64))
 
@@ -46,7 +44,7 @@ class EdgeList:
         volumes = np.bincount(labels[self.ends].ravel(), weights=np.repeat(self.weights, 2))
         return self.inside(labels) - float(np.square(volumes / (2 * self.total)).sum())
 
-    def contract(self, labels: Labels) -> EdgeList:
+    def contract(self, labels: Labels) -> "EdgeList":
         """Return the relations among clusters 0, 1, … instead of their members, weights added up, those within a cluster
         as one of it with itself. Modularity stays the same (Leiden's aggregation, course reader §4.2.3)."""
         count = int(labels.max()) + 1
@@ -63,7 +61,7 @@ class EdgeList:
         weights = np.tile(self.weights[away], 2)
         return coo_array((weights, (near, far)), shape=(self.count, self.count)).tocsr()
 
-    def within(self, parts: Labels) -> Iterator[tuple[Labels, EdgeList]]:
+    def within(self, parts: Labels) -> "Iterator[tuple[Labels, EdgeList]]":
         """Yield the renumbered rows of each part of ``parts`` (count,), -1 being none, with the relations
         among them."""
         total = int(parts.max(initial=-1)) + 1

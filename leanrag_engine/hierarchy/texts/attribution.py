@@ -12,7 +12,7 @@ from leanrag_engine.core.graphs.support import cut_description
 from leanrag_engine.core.model import Entity, Evidence, Relation
 from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence, sentences
 from leanrag_engine.core.text.language.turns import find_turn
-from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.core.text.scripts import has_cjk
 
 LEAST_SHARE = 0.25
@@ -73,7 +73,7 @@ class ChunkFinder:
 
     def _of_similar_sentences(self, text: str, least: float, *, near: float = 0.5) -> tuple[str, ...]:
         """Return the chunks of the sentences that share at least ``near`` of what the most similar one does."""
-        mine = _content_words(text)
+        mine = content_words(text)
         shares = [(len(mine & said), ids) for said, ids in self._statements]
         most = max((share for share, _ in shares), default=0)
         if not most or most < least * len(mine):
@@ -101,7 +101,7 @@ class ChunkFinder:
             for member in self._members
             for each in member.findings
         ]
-        return [(_content_words(text), ids) for text, ids in said if ids]
+        return [(content_words(text), ids) for text, ids in said if ids]
 
 
 def cite_summaries(hierarchy: Hierarchy) -> Hierarchy:
@@ -134,10 +134,6 @@ def cite_summaries(hierarchy: Hierarchy) -> Hierarchy:
         )
         layers.append(Graph(cited, upper.relations))
     return Hierarchy(tuple(layers))
-
-
-def _content_words(text: str) -> frozenset[str]:
-    return frozenset(words(text)) - STOPWORDS
 
 
 def best_first(relations: Iterable[Relation]) -> list[Relation]:

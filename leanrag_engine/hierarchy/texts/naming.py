@@ -1,8 +1,6 @@
 """Name clusters by the phrases of their members' names, in part of their descriptions, that distinguish them
 from siblings: class-based TF-IDF (Grootendorst 2022)."""
 
-from __future__ import annotations
-
 import math
 import re
 from array import array
@@ -12,7 +10,7 @@ from collections.abc import Collection as AnyCollection
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,14 +70,6 @@ class ClusterPhrases:
     shares: Weights
 
 
-class NameKeys(Protocol):
-    """Keys of names."""
-
-    def __contains__(self, key: object, /) -> bool: ...
-
-    def add(self, key: str, /) -> None: ...
-
-
 class TakenNames:
     """The keys of the names in use, by their digests."""
 
@@ -96,8 +86,12 @@ class TakenNames:
         """Add keys by their digests."""
         self._digests.update(digests.tolist())
 
-    def copy(self) -> TakenNames:
+    def copy(self) -> "TakenNames":
         return TakenNames(self._digests)
+
+
+NameKeys = set[str] | TakenNames
+"""Keys of names."""
 
 
 class NameRegister:
@@ -170,15 +164,15 @@ def find_phrases(
             named.append(scale if key in in_name else 0.0)
             whole.append(key == entire)
     return PhraseTable(
-        keys,
-        tuple(spelled[key] for key in keys),
-        np.array([worths[key] for key in keys]),
-        np.array(rows, dtype=np.intp),
-        np.array(columns, dtype=np.intp),
-        np.array(weights, dtype=np.float64),
-        np.array(witnesses, dtype=np.float64),
-        np.array(named, dtype=np.float64),
-        np.array(whole, dtype=np.bool_),
+        keys=keys,
+        surfaces=tuple(spelled[key] for key in keys),
+        worths=np.array([worths[key] for key in keys]),
+        rows=np.array(rows, dtype=np.intp),
+        columns=np.array(columns, dtype=np.intp),
+        weights=np.array(weights, dtype=np.float64),
+        witnesses=np.array(witnesses, dtype=np.float64),
+        named=np.array(named, dtype=np.float64),
+        whole=np.array(whole, dtype=np.bool_),
     )
 
 
@@ -192,7 +186,7 @@ def _find_openings(keys: Sequence[str]) -> set[str]:
 
 
 def _spellings(
-    entities: Sequence[Entity], names: Sequence[Sequence[_PhraseWord]]
+    entities: Sequence[Entity], names: "Sequence[Sequence[_PhraseWord]]"
 ) -> tuple[dict[str, str], dict[str, float]]:
     """Return the usual spelling of each whole name and each phrase in two names, and the worth of each, by
     key."""

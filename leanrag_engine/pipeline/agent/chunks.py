@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import NotReady
 from leanrag_engine.core.model import Collection, Extract, ExtractionSchema, JsonObject, Method
-from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.core.text.language.words import content_words, words
 from leanrag_engine.extraction.by_model.extract import extraction_kind, submission_task
 from leanrag_engine.extraction.schemas.conforming import conform
 from leanrag_engine.llm.batching import TaskKind
@@ -117,7 +117,7 @@ class ChunkWork:
         """Return names that models and agents use for what these chunks may mention: in the chunks around them, then in
         the published build. Each shares a word with the chunks."""
         name, generation = self._collection.name, self._collection.generation
-        seen = {word for item in items for word in words(item.text) if word not in STOPWORDS}
+        seen = {word for item in items for word in content_words(item.text)}
         # The written names of five chunks before and after each are shown with it,
         near = await self._stores.documents.extracts_near(name, [each.work_id for each in items], 5)
         found = dict.fromkeys(entity.name for each in near for entity in each.entities)

@@ -1,7 +1,5 @@
 """What is handed to an agent and what comes back: items, pages, submissions, and the check of each item."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
@@ -137,7 +135,7 @@ def next_cursor(queue: Sequence[QueuedWork], handed: Sequence[WorkItem]) -> str:
 
 
 def read_items(
-    items: Sequence[JsonObject], readers: Mapping[str, Reader[T]], gone: str
+    items: Sequence[JsonObject], readers: "Mapping[str, Reader[T]]", gone: str
 ) -> tuple[dict[str, T], list[tuple[str, str]]]:
     """Return the answers by ``work_id``, and the rejected ids with reasons. ``gone`` says what to do about unknown work."""
     said: dict[str, T] = {}

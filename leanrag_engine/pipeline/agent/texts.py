@@ -2,9 +2,9 @@
 stored by the id of their task, which identifies everything that the agent saw, sentences by their relation,
 descriptions of entities of G0 by the entity, with the chunks that they rest on."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from leanrag_engine.core.errors import NotReady, ReplyUnusable
 from leanrag_engine.core.graphs.graph import Graph
@@ -67,38 +67,34 @@ class TextQueue:
     note: str = ""
 
 
-class TextKind(Protocol):
-    """One kind of text; ``unit`` says what the values of its works count."""
+class TextWork(ABC):
+    """The work of one kind on a published build; ``unit`` says what the values of its works count."""
 
     name: AgentTextKind
     unit: str
-    task_kind: TaskKind
 
+    def __init__(self, stores: Stores, generation: Generation, task_kind: TaskKind) -> None:
+        self._stores = stores
+        self._generation = generation
+        self.task_kind = task_kind
+
+    @abstractmethod
     async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
         """Return the work in its order; ``submitted`` are the texts that are stored, by their keys."""
 
+    @abstractmethod
     async def tasks(self, ids: Sequence[str]) -> list[TextTask]:
         """Return the tasks of those of ``ids`` that are work of this kind."""
 
-
-class TextWork:
-    """The work of one kind in a collection."""
-
-    def __init__(self, stores: Stores, collection: str, kind: TextKind) -> None:
-        self._stores = stores
-        self._collection = collection
-        self._kind = kind
-        self.task_kind = kind.task_kind
-
     async def pending(self, limit: int, cursor: str) -> PendingWork:
-        queue = await self._kind.queue(await self._read_submitted())
-        tasks = await self._kind.tasks(select_page(queue.works, limit, cursor))
+        queue = await self.queue(await self._read_submitted())
+        tasks = await self.tasks(select_page(queue.works, limit, cursor))
         handed, fewer = limit_size([WorkItem(each.work_id, each.title, each.text) for each in tasks])
         remaining = sum(each.pending for each in queue.works)
         size = sum(approximate_tokens(each.text) for each in handed) / max(1, len(handed))
-        gain = describe_gain(queue.works, cursor, size, self._kind.unit)
+        gain = describe_gain(queue.works, cursor, size, self.unit)
         return PendingWork(
-            self._kind.name,
+            self.name,
             tuple(handed),
             remaining,
             round(size * (remaining + queue.later)),
@@ -108,8 +104,8 @@ class TextWork:
 
     async def submit(self, items: Sequence[JsonObject], replace: bool) -> Submission:
         ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
-        tasks = {each.work_id: each for each in await self._kind.tasks(ids)}
-        schema = publish_schema(self._kind.task_kind)
+        tasks = {each.work_id: each for each in await self.tasks(ids)}
+        schema = publish_schema(self.task_kind)
         readers = {id_: Reader(schema, each.convert) for id_, each in tasks.items()}
         said, rejected = read_items(items, readers, "get the pending work again, a build has changed it")
         held = await self._read_submitted()
@@ -122,42 +118,37 @@ class TextWork:
                 if id_ not in refused and (tasks[id_].key in held and not earlier[id_]) is outdated
             }
             taken = await self._stores.replies.put_texts(
-                self._collection, self._kind.name, put, replace=replace or outdated
+                self._generation.collection, self.name, put, replace=replace or outdated
             )
             if not (replace or outdated):
                 refused |= {id_ for id_ in said if tasks[id_].key in taken}
         rejected += [(id_, refuse_replacing(earlier[id_] or BY_ANOTHER)) for id_ in said if id_ in refused]
         accepted = tuple(id_ for id_ in said if id_ not in refused)
         replaced = tuple((id_, earlier[id_]) for id_ in accepted if earlier[id_])
-        queue = await self._kind.queue(await self._read_submitted())
+        queue = await self.queue(await self._read_submitted())
         remaining = sum(each.pending for each in queue.works)
-        return Submission(self._kind.name, accepted, replaced, tuple(rejected), remaining)
+        return Submission(self.name, accepted, replaced, tuple(rejected), remaining)
 
     def _find_earlier(self, task: TextTask, text: AgentText, held: Mapping[str, AgentText]) -> str:
         """Return what ``text`` would replace, "" if nothing that an agent or a model wrote."""
         before = held.get(task.key)
         if before is None or not task.is_answered_by(before):
             return task.earlier
-        return "" if before == text else f"a {self._kind.name} by an agent"
+        return "" if before == text else f"a {self.name} by an agent"
 
     async def _read_submitted(self) -> dict[str, AgentText]:
-        return await self._stores.replies.texts(self._collection, self._kind.name)
+        return await self._stores.replies.texts(self._generation.collection, self.name)
 
 
 # --- summaries -----------------------------------------------------------------------------
 
 
-class SummaryKind:
+class SummaryWork(TextWork):
     """Clusters of the lowest layer that has heuristic or stale summaries, those above most entities first: the layers
     above use its names and descriptions."""
 
     name: AgentTextKind = "summary"
     unit = "the entities beneath the clusters of this layer that wait"
-
-    def __init__(self, stores: Stores, generation: Generation, prompts: Prompts) -> None:
-        self._stores = stores
-        self._generation = generation
-        self.task_kind = aggregation_kind(prompts)
 
     async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
         given = {str(each.text.get("cluster")) for each in submitted.values()}
@@ -217,17 +208,12 @@ def check_whole(summary: ClusterSummary, item: CheckedObject) -> None:
 # --- relations -----------------------------------------------------------------------------
 
 
-class RelationKind:
+class RelationWork(TextWork):
     """Inter-cluster relations with λ > τ, the strongest first, once both their clusters are written: the sentence is about
     them."""
 
     name: AgentTextKind = "relation"
     unit = "the strength of the relations that wait"
-
-    def __init__(self, stores: Stores, generation: Generation, prompts: Prompts) -> None:
-        self._stores = stores
-        self._generation = generation
-        self.task_kind = relation_kind(prompts)
 
     async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
         due = [each for each in await self._strong() if not each.method.written or each.stale]
@@ -303,16 +289,11 @@ class RelationKind:
 # --- descriptions --------------------------------------------------------------------------
 
 
-class DescriptionKind:
+class DescriptionWork(TextWork):
     """Entities of G0 whose description is heuristic or about as long as merging allows, the most mentioned first."""
 
     name: AgentTextKind = "description"
     unit = "the mentions of the entities that wait"
-
-    def __init__(self, stores: Stores, generation: Generation, prompts: Prompts) -> None:
-        self._stores = stores
-        self._generation = generation
-        self.task_kind = description_kind(prompts)
 
     async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
         entities = await self._stores.generations.layer(self._generation.number, 0)
@@ -371,11 +352,14 @@ def name_author(method: Method) -> str:
     return "an agent" if method is Method.AGENT else "a model"
 
 
-KINDS: Mapping[AgentTextKind, Callable[[Stores, Generation, Prompts], TextKind]] = {
-    "summary": SummaryKind,
-    "relation": RelationKind,
-    "description": DescriptionKind,
-}
+def open_text_work(kind: AgentTextKind, stores: Stores, generation: Generation, prompts: Prompts) -> TextWork:
+    match kind:
+        case "summary":
+            return SummaryWork(stores, generation, aggregation_kind(prompts))
+        case "relation":
+            return RelationWork(stores, generation, relation_kind(prompts))
+        case "description":
+            return DescriptionWork(stores, generation, description_kind(prompts))
 
 
 async def sort_by_kind(

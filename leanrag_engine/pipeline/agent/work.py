@@ -15,7 +15,7 @@ from leanrag_engine.pipeline.index import Stores
 
 from .chunks import ChunkWork
 from .items import PendingWork, Submission, WorkKind, publish_schema, write_instructions
-from .texts import KINDS, TextWork, require_generation, sort_by_kind
+from .texts import TextWork, open_text_work, require_generation, sort_by_kind
 
 
 class AgentWork:
@@ -66,6 +66,4 @@ class AgentWork:
 
     def _texts(self, kind: AgentTextKind) -> TextWork:
         generation = require_generation(self._collection.name, self._collection.generation)
-        return TextWork(
-            self._stores, self._collection.name, KINDS[kind](self._stores, generation, self._prompts)
-        )
+        return open_text_work(kind, self._stores, generation, self._prompts)

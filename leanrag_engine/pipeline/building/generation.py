@@ -39,7 +39,6 @@ from leanrag_engine.extraction.merging import (
     ExtractSource,
     LongDescription,
     PreviousMerge,
-    merge,
     merge_source,
 )
 from leanrag_engine.extraction.schemas.conforming import conform
@@ -81,15 +80,24 @@ GivenLayers = Callable[[Graph], Hierarchy | None]
 """Lays clusters that were made elsewhere over G0."""
 
 
+@dataclass(frozen=True, slots=True)
+class BaseGraph:
+    """G0, what corrections and the schema, if there is one, did in it, and the index of its mentions, if the next build
+    can use it."""
+
+    graph: Graph
+    corrections: CorrectionEffects
+    schema: SchemaEffects | None
+    mentions: MentionIndex | None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DraftBuild:
-    """A built hierarchy that is not published yet, why it was built in this mode, and what corrections and the schema did."""
+    """A built hierarchy that is not published yet, the G0 that it was built on, and why it was built in this mode."""
 
     built: BuiltHierarchy
     choice: ModeChoice
-    effects: CorrectionEffects
-    schema: SchemaEffects | None
-    mentions: MentionIndex | None
+    base: BaseGraph
 
 
 async def build_generation(
@@ -115,9 +123,10 @@ async def build_generation(
         # Once more: new extracts have changed its revision.
         found = await require_documents(stores, collection)
         drafted = await draft(stores, found, fitted, report, models, mode, given)
-        if drafted.schema is not None and outdated:
+        schema = drafted.base.schema
+        if schema is not None and outdated:
             left = (await stores.documents.count_outdated(collection)).get(Method.MODEL, 0)
-            drafted = replace(drafted, schema=replace(drafted.schema, read_again=outdated - left))
+            schema = replace(schema, read_again=outdated - left)
         publication = Publication(
             started,
             await anyio.to_thread.run_sync(compare, fitted.previous, drafted.built.hierarchy),
@@ -125,16 +134,16 @@ async def build_generation(
             job=job,
         )
         finished = FinishedBuild(
-            drafted.built.hierarchy,
-            fitted.chunks,
-            fitted.embedder,
-            fitted.state,
-            found.revision,
-            describe_build(stores, found, fitted, drafted, models),
-            publication,
-            fitted.previous,
-            vectors_of_layers(drafted.built.vectors),
-            drafted.mentions,
+            hierarchy=drafted.built.hierarchy,
+            chunks=fitted.chunks,
+            embedder=fitted.embedder,
+            state=fitted.state,
+            revision=found.revision,
+            record=replace(describe_build(stores, found, fitted, drafted, models), schema=schema),
+            publication=publication,
+            previous=fitted.previous,
+            vectors=vectors_of_layers(drafted.built.vectors),
+            mentions=drafted.base.mentions,
         )
         generation = await publish_build(stores, found, finished, report)
         if models.reading is None:
@@ -276,18 +285,7 @@ async def draft(
         mode=choice.mode,
         name_keys=known,
     )
-    return DraftBuild(built, choice, base.corrections, base.schema, base.mentions)
-
-
-@dataclass(frozen=True, slots=True)
-class BaseGraph:
-    """G0, what corrections and the schema, if there is one, did in it, and the index of its mentions, if the next build
-    can use it."""
-
-    graph: Graph
-    corrections: CorrectionEffects
-    schema: SchemaEffects | None
-    mentions: MentionIndex | None
+    return DraftBuild(built, choice, base)
 
 
 async def base_graph(
@@ -331,7 +329,8 @@ async def base_graph(
         # A text of a few plain words has no names: without any entity the collection could not be built.
         numbers = [each.id for each in chunks if each.number == 1]
         openings = await stores.documents.chunks(collection.name, numbers)
-        base = merge([Extract(each.id, Method.HEURISTIC, find_key_words(each.text)) for each in openings])
+        named = [Extract(each.id, Method.HEURISTIC, find_key_words(each.text)) for each in openings]
+        base = merge_source(ExtractSource.of(named)).graph
     by_agents = await descriptions_by_agents(
         stores, collection.name, base, frozenset(each.id for each in chunks)
     )
@@ -407,7 +406,7 @@ def describe_build(
     drafted: DraftBuild,
     models: BuildModels,
 ) -> BuildRecord:
-    """Return the record that is stored beside the hierarchy, but for the vectors."""
+    """Return the record that is stored beside the hierarchy, but for the vectors and the schema."""
     built = drafted.built
     return BuildRecord(
         embedder=stores.embedders.name,
@@ -418,8 +417,7 @@ def describe_build(
         methods=count_methods(built.hierarchy),
         history=record_history(drafted.choice, built, collection.generation, fitted.unknown),
         stale=count_stale(built.hierarchy),
-        corrections=drafted.effects,
-        schema=drafted.schema,
+        corrections=drafted.base.corrections,
     )
 
 

@@ -51,17 +51,17 @@ async def publish_again(
     if published is None:
         chunks = replace(chunks, pending=await stores.documents.pending_chunks(source.collection))
     finished = FinishedBuild(
-        hierarchy,
-        chunks,
-        await reuse_vectors(stores, published or source, before or hierarchy, chunks, embedder),
-        await stores.generations.embedder_state(source.number),
-        source.revision,
-        record,
-        Publication(
+        hierarchy=hierarchy,
+        chunks=chunks,
+        embedder=await reuse_vectors(stores, published or source, before or hierarchy, chunks, embedder),
+        state=await stores.generations.embedder_state(source.number),
+        revision=source.revision,
+        record=record,
+        publication=Publication(
             started,
             await anyio.to_thread.run_sync(compare, before, hierarchy),
             since=published.revision if published else -1,
         ),
-        before,
+        previous=before,
     )
     return await publish_build(stores, collection, finished, report)

@@ -1,7 +1,5 @@
 """The schema of extraction of a collection: set, shown, removed, and what a user decides about types outside it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from leanrag_engine.core.errors import Candidate, NotFound

@@ -1,7 +1,5 @@
 """Layer-0 entities that stand for the clusters of a retrieved subgraph."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from leanrag_engine.core.model import Entity, Subgraph

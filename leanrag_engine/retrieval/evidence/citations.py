@@ -1,7 +1,5 @@
 """Find the passages that the lines of a context cite."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from leanrag_engine.core.model import Entity, RankedChunk, Relation, Subgraph

@@ -1,7 +1,5 @@
 """Find the rare words and phrases of a question, and the windows that hold them: what is named outright is no guess."""
 
-from __future__ import annotations
-
 from leanrag_engine.core.model import parse_window_id
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.documents.dates import DATE_WORDS

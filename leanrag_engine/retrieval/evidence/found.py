@@ -1,7 +1,5 @@
 """Find the passages for a question, to rank by them what a caller browses."""
 
-from __future__ import annotations
-
 from leanrag_engine.retrieval.filters import EVERYTHING
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import Query

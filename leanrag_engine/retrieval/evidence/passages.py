@@ -1,7 +1,5 @@
 """Rank passages by the query's ranking and load them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

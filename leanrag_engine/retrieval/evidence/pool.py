@@ -1,7 +1,5 @@
 """Value the windows of candidate passages and the statements of the graph for each text of a query."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet

@@ -1,7 +1,5 @@
 """What remains of a retrieved subgraph under the filters of a query."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

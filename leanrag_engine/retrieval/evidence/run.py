@@ -1,7 +1,5 @@
 """The state of one query: its request, its allowed chunks, the chunks loaded for it, its warnings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 

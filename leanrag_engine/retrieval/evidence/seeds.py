@@ -1,7 +1,5 @@
 """Select the seeds of a query (paper eq. 6)."""
 
-from __future__ import annotations
-
 from leanrag_engine.core.model import Entity, Seed
 from leanrag_engine.retrieval.browse import load_ancestors, resolve
 from leanrag_engine.retrieval.graph import subgraph

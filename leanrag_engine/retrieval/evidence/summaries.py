@@ -5,8 +5,6 @@ into half of the budget. A broad question is about many summaries and gets few, 
 room, gets finer ones. The search begins at the highest layer with at least half as many summaries as ``seeds``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

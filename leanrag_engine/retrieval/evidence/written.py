@@ -1,7 +1,5 @@
 """Search what a model or agent wrote: sentences on entities and clusters, and the relations between them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Credit the passages that search finds for a question to the entities that they mention, and upwards to the clusters above."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

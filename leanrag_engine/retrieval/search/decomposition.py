@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from leanrag_engine.core.text.language.sentences import sentences
-from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.core.text.language.words import content_words
 
 _QUESTION_WORD = r"(?:who|whom|whose|what|which|when|where|why|how)"
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
@@ -80,12 +80,8 @@ def _read_question(text: str) -> str:
 
 def _select_distinct(parts: Iterable[str], whole: str) -> tuple[str, ...]:
     distinct = dict.fromkeys(part.strip(" ,;:") for part in parts)
-    return tuple(part for part in distinct if part != whole and _says_enough(part))[:4]
-
-
-def _says_enough(part: str) -> bool:
-    """Return whether a part can be searched for alone, unlike "what is it"."""
-    return len(set(words(part)) - STOPWORDS) > 1
+    # Unlike these, "what is it" cannot be searched for alone.
+    return tuple(part for part in distinct if part != whole and len(content_words(part)) > 1)[:4]
 
 
 def _split_questions(text: str) -> list[str]:

@@ -1,7 +1,5 @@
 """The searches behind a query: dense and keyword hits for each of its texts, within the query's scope."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -49,7 +47,7 @@ class SearchHits:
         best = self.rank_entities(1)
         return 1.0 - best[0].score if best else 1.0
 
-    def without_keywords(self) -> SearchHits:
+    def without_keywords(self) -> "SearchHits":
         """Return only the hits of search by meaning, and names that the text holds word for word."""
         return replace(self, keyword_windows=(), keyword_entities=(), keyword_facts=())
 
@@ -149,13 +147,13 @@ class _Searcher:
         keyword_entities = await self._keyword_entities(text, wanted)
         names = await self._find_named_entities(text)
         found = SearchHits(
-            text,
-            vector,
-            tuple(await dense_windows),
-            tuple(keyword_windows),
-            tuple(await dense_entities),
-            tuple(keyword_entities),
-            tuple(names),
+            text=text,
+            vector=vector,
+            dense_windows=tuple(await dense_windows),
+            keyword_windows=tuple(keyword_windows),
+            dense_entities=tuple(await dense_entities),
+            keyword_entities=tuple(keyword_entities),
+            names=tuple(names),
             options=self.options,
         )
         if found.doubt < self.options.min_doubt:

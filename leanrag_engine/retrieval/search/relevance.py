@@ -10,7 +10,7 @@ from typing import Self
 
 from leanrag_engine.core.model import Chunk, Hit, ScoreParts, window_id
 from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
-from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
 
 _MARKUP = re.compile(
@@ -273,7 +273,7 @@ def asks_for_relation(text: str) -> bool:
 def asks_about_all(text: str) -> bool:
     """Return whether an English text asks what all is about and names no subject of its own."""
     rest, count = _OVERVIEW.subn(" ", text)
-    return count > 0 and not set(words(rest)) - STOPWORDS - _ALL
+    return count > 0 and not content_words(rest) - _ALL
 
 
 def _exact_gains(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from leanrag_engine.core.model import Chunk, Hit
-from leanrag_engine.core.text.language.words import STOPWORDS, search_terms, words
+from leanrag_engine.core.text.language.words import content_words, search_terms
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 
@@ -32,7 +32,8 @@ def raise_second_hops(
     known = [(hit, chunks[hit.id]) for hit in ranking if hit.id in chunks and hit.score > 0]
     terms = search_terms(question)
     asked = {*terms, *_WORD.findall(question.casefold())}
-    titles = {title: _title_words(title) - asked for title in {chunk.title for _, chunk in known}}
+    distinct = {chunk.title for _, chunk in known}
+    titles = {title: content_words(_QUALIFIER.sub("", title)) - asked for title in distinct}
     scores = {hit.id: hit.score for hit in ranking}
     for place, (first, named_by) in enumerate(known[: options.hop_sources]):
         source = _NamingPassage.of(named_by)
@@ -45,10 +46,6 @@ def raise_second_hops(
                 gain = options.hop * share**2 * (options.hop_named + answered) / (1 + place / 2)
                 scores[hit.id] = max(scores[hit.id], min(hit.score * math.exp(gain), first.score))
     return best_first(scores)
-
-
-def _title_words(title: str) -> set[str]:
-    return set(words(_QUALIFIER.sub("", title))) - STOPWORDS
 
 
 @dataclass(frozen=True, slots=True)

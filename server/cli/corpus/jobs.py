@@ -10,7 +10,7 @@ import typer
 from leanrag_engine.core.errors import NotFound
 
 from ..options import DataDir, Json, Verbose
-from ..running import follow_job, print_report, read_settings, run
+from ..running import follow_job, on_engine, print_report
 from .endings import end
 
 if TYPE_CHECKING:
@@ -34,52 +34,41 @@ Id = Annotated[
 def list_by_default(context: typer.Context, data_dir: DataDir = None, json: Json = False) -> None:
     """List the jobs, unless a command follows."""
     if context.invoked_subcommand is None:
-        list_jobs(data_dir, json)
+        list_jobs(data_dir, json=json)
 
 
 @app.command("list")
-def list_jobs(data_dir: DataDir = None, json: Json = False) -> None:
+@on_engine(chosen=False, read_only=True)
+async def list_jobs(engine: LeanRAG, json: Json = False) -> None:
     """List the last twenty jobs: when each began, its collection, and how far it is or how it ended."""
+    from ...replies.work.jobs import JobReply, progress_line  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        from ...replies.work.jobs import JobReply, progress_line  # noqa: PLC0415 - heavy
-
-        found = await engine.recent_jobs()
-        if json:
-            typer.echo(
-                dumps({"jobs": [JobReply.from_engine(each).model_dump(mode="json") for each in found]})
-            )
-            return
-        lines = [
-            f"{each.created_at.astimezone():%Y-%m-%d %H:%M}  {each.kind} of collection {each.collection}. {progress_line(each.id, each)}"
-            for each in found
-        ]
-        print_report("\n".join(lines or ["There is no job yet."]))
-
-    run(read_settings(data_dir, None, read_only=True), work)
+    found = await engine.recent_jobs()
+    if json:
+        typer.echo(dumps({"jobs": [JobReply.from_engine(each).model_dump(mode="json") for each in found]}))
+        return
+    lines = [
+        f"{each.created_at.astimezone():%Y-%m-%d %H:%M}  {each.kind} of collection {each.collection}. {progress_line(each.id, each)}"
+        for each in found
+    ]
+    print_report("\n".join(lines or ["There is no job yet."]))
 
 
 @app.command("watch")
-def watch_job(id_: Id = "", verbose: Verbose = False, data_dir: DataDir = None, json: Json = False) -> None:
+@on_engine(chosen=False, read_only=True)
+async def watch_job(engine: LeanRAG, id_: Id = "", verbose: Verbose = False, json: Json = False) -> None:
     """Show how far a job is, in whichever process it runs, until it ends. Ctrl-C ends only the watching."""
-
-    async def work(engine: LeanRAG) -> None:
-        job = await find_job(engine, id_)
-        end(await follow_job(engine, job, verbose=verbose, watched=True), engine.settings, json=json)
-
-    run(read_settings(data_dir, None, read_only=True), work)
+    job = await find_job(engine, id_)
+    end(await follow_job(engine, job, verbose=verbose, watched=True), engine.settings, json=json)
 
 
 @app.command("cancel")
-def cancel_job(id_: Id = "", data_dir: DataDir = None) -> None:
+@on_engine(chosen=False)
+async def cancel_job(engine: LeanRAG, id_: Id = "") -> None:
     """Stop a job, in whichever process it runs. What it has finished is kept."""
-
-    async def work(engine: LeanRAG) -> None:
-        job = await engine.cancel_job((await find_job(engine, id_)).id)
-        said = job.status.value if job.status.finished else "stopping"
-        typer.echo(f"{job.id} ({job.kind} of collection {job.collection}): {said}.")
-
-    run(read_settings(data_dir, None), work)
+    job = await engine.cancel_job((await find_job(engine, id_)).id)
+    said = job.status.value if job.status.finished else "stopping"
+    typer.echo(f"{job.id} ({job.kind} of collection {job.collection}): {said}.")
 
 
 async def find_job(engine: LeanRAG, id_: str) -> Job:

@@ -8,11 +8,12 @@ import typer
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.runtime.replacement import replace_file
 
-from ..options import run_async
+from ..options import as_command
 from .options import AnonymousFile, Json, NamesFile, RecoverFile, RetrievalSet
 
 
-def anonymise(
+@as_command
+async def anonymise(
     question_set: RetrievalSet,
     out: AnonymousFile,
     names: NamesFile = None,
@@ -31,29 +32,25 @@ def anonymise(
 
     Example: `leanrag eval anonymise questions.json --out anonymous.json --names names.json`
     """
+    from leanrag_engine.evaluation.anonymise import anonymise as replace_names  # noqa: PLC0415 - heavy
+    from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415 - heavy
 
-    async def work() -> None:
-        from leanrag_engine.evaluation.anonymise import anonymise as replace_names  # noqa: PLC0415 - heavy
-        from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415 - heavy
-
-        for path in filter(None, (out, names, recover)):
-            check_new(path)
-        found = replace_names(read_set(question_set))
-        write_new(out, found.as_json())
-        if names:
-            write_new(names, dict(found.names))
-        if recover:
-            write_new(recover, found.recovery_as_json())
-        total = len(found.questions.questions)
-        if json:
-            figures = {"names": len(found.names), "questions": total, "changed": found.changed}
-            typer.echo(json_.dumps(figures | {"out": str(out)}))
-        else:
-            typer.echo(
-                f"{out}: {len(found.names):,} names replaced; {found.changed:,} of {total:,} questions have one."
-            )
-
-    run_async(work)
+    for path in filter(None, (out, names, recover)):
+        check_new(path)
+    found = replace_names(read_set(question_set))
+    write_new(out, found.as_json())
+    if names:
+        write_new(names, dict(found.names))
+    if recover:
+        write_new(recover, found.recovery_as_json())
+    total = len(found.questions.questions)
+    if json:
+        figures = {"names": len(found.names), "questions": total, "changed": found.changed}
+        typer.echo(json_.dumps(figures | {"out": str(out)}))
+    else:
+        typer.echo(
+            f"{out}: {len(found.names):,} names replaced; {found.changed:,} of {total:,} questions have one."
+        )
 
 
 def check_new(path: Path) -> None:

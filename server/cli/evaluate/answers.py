@@ -18,7 +18,7 @@ import typer
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput
 
-from ..options import run_async
+from ..options import as_command
 from . import options as option
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from leanrag_engine.evaluation.datasets import QuestionSet
 
 
-def answers(
+@as_command
+async def answers(
     questions: option.QuestionsFile,
     judge: option.JudgeModel = None,
     answerer: option.AnswererModel = None,
@@ -72,27 +73,23 @@ def answers(
 
     Example: `leanrag eval answers questions.json --answerer openai/gpt-4o-mini --compare naive --limit 20`
     """
-
-    async def work() -> None:
-        settings = load_settings(
-            collection=collection, embedder=embedder, data_dir=data_dir,
-            read_only=collection is not None,  # an existing collection is only read
-            llm_model=answerer, llm_api_base=api_base, llm_concurrency=concurrency,
-            judge_model=judge, judge_api_base=judge_api_base,
-        )  # fmt: skip
-        question_set, plan = read_plan(
-            questions, compare, limit, collection=collection,
-            ablations=bool(compare) if ablations is None else ablations,
-            votes=votes, budget=budget, grades=scores, duels=pairs, open_mode=open_mode, temperature=temperature,
-        )  # fmt: skip
-        typer.echo(forecast(plan), err=True)
-        if not dry_run:
-            found = await run_judgement(settings, question_set, plan, data_dir, details)
-            print_judgement(found, settings, as_json=json)
-        elif json:
-            typer.echo(json_.dumps({"forecast": forecast_figures(plan)}))
-
-    run_async(work)
+    settings = load_settings(
+        collection=collection, embedder=embedder, data_dir=data_dir,
+        read_only=collection is not None,  # an existing collection is only read
+        llm_model=answerer, llm_api_base=api_base, llm_concurrency=concurrency,
+        judge_model=judge, judge_api_base=judge_api_base,
+    )  # fmt: skip
+    question_set, plan = read_plan(
+        questions, compare, limit, collection=collection,
+        ablations=bool(compare) if ablations is None else ablations,
+        votes=votes, budget=budget, grades=scores, duels=pairs, open_mode=open_mode, temperature=temperature,
+    )  # fmt: skip
+    typer.echo(forecast(plan), err=True)
+    if not dry_run:
+        found = await run_judgement(settings, question_set, plan, data_dir, details)
+        print_judgement(found, settings, as_json=json)
+    elif json:
+        typer.echo(json_.dumps({"forecast": forecast_figures(plan)}))
 
 
 def read_plan(

@@ -2,15 +2,13 @@
 report goes to standard output (``--json``: one JSON object on its last line), progress and remarks to standard
 error."""
 
-from __future__ import annotations
-
 import json as json_
 
 import typer
 
 from leanrag_engine.core.errors import InvalidInput
 
-from ..options import run_async
+from ..options import as_command
 from . import options as option
 from .anonymise import anonymise
 from .answers import answers, open_scratch
@@ -24,7 +22,8 @@ app = typer.Typer(
 
 
 @app.command()
-def retrieval(
+@as_command
+async def retrieval(
     question_set: option.RetrievalSet,
     embedder: option.EmbedderName = None,
     graph: option.GraphFile = None,
@@ -57,40 +56,37 @@ def retrieval(
 
     Example: `leanrag eval retrieval questions.json --compare lca,naive,paper`
     """
+    # Heavy, all of them: --help must not wait for them.
+    from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
+    from leanrag_engine.evaluation.retrieval.run import evaluate, parse_strategies, strategy  # noqa: PLC0415
+    from leanrag_engine.evaluation.scratch import GivenGraph, scratch_settings  # noqa: PLC0415
+    from leanrag_engine.extraction.openie import read_openie  # noqa: PLC0415
 
-    async def work() -> None:
-        # Heavy, all of them: --help must not wait for them.
-        from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
-        from leanrag_engine.evaluation.retrieval.run import evaluate, parse_strategies, strategy  # noqa: PLC0415
-        from leanrag_engine.evaluation.scratch import GivenGraph, scratch_settings  # noqa: PLC0415
-        from leanrag_engine.extraction.openie import read_openie  # noqa: PLC0415
+    from .reports import retrieval as report  # noqa: PLC0415
 
-        from .reports import retrieval as report  # noqa: PLC0415
-
-        names = compare.split(",") if compare else []
-        if json and names:
-            raise InvalidInput(
-                "--json prints the figures of one way, --compare asks for several.", "Leave one out."
-            )
-        # All input is read and checked before any work.
-        ways = parse_strategies(names) if names else [strategy(mode, ranking)]
-        questions = read_set(question_set).first(limit)
-        given = GivenGraph.of(read_openie(graph), questions) if graph else None
-        sizes = parse_numbers(budgets)
-        with open_scratch(data_dir) as (folder, show):
-            found = await evaluate(scratch_settings(folder, embedder), questions, given, ways, sizes, show)
-        for remark in report.remarks(questions, given, found):
-            typer.echo(remark, err=True)
-        if json:
-            typer.echo(json_.dumps(next(iter(found.figures.values())).as_json()))
-        else:
-            report.show(questions, given, found)
-
-    run_async(work)
+    names = compare.split(",") if compare else []
+    if json and names:
+        raise InvalidInput(
+            "--json prints the figures of one way, --compare asks for several.", "Leave one out."
+        )
+    # All input is read and checked before any work.
+    ways = parse_strategies(names) if names else [strategy(mode, ranking)]
+    questions = read_set(question_set).first(limit)
+    given = GivenGraph.of(read_openie(graph), questions) if graph else None
+    sizes = parse_numbers(budgets)
+    with open_scratch(data_dir) as (folder, show):
+        found = await evaluate(scratch_settings(folder, embedder), questions, given, ways, sizes, show)
+    for remark in report.remarks(questions, given, found):
+        typer.echo(remark, err=True)
+    if json:
+        typer.echo(json_.dumps(next(iter(found.figures.values())).as_json()))
+    else:
+        report.show(questions, given, found)
 
 
 @app.command()
-def coverage(
+@as_command
+async def coverage(
     sets: option.ReplySets,
     embedder: option.EmbedderName = None,
     compare: option.CompareWays = "lca,naive,flat",
@@ -121,32 +117,27 @@ def coverage(
 
     Example: `leanrag eval coverage my_manuals --compare lca,flat --budgets 1000,2000`
     """
+    # Heavy, all of them: --help must not wait for them.
+    from leanrag_engine.evaluation.replies.reply_set import read_reply_set  # noqa: PLC0415
+    from leanrag_engine.evaluation.replies.run import check, evaluate_replies  # noqa: PLC0415
+    from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415
 
-    async def work() -> None:
-        # Heavy, all of them: --help must not wait for them.
-        from leanrag_engine.evaluation.replies.reply_set import read_reply_set  # noqa: PLC0415
-        from leanrag_engine.evaluation.replies.run import check, evaluate_replies  # noqa: PLC0415
-        from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415
+    from .reports import coverage as report  # noqa: PLC0415
 
-        from .reports import coverage as report  # noqa: PLC0415
-
-        read = [read_reply_set(folder).first(limit) for folder in sets]
-        sizes = parse_numbers(budgets)
-        ways = check(compare.split(","), sizes, read)
-        with open_scratch(data_dir) as (folder, show):
-            settings = scratch_settings(folder, embedder, whole_passages=False)
-            found = [
-                await evaluate_replies(settings, each, ways, sizes, show, use_queries=queries)
-                for each in read
-            ]
-        for remark in report.remarks(read, found, misses=misses):
-            typer.echo(remark, err=True)
-        if json:
-            typer.echo(json_.dumps(report.figures(found)))
-        else:
-            report.show(found)
-
-    run_async(work)
+    read = [read_reply_set(folder).first(limit) for folder in sets]
+    sizes = parse_numbers(budgets)
+    ways = check(compare.split(","), sizes, read)
+    with open_scratch(data_dir) as (folder, show):
+        settings = scratch_settings(folder, embedder, whole_passages=False)
+        found = [
+            await evaluate_replies(settings, each, ways, sizes, show, use_queries=queries) for each in read
+        ]
+    for remark in report.remarks(read, found, misses=misses):
+        typer.echo(remark, err=True)
+    if json:
+        typer.echo(json_.dumps(report.figures(found)))
+    else:
+        report.show(found)
 
 
 app.command()(answers)

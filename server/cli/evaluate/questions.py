@@ -11,7 +11,7 @@ import typer
 
 from leanrag_engine.core.errors import InvalidInput
 
-from ..options import run_async
+from ..options import as_command
 from .anonymise import check_new, write_new
 from .options import ApiBase, FilledWorksheet, Json, NewSet, Number, TokenCap, WorksheetFile, WriterModel
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from leanrag_engine.evaluation.replies.written import QuestionFile, SourceCorpus
 
 
-def questions(
+@as_command
+async def questions(
     folder: NewSet,
     number: Number = 20,
     budget: TokenCap = 200_000,
@@ -43,38 +44,34 @@ def questions(
 
     Example: `leanrag eval questions my_manuals --number 40 --model openai/gpt-4o-mini`
     """
+    from leanrag_engine.core.config import load_settings  # noqa: PLC0415 - heavy
+    from leanrag_engine.evaluation.replies.writing import open_corpus, take_worksheet  # noqa: PLC0415
+    from leanrag_engine.evaluation.replies.written import QuestionFile  # noqa: PLC0415 - heavy
 
-    async def work() -> None:
-        from leanrag_engine.core.config import load_settings  # noqa: PLC0415 - heavy
-        from leanrag_engine.evaluation.replies.writing import open_corpus, take_worksheet  # noqa: PLC0415
-        from leanrag_engine.evaluation.replies.written import QuestionFile  # noqa: PLC0415 - heavy
-
-        if worksheet and filled:
-            raise InvalidInput("--worksheet writes a new file, --filled reads one.", "Give one of them.")
-        settings = load_settings(llm_model=model, llm_api_base=api_base)
-        if not (worksheet or filled or settings.llm_model):
-            raise InvalidInput(
-                "No model is set to write the questions.",
-                "Set llm_model or give --model; or let the agent at your side write them: --worksheet FILE.json.",
-            )
-        file = QuestionFile.open(folder)
-        corpus = open_corpus(folder, settings)
-        if worksheet:
-            write_worksheet(worksheet, corpus, file, number, settings, as_json=json)
-            return
-        if filled:
-            found = take_worksheet(filled, corpus, file)
-        else:
-            found = await write(settings, corpus, file, number, budget)
-        for remark in remarks(corpus, found, file, number):
-            typer.echo(remark, err=True)
-        if json:
-            typer.echo(json_.dumps(figures(file, found)))
-        else:
-            rejected = f", {len(found.rejected):,} rejected" if found.rejected else ""
-            typer.echo(f"{file.path}: {file.written:,} questions, {found.added:,} of them new{rejected}.")
-
-    run_async(work)
+    if worksheet and filled:
+        raise InvalidInput("--worksheet writes a new file, --filled reads one.", "Give one of them.")
+    settings = load_settings(llm_model=model, llm_api_base=api_base)
+    if not (worksheet or filled or settings.llm_model):
+        raise InvalidInput(
+            "No model is set to write the questions.",
+            "Set llm_model or give --model; or let the agent at your side write them: --worksheet FILE.json.",
+        )
+    file = QuestionFile.open(folder)
+    corpus = open_corpus(folder, settings)
+    if worksheet:
+        write_worksheet(worksheet, corpus, file, number, settings, as_json=json)
+        return
+    if filled:
+        found = take_worksheet(filled, corpus, file)
+    else:
+        found = await write(settings, corpus, file, number, budget)
+    for remark in remarks(corpus, found, file, number):
+        typer.echo(remark, err=True)
+    if json:
+        typer.echo(json_.dumps(figures(file, found)))
+    else:
+        rejected = f", {len(found.rejected):,} rejected" if found.rejected else ""
+        typer.echo(f"{file.path}: {file.written:,} questions, {found.added:,} of them new{rejected}.")
 
 
 def write_worksheet(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...replies.base import count_things
-from ..options import DataDir, Json, run_async
+from ..options import DataDir, Json, as_command
 from ..running import read_settings
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from leanrag_engine.pipeline.backup import Backup
 
 
-def backup(
+@as_command
+async def backup(
     target: Annotated[Path, typer.Argument(help="A folder that does not exist yet.", metavar="TARGET")],
     data_dir: DataDir = None,
     json: Json = False,
@@ -33,18 +34,15 @@ def backup(
     Example: `leanrag backup /backups/leanrag-monday`
     """
     settings = read_settings(data_dir, None)
+    from leanrag_engine.pipeline.backup import back_up  # noqa: PLC0415 - heavy
 
-    async def work() -> None:
-        from leanrag_engine.pipeline.backup import back_up  # noqa: PLC0415 - heavy
-
-        with show_bytes() as report:
-            made = await back_up(settings, target, report)
-        print_backup(made, f"{made.folder} holds", "`leanrag restore` brings it back.", json=json)
-
-    run_async(work)
+    with show_bytes() as report:
+        made = await back_up(settings, target, report)
+    print_backup(made, f"{made.folder} holds", "`leanrag restore` brings it back.", json=json)
 
 
-def restore(
+@as_command
+async def restore(
     source: Annotated[Path, typer.Argument(help="What `leanrag backup` has written.", metavar="SOURCE")],
     data_dir: DataDir = None,
     json: Json = False,
@@ -54,20 +52,16 @@ def restore(
     Example: `leanrag restore /backups/leanrag-monday --data-dir /srv/leanrag`
     """
     settings = read_settings(data_dir, None)
+    from leanrag_engine.pipeline import backup as backups  # noqa: PLC0415 - heavy
 
-    async def work() -> None:
-        from leanrag_engine.pipeline import backup as backups  # noqa: PLC0415 - heavy
-
-        with show_bytes() as report:
-            made = await backups.restore(settings, source, report)
-        following = (
-            "`leanrag serve` serves it."
-            if made.vectors
-            else "`leanrag reindex` writes the vectors of each collection anew."
-        )
-        print_backup(made, f"{settings.data_dir} holds again", following, json=json)
-
-    run_async(work)
+    with show_bytes() as report:
+        made = await backups.restore(settings, source, report)
+    following = (
+        "`leanrag serve` serves it."
+        if made.vectors
+        else "`leanrag reindex` writes the vectors of each collection anew."
+    )
+    print_backup(made, f"{settings.data_dir} holds again", following, json=json)
 
 
 def print_backup(made: Backup, words: str, following: str, *, json: bool) -> None:

@@ -18,7 +18,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import LeanRAGError, NotReady
 
 from ...replies.base import count_things
-from ..options import CollectionOption, DataDir, Json, run_async
+from ..options import CollectionOption, DataDir, Json, as_command
 from ..running import print_report, read_settings
 from .config import hide_credentials
 
@@ -41,7 +41,8 @@ LOW_ROOM, NO_ROOM = 2_000_000_000, 200_000_000
 """Free bytes below which a build may not fit, and below which nothing does."""
 
 
-def doctor(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+@as_command
+async def doctor(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
     """Examine this installation: extras, models, services, room on the disk, and each collection.
 
     Says which command mends what is wrong. No model is called and nothing is changed. Exit code 1 if something is broken.
@@ -49,20 +50,14 @@ def doctor(data_dir: DataDir = None, collection: CollectionOption = None, json: 
     Example: `leanrag doctor`
     """
     settings = read_settings(data_dir, collection, read_only=True)
+    from ...replies.state.doctor import DoctorReply  # noqa: PLC0415 - heavy
 
-    async def examine() -> None:
-        from ...replies.state.doctor import DoctorReply  # noqa: PLC0415 - heavy
-
-        findings = [*find_folder(settings.data_dir), *find_extras(settings)]
-        findings += [*await find_models(settings), *await find_collections(settings)]
-        reply = DoctorReply(
-            version=version("leanrag-mcp"), data_dir=str(settings.data_dir), findings=findings
-        )
-        print_report(reply.model_dump_json() if json else reply.to_markdown(), json=json)
-        if reply.is_failure:
-            raise typer.Exit(1)
-
-    run_async(examine)
+    findings = [*find_folder(settings.data_dir), *find_extras(settings)]
+    findings += [*await find_models(settings), *await find_collections(settings)]
+    reply = DoctorReply(version=version("leanrag-mcp"), data_dir=str(settings.data_dir), findings=findings)
+    print_report(reply.model_dump_json() if json else reply.to_markdown(), json=json)
+    if reply.is_failure:
+        raise typer.Exit(1)
 
 
 def report(subject: str, state: str, message: str, mend: str = "") -> Check:

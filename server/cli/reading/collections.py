@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import DataDir, Json, Verbose
-from ..running import follow_job, print_report, read_settings, run, run_long
+from ..running import follow_job, on_engine, print_report, read_settings, run, run_long
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -37,7 +37,7 @@ NewName = Annotated[
 def list_by_default(context: typer.Context, data_dir: DataDir = None, json: Json = False) -> None:
     """List the collections, unless a command follows."""
     if context.invoked_subcommand is None:
-        list_collections(data_dir, json)
+        list_collections(data_dir, json=json)
         return
     source = context.get_parameter_source("data_dir")
     if source is not None and source.name == "COMMANDLINE":
@@ -46,33 +46,27 @@ def list_by_default(context: typer.Context, data_dir: DataDir = None, json: Json
 
 
 @app.command("list")
-def list_collections(data_dir: DataDir = None, json: Json = False) -> None:
+@on_engine(chosen=False, read_only=True)
+async def list_collections(engine: LeanRAG, json: Json = False) -> None:
     """List the collections: documents, chunks, the last build, and whether documents changed since.
 
     Example: `leanrag collections`, then `leanrag ls --collection NAME`
     """
+    from ...replies.state.collections import CollectionList  # noqa: PLC0415 - heavy
 
-    async def work(engine: LeanRAG) -> None:
-        from ...replies.state.collections import CollectionList  # noqa: PLC0415 - heavy
-
-        reply = CollectionList.from_engine(await engine.collections())
-        print_report(reply.model_dump_json() if json else reply.to_markdown(), json=json)
-
-    run(read_settings(data_dir, None, read_only=True), work)
+    reply = CollectionList.from_engine(await engine.collections())
+    print_report(reply.model_dump_json() if json else reply.to_markdown(), json=json)
 
 
 @app.command("rename")
-def rename_collection(name: Name, new: NewName, data_dir: DataDir = None) -> None:
+@on_engine(chosen=False)
+async def rename_collection(engine: LeanRAG, name: Name, new: NewName) -> None:
     """Give a collection another name. Clients that were set up with `--collection NAME` need `leanrag install` again.
 
     Example: `leanrag collections rename default notes`
     """
-
-    async def work(engine: LeanRAG) -> None:
-        await engine.rename_collection(name, new)
-        typer.echo(f"Collection {name} is called {new} now.")
-
-    run(read_settings(data_dir, None), work)
+    await engine.rename_collection(name, new)
+    typer.echo(f"Collection {name} is called {new} now.")
 
 
 @app.command("copy")

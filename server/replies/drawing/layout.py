@@ -1,7 +1,5 @@
 """Place a drawn graph: a row of boxes for each layer, the root at the top, every box beneath its parent where it can be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -51,7 +49,7 @@ class Rectangle:
     def bottom(self) -> float:
         return self.y + self.height
 
-    def overlaps(self, other: Rectangle) -> bool:
+    def overlaps(self, other: "Rectangle") -> bool:
         return (
             self.x < other.x + other.width
             and other.x < self.x + self.width

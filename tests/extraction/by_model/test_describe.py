@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leanrag_tests_merging import merge
 
 from leanrag_engine.adapters.chat.model import LiteLLMChatModel
 from leanrag_engine.core.errors import ReplyUnusable
@@ -32,7 +33,7 @@ from leanrag_engine.extraction.by_model.describe import (
 )
 from leanrag_engine.extraction.by_model.reply import read_extract
 from leanrag_engine.extraction.by_model.tuple_reply import read_tuples
-from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription, merge
+from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
 from leanrag_engine.llm.batching import ModelWork
 
 pytestmark = pytest.mark.anyio

@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+from leanrag_tests_merging import merge
 
 from leanrag_engine.adapters.chat.model import LiteLLMChatModel
 from leanrag_engine.core.errors import Cancelled
@@ -21,7 +22,6 @@ from leanrag_engine.extraction.by_model.extract import (
     extraction_kind,
     extraction_task,
 )
-from leanrag_engine.extraction.merging import merge
 from leanrag_engine.llm.batching import ModelWork, batch_request
 
 pytestmark = pytest.mark.anyio

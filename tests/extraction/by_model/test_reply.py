@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from leanrag_tests_merging import merge
 
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Extract, ExtractedEntity, Method
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.reply import read_extract
-from leanrag_engine.extraction.merging import merge
 from leanrag_engine.extraction.schemas.matching import type_name
 
 PASSAGE = (

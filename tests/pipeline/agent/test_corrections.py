@@ -103,11 +103,11 @@ async def test_a_correction_may_be_taken_back_by_its_names(tmp_path: Path) -> No
         divided = await engine.split_entity("Moira Kerr", "Moira Kerr (painter)", ["three"])
         await build(engine)
         with pytest.raises(NotFound, match="no merge of 'Ewan Reid' and 'Moira Kerr'"):
-            await engine.undo_merge(["Ewan Reid", "Moira Kerr"])
+            await engine.merge_entities(["Ewan Reid", "Moira Kerr"], undo=True)
         with pytest.raises(NotFound, match="no split"):
-            await engine.undo_split("Moira Kerr", "Somebody")
-        assert await engine.undo_merge(["e. reid", "Ewan Reid"]) == merged
-        assert await engine.undo_split("Moira Kerr", "moira kerr (painter)") == divided
+            await engine.split_entity("Moira Kerr", "Somebody", undo=True)
+        assert await engine.merge_entities(["e. reid", "Ewan Reid"], undo=True) == merged
+        assert await engine.split_entity("Moira Kerr", "moira kerr (painter)", undo=True) == divided
         assert not await engine.corrections()
 
 

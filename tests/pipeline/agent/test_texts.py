@@ -143,7 +143,7 @@ async def test_descriptions_of_the_most_mentioned_entities_come_first_and_stay_o
         await build(engine)
         assert (await engine.ancestors("Anna Berg"))[0].method is Method.HEURISTIC
         assert item.work_id in {each.work_id for each in await all_items(engine, "description")}
-        await engine.undo_split("Anna Berg", "Anna Berg of Alta")
+        await engine.split_entity("Anna Berg", "Anna Berg of Alta", undo=True)
         note = DocumentSource(text="Anna Berg was seen in Alta with Frida Nes.", id="new")
         await finish(engine, await engine.submit_ingest([note]))
         assert (await engine.ancestors("Anna Berg"))[0].description == text

@@ -42,7 +42,7 @@ from leanrag_engine.evaluation.datasets import QuestionSet, read_set
 from leanrag_engine.evaluation.retrieval.run import Strategy, ask_all, figures_of
 from leanrag_engine.evaluation.scratch import open_scratch, scratch_settings
 from leanrag_engine.extraction.heuristic.extract import extract
-from leanrag_engine.extraction.merging import merge
+from leanrag_engine.extraction.merging import ExtractSource, merge_source
 from leanrag_engine.hierarchy.build import HierarchyOptions, build
 from leanrag_engine.retrieval.query import Query
 
@@ -175,7 +175,9 @@ class BuildStages:
     async def of(cls, documents: Sequence[LoadedDocument]) -> BuildStages:
         chunks = cut(documents)
         extracts = read(documents, chunks)
-        return cls(documents, chunks, extracts, merge(extracts), await fit(chunks))
+        return cls(
+            documents, chunks, extracts, merge_source(ExtractSource.of(extracts)).graph, await fit(chunks)
+        )
 
     async def make(self, dial: Dial) -> dict[str, list[str]]:
         """What the dial's stage makes now, item by item, by kind."""

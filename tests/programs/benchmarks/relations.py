@@ -16,7 +16,7 @@ from synthetic import GROUP, corpus
 
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Entity
-from leanrag_engine.extraction.merging import merge
+from leanrag_engine.extraction.merging import ExtractSource, merge_source
 from leanrag_engine.hierarchy.relations import LayerStep, count_pairs, inter_cluster_relations
 
 TAU = 3
@@ -48,7 +48,13 @@ def main() -> None:
     parser.add_argument("--entities", type=int, default=100_000)
     parser.add_argument("--relations", type=int, default=300_000)
     asked = parser.parse_args()
-    print(json.dumps(measured(merge(corpus(asked.entities, asked.relations).all_extracts))))
+    print(
+        json.dumps(
+            measured(
+                merge_source(ExtractSource.of(corpus(asked.entities, asked.relations).all_extracts)).graph
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Chunk, Entity, Relation, Vectors
-from leanrag_engine.extraction.merging import merge
+from leanrag_engine.extraction.merging import ExtractSource, merge_source
 from leanrag_engine.extraction.openie import extracts_from, read_openie
 from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.links import EdgeList
@@ -46,7 +46,7 @@ def openie_graph(path: Path) -> Graph:
         title, _, text = entry.text.partition("\n")
         chunk = Chunk(f"d{number}", f"d{number}", 1, text, 0, len(text), 1)
         extracts += extracts_from(entry, title, [chunk])
-    return merge(extracts)
+    return merge_source(ExtractSource.of(extracts)).graph
 
 
 def graphrag_graph(folder: Path) -> Graph | str:

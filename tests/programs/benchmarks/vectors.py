@@ -23,7 +23,7 @@ from leanrag_engine.adapters.chroma.index import CONFIGURATION
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.extraction.merging import merge
+from leanrag_engine.extraction.merging import ExtractSource, merge_source
 from leanrag_engine.pipeline.index import BATCH
 
 QUERIES = 300
@@ -40,7 +40,7 @@ ALIKE = 1e-5
 async def facts(rows: int) -> Vectors:
     """So many facts, and the chunks that state them, embedded by the fitted embedder."""
     data = corpus(rows // 3, rows)
-    texts = [text for _, text in merge(data.all_extracts).facts()]
+    texts = [text for _, text in merge_source(ExtractSource.of(data.all_extracts)).graph.facts()]
     embedder, _ = await FittedEmbedderSource().fit([chunk.text for each in data.chunks for chunk in each])
     return await embedder.embed(texts)
 

@@ -1,7 +1,5 @@
 """An opened database, whichever it is, and how the exceptions of its libraries become errors of the engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass

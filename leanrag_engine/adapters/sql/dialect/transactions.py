@@ -1,7 +1,5 @@
 """Run transactions on worker threads: reads at the same time, writes of this process one after another."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext

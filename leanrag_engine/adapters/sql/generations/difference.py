@@ -1,8 +1,6 @@
 """Which rows an update has to end and to add, and at which positions: by layer, in the order of building,
 with free ones between rows written together, for later generations."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,7 +25,7 @@ class RowChanges(Generic[T]):
     added: list[tuple[int, T]] = field(default_factory=list)
     positions: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
-    def extend(self, other: RowChanges[T]) -> None:
+    def extend(self, other: "RowChanges[T]") -> None:
         self.ended += other.ended
         self.added += other.added
         self.positions = np.concatenate((self.positions, other.positions))

@@ -9,7 +9,7 @@ from typing import Literal
 from leanrag_engine.core.text.scripts import has_cjk
 
 from .sentences import sentences
-from .words import STOPWORDS, words
+from .words import content_words, words
 
 Match = Literal["verbatim", "closest", "passage"]
 """How a quotation matches its sentence. ``verbatim``: word for word, white space and a full stop that was added aside;
@@ -67,5 +67,4 @@ def _find_closest(
 
 
 def _content_words(text: str) -> frozenset[str]:
-    found = frozenset(words(text))
-    return (found - STOPWORDS) or found
+    return content_words(text) or frozenset(words(text))

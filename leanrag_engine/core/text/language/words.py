@@ -73,6 +73,11 @@ def words(text: str) -> list[str]:
     return found
 
 
+def content_words(text: str) -> frozenset[str]:
+    """Return the distinct words of ``text`` that have content of their own."""
+    return frozenset(words(text)) - STOPWORDS
+
+
 def word_count(text: str) -> int:
     """Estimate the number of words of ``text`` without cutting it: two CJK characters count as one word."""
     if text.isascii():

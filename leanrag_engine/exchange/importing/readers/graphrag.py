@@ -30,8 +30,8 @@ def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:
     units = _read_table(folder, "text_units", {"text": ("text", "chunk")}, required=False)
     documents = _read_table(folder, "documents", {"id": ("id",)}, required=False)
     return ForeignGraph(
-        path.resolve().name,
-        [
+        name=path.resolve().name,
+        documents=[
             ForeignDocument(
                 get_text(row, "id"),
                 get_text(row, "title"),
@@ -40,7 +40,7 @@ def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:
             )
             for row in documents
         ],
-        [
+        passages=[
             ForeignPassage(
                 get_text(row, "id", "chunk_id"),
                 get_raw_text(row, "text", "chunk"),
@@ -48,7 +48,7 @@ def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:
             )
             for row in units
         ],
-        [
+        entities=[
             ForeignEntity(
                 get_text(row, "title", "name"),
                 get_text(row, "type"),
@@ -58,7 +58,7 @@ def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:
             )
             for row in entities
         ],
-        [
+        relations=[
             ForeignRelation(
                 get_text(row, "source"),
                 get_text(row, "target"),
@@ -67,8 +67,8 @@ def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:
             )
             for row in relations
         ],
-        _read_clusters(folder, entities, remarks) if communities else (),
-        remarks,
+        clusters=_read_clusters(folder, entities, remarks) if communities else (),
+        remarks=remarks,
     )
 
 
@@ -132,19 +132,19 @@ def _read_cluster(
     findings = report.get("findings")
     parent = get_text(row, "parent")
     return ForeignCluster(
-        number,
-        layer,
-        get_text(report, "title") or get_text(row, "title"),
-        get_text(report, "summary"),
-        tuple(
+        id=number,
+        layer=layer,
+        name=get_text(report, "title") or get_text(row, "title"),
+        description=get_text(report, "summary"),
+        findings=tuple(
             Finding(get_text(each, "summary"), get_text(each, "explanation"))
             for each in (findings if isinstance(findings, list) else ())
             if isinstance(each, dict) and get_text(each, "summary")
         ),
         # Only an export of our own says how a text was made.
-        METHODS.get(get_text(report, "written_by"), Method.IMPORTED),
-        "" if bottom is None or parent == "-1" else parent,
-        tuple(members.get(number, ())) if layer == 1 else (),
+        method=METHODS.get(get_text(report, "written_by"), Method.IMPORTED),
+        parent="" if bottom is None or parent == "-1" else parent,
+        members=tuple(members.get(number, ())) if layer == 1 else (),
     )
 
 

@@ -1,7 +1,5 @@
 """Copy a database file as it is at one moment, while other processes read and write it."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing

@@ -2,8 +2,6 @@
 for a writer. ``synchronous=FULL``: what a client was told survives a power cut, for 0.3 ms a commit on an
 idle disk and 7 on a busy one."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Sequence

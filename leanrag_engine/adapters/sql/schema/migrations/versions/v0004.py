@@ -1,7 +1,5 @@
 """The vectors of tokens have a table; the next build of a collection fills it."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 
