@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -186,29 +187,27 @@ def test_every_promise_holds_on_the_language_reference(limit: int) -> None:
         assert all(TOKENIZER.count(shared) <= limit // 8 for shared in overlaps)
 
 
-def test_every_promise_holds_on_a_book(shared_data: Path) -> None:
-    book = load(
-        DocumentSource(path=str(shared_data / "christmas_carol" / "book.txt")),
-        allowed=None,
-        max_bytes=1 << 20,
-    )
+LINE = "The keeper of Skerryvore counts the ships that pass at night."
+
+
+def test_every_promise_holds_on_a_book(tmp_path: Path) -> None:
+    """Its chapters are told by lines in capitals alone."""
+    prose = "\n\n".join(f"{LINE} {number} times he wrote it down. {LINE}" for number in range(200))
+    staves = [f"STAVE {number}" for number in ("ONE", "TWO", "THREE", "FOUR", "FIVE")]
+    (tmp_path / "book.txt").write_text("\n\n\n".join(f"{stave}\n\n{prose}" for stave in staves))
+    book = load(DocumentSource(path=str(tmp_path / "book.txt")), allowed=None, max_bytes=1 << 20)
     chunks = check_promises(book, 512, 64)
-    assert {each.heading for each in chunks} >= {
-        "STAVE ONE",
-        "STAVE TWO",
-        "STAVE THREE",
-        "STAVE FOUR",
-        "STAVE FIVE",
-    }
+    assert {each.heading for each in chunks} >= {*staves}
     assert sum(each.tokens for each in chunks) / len(chunks) > 400
 
 
-def test_a_real_pdf_gives_each_character_of_a_chunk_its_page(shared_data: Path) -> None:
-    loaded = load(
-        DocumentSource(path=str(shared_data / "formats" / "artificial-intelligence.pdf")),
-        allowed=None,
-        max_bytes=1 << 20,
-    )
+def test_a_pdf_gives_each_character_of_a_chunk_its_page(
+    tmp_path: Path, make_pdf: Callable[..., bytes]
+) -> None:
+    pages = [[f"{LINE} It is line {line} of page {page}." for line in range(30)] for page in range(6)]
+    (tmp_path / "x.pdf").write_bytes(make_pdf(pages))
+    loaded = load(DocumentSource(path=str(tmp_path / "x.pdf")), allowed=None, max_bytes=1 << 20)
+    assert len(loaded.pages) == 6
     for each in check_promises(loaded, 128, 16):
         for offset in range(each.start, each.end):
             page = max(page.number for page in loaded.pages if page.start <= offset)

@@ -13,6 +13,7 @@ from typing import Any
 import docx
 import pytest
 from docx.oxml import parse_xml
+from openpyxl import Workbook
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
@@ -768,8 +769,11 @@ def test_a_word_document_that_cannot_be_read_says_why(tmp_path: Path, content: b
     assert problem in refusal(write_file(tmp_path, "x.docx", content)).message
 
 
-def test_a_spreadsheet_under_another_name_is_refused(tmp_path: Path, shared_data: Path) -> None:
-    refusal(write_file(tmp_path, "x.docx", (shared_data / "formats" / "example.xlsx").read_bytes()))
+def test_a_spreadsheet_under_another_name_is_refused(tmp_path: Path) -> None:
+    book = Workbook()
+    book.active.append(["Ewan Reid", 1811])
+    book.save(tmp_path / "x.xlsx")
+    refusal((tmp_path / "x.xlsx").rename(tmp_path / "x.docx"))
 
 
 # --- folders -------------------------------------------------------------------------------
@@ -850,7 +854,9 @@ def test_a_hidden_folder_named_by_the_caller_is_read(tmp_path: Path) -> None:
     assert names(expand(str(tmp_path / ".notes"), allowed=None), tmp_path) == [".notes/a.md"]
 
 
-def test_the_formats_of_a_folder_are_recognised(shared_data: Path) -> None:
-    found = expand(str(shared_data / "formats"), allowed=None)
+def test_the_formats_of_a_folder_are_recognised(tmp_path: Path) -> None:
+    for name in ("a.pdf", "b.txt", "c.docx", "d.png", "e.pptx", "f.xlsx"):
+        write_file(tmp_path, name, "anything")
+    found = expand(str(tmp_path), allowed=None)
     assert [path.suffix for path in found.files] == [".pdf", ".txt", ".docx", ".pptx", ".xlsx"]
     assert [skipped.path.suffix for skipped in found.skipped] == [".png"]

@@ -139,6 +139,18 @@ def test_many_relations_become_the_statements_of_the_best_attested_ones() -> Non
     assert one.description == "Scrooge employs Bob. Scrooge becomes a second father to Tim."
 
 
+def test_of_relations_between_clusters_the_one_with_most_beneath_comes_first_not_the_most_mentioned() -> None:
+    nodes = entities(4, layer=1)
+    found = (
+        relation(nodes[0], nodes[2], "Often mentioned.", support=1, weight=9),
+        relation(nodes[1], nodes[3], "Rests on three.", support=3, weight=3),
+    )
+    labels = np.array([0, 0, 1, 1])
+    step = LayerStep(Graph(nodes, found), labels, Graph(nodes, found), labels)
+    (one,) = inter_cluster_relations(step, entities(2, layer=2), tau=2)
+    assert one.description == "Rests on three. Often mentioned."
+
+
 def test_few_relations_are_joined_with_the_best_attested_first() -> None:
     graph = Graph(PEOPLE, bob_and_others())
     (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=4)

@@ -398,6 +398,19 @@ async def test_a_job_that_goes_on_counts_what_it_had_used_before(store: SqlDatab
     await other.complete(request("3"))
 
 
+async def test_a_call_that_broke_off_counts_against_the_cap(store: SqlDatabase) -> None:
+    async def break_off(_: ChatRequest) -> Reply:
+        raise ModelUnavailable("The connection broke off.", "Wait.")
+
+    model = Scripted(break_off)
+    paid = await paying(model, store.replies, Caps(calls=1))
+    with pytest.raises(ModelUnavailable):
+        await paid.complete(request("one", room=1))
+    with pytest.raises(CapReached):  # the service may have billed for it
+        await paid.complete(request("another", room=1))
+    assert len(model.asked) == 1
+
+
 async def test_the_schema_of_a_request_counts_against_the_cap(store: SqlDatabase) -> None:
     model = saying("said")
     capped = await paying(model, store.replies, Caps(tokens=400))

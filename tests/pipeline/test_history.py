@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from leanrag_tests_jobs import build, finish, ingest, open_engine
 
@@ -33,6 +35,24 @@ CHANGED = DocumentSource(id="tiree", text="Calum Boyd built the bakery of Tiree.
 NEW = DocumentSource(
     id="lewis", text="Ailsa Munro planted the orchard of Lewis. Isla Grant visits Ailsa Munro."
 )
+
+
+@pytest.fixture(scope="module")
+def noted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    async def fill(folder: Path) -> None:
+        async with open_engine(folder) as engine:
+            await ingest(engine, NOTES)
+
+    folder = tmp_path_factory.mktemp("noted")
+    anyio.run(fill, folder)
+    return folder
+
+
+@pytest.fixture
+def noted(tmp_path: Path, noted_once: Path) -> Path:
+    """A data folder in which the notes are built."""
+    shutil.copytree(noted_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path
 
 
 async def roll_back(engine: LeanRAG, number: int) -> RollbackResult:
@@ -64,9 +84,8 @@ def names(entry: HistoryEntry, kind: str) -> set[str]:
     return set(getattr(entry.changes.entities, kind).names.values())
 
 
-async def test_each_generation_is_listed_with_what_changed_why_and_what_it_took(tmp_path: Path) -> None:
-    async with open_engine(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_each_generation_is_listed_with_what_changed_why_and_what_it_took(noted: Path) -> None:
+    async with open_engine(noted) as engine:
         await ingest(engine, [CHANGED, NEW])
         await build(engine, "rebuild")
         await delete(engine, "oban")
@@ -91,9 +110,8 @@ async def test_each_generation_is_listed_with_what_changed_why_and_what_it_took(
     assert [each.available for each in (deleted, third, second, first)] == [True, False, False, False]
 
 
-async def test_entities_that_came_went_and_changed_are_named(tmp_path: Path) -> None:
-    async with open_engine(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_entities_that_came_went_and_changed_are_named(noted: Path) -> None:
+    async with open_engine(noted) as engine:
         await ingest(engine, [CHANGED, NEW])
         second, _ = await engine.history()
     assert {"Rory Shaw", "Ailsa Munro"} <= names(second, "added")
@@ -148,10 +166,9 @@ async def test_the_model_calls_of_a_build_are_listed_with_it(tmp_path: Path, scr
 
 
 async def test_a_rollback_publishes_what_an_earlier_generation_said_and_the_history_goes_on(
-    tmp_path: Path,
+    noted: Path,
 ) -> None:
-    async with open_engine(tmp_path) as engine:
-        await ingest(engine, NOTES)
+    async with open_engine(noted) as engine:
         before = await graph(engine)
         await ingest(engine, [NEW])
         assert await graph(engine) != before
@@ -175,9 +192,8 @@ async def test_a_rollback_publishes_what_an_earlier_generation_said_and_the_hist
         assert (await engine.history())[0].documents == DocumentChanges(added=1)
 
 
-async def test_a_collection_can_be_rolled_back_over_documents_that_changed(tmp_path: Path) -> None:
-    async with open_engine(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_a_collection_can_be_rolled_back_over_documents_that_changed(noted: Path) -> None:
+    async with open_engine(noted) as engine:
         await ingest(engine, [CHANGED])
         assert (await roll_back(engine, 1)).pending == 1
         # The passage that spoke of it is gone, and no citation leads elsewhere.
@@ -188,10 +204,9 @@ async def test_a_collection_can_be_rolled_back_over_documents_that_changed(tmp_p
 
 
 async def test_a_rollback_that_was_killed_after_it_had_published_publishes_nothing_more(
-    tmp_path: Path,
+    noted: Path,
 ) -> None:
-    async with open_engine(tmp_path) as engine:
-        await ingest(engine, NOTES)
+    async with open_engine(noted) as engine:
         await build(engine, "rebuild")
         first = await roll_back(engine, 1)
         again = await roll_back(engine, 1)
@@ -219,9 +234,8 @@ async def test_a_rollback_to_what_is_not_there_says_why_and_changes_nothing(tmp_
         assert [each.number for each in await engine.history()] == [4, 3, 2, 1]
 
 
-async def test_a_generation_of_another_collection_cannot_be_rolled_back_to(tmp_path: Path) -> None:
-    async with open_engine(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_a_generation_of_another_collection_cannot_be_rolled_back_to(noted: Path) -> None:
+    async with open_engine(noted) as engine:
         await finish(engine, await engine.submit_ingest(NOTES[:1], collection="other"))
         with pytest.raises(NotFound, match="'other' has had no generation 1"):
             await engine.submit_rollback(1, collection="other")
@@ -230,9 +244,8 @@ async def test_a_generation_of_another_collection_cannot_be_rolled_back_to(tmp_p
 # --- pruning --------------------------------------------------------------------------------
 
 
-async def test_old_generations_lose_their_data_by_count_and_keep_their_entries(tmp_path: Path) -> None:
-    async with open_engine(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_old_generations_lose_their_data_by_count_and_keep_their_entries(noted: Path) -> None:
+    async with open_engine(noted) as engine:
         for _ in range(3):
             await build(engine, "rebuild")
         found = await engine.history()
@@ -255,9 +268,8 @@ async def test_generations_that_were_replaced_too_long_ago_lose_their_data(tmp_p
 # --- what changed since ---------------------------------------------------------------------
 
 
-async def test_what_changed_since_a_generation_is_found_by_its_number(tmp_path: Path) -> None:
-    async with open_engine(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_what_changed_since_a_generation_is_found_by_its_number(noted: Path) -> None:
+    async with open_engine(noted) as engine:
         await ingest(engine, [CHANGED])
         await ingest(engine, [NEW])
         await ingest(engine, [DocumentSource(id="late", text="Fergus Hay came late to Mull.")], build=False)
@@ -308,9 +320,8 @@ async def test_since_a_pruned_generation_the_records_of_the_builds_are_added_up(
         assert {each.document.id for each in pruned.documents} == {"tiree", "lewis"}
 
 
-async def test_deleted_documents_are_counted_and_not_named(tmp_path: Path) -> None:
-    async with open_engine(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_deleted_documents_are_counted_and_not_named(noted: Path) -> None:
+    async with open_engine(noted) as engine:
         await delete(engine, "oban")
         found = await engine.changes("1")
         assert (found.removed, found.documents) == (1, ())

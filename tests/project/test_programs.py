@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -21,6 +22,13 @@ NEEDED = {
     "registry_schema": "jsonschema",
 }
 """Packages of other people's clients, which only `.ci/clients` installs, and of the export."""
+
+
+def test_each_mutation_finds_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PROGRAMS))
+    mutants = import_module("mutants")
+    assert [fault for each in mutants.read_table() if (fault := each.find_fault())] == []
+    assert len(set(mutants.read_table())) >= 60
 
 
 @pytest.mark.parametrize("path", sorted(PROGRAMS.rglob("*.py")), ids=lambda path: path.stem)

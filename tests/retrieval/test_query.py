@@ -468,7 +468,48 @@ async def test_the_context_of_the_paper_holds_entities_clusters_relations_with_l
     assert passages
 
 
+async def test_the_relations_of_the_papers_context_have_their_lambda_and_come_strongest_first(
+    corpus: Corpus, make_corpus: partial[Corpus]
+) -> None:
+    """Each relation has another λ, and a weight that is none of them."""
+    layers = [
+        replace(
+            layer,
+            relations=tuple(
+                replace(each, strength=place, weight=place + 100)
+                for place, each in enumerate(layer.relations, start=2)
+            ),
+        )
+        if number
+        else layer
+        for number, layer in enumerate(corpus.hierarchy.layers)
+    ]
+    other = make_corpus(corpus.texts, Hierarchy(tuple(layers)))
+    result = await ask(other, "What did William Herschel brew?", ranking="paper", seeds=10, token_budget=4000)
+    strengths = {each.strength for each in result.subgraph.inter_cluster_relations}
+    shown = [int(number) for number in re.findall(r"\(λ (\d+)\)", result.context.text)]
+    assert len(set(shown) & strengths) == len(shown) > 1
+    assert shown == sorted(shown, reverse=True)
+
+
 # --- facts ---------------------------------------------------------------------------------
+
+
+async def test_the_walk_adds_less_the_more_passages_a_document_has(corpus: Corpus) -> None:
+    index = await corpus.index()
+    chunks = index.collection.chunks
+
+    async def gains(documents: float) -> dict[tuple[str, ...], float]:
+        collection = replace(index.collection, documents=documents)
+        query = Query("Who found Uranus in 1781?", relevance_options=TRUSTING)
+        lines = (await answer_query(replace(index, collection=collection), query)).context.lines
+        return {each.citations: each.parts.graph for each in lines if each.parts.graph}
+
+    alone, several = await gains(chunks), await gains(chunks / 3)
+    common = alone.keys() & several.keys()
+    assert common
+    for each in common:
+        assert several[each] == pytest.approx(alone[each] / 2)
 
 
 @pytest.mark.parametrize("keywords", [True, False])

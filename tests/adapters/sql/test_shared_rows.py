@@ -188,6 +188,21 @@ async def test_an_update_of_one_entity_writes_few_rows_and_pruning_leaves_no_oth
     assert await count(store, *tables) == [0, 0, 0, 0]
 
 
+async def test_pruning_leaves_no_row_that_no_kept_generation_has(
+    store: SqlDatabase, hierarchy: MakeHierarchy
+) -> None:
+    await store.documents.create_collection("default")
+    built = hierarchy(*NAMES, "Gone")
+    published = await publish(store, "default", built)
+    for _ in range(2):
+        before, built = built, hierarchy(*NAMES)
+        published = await publish(store, "default", built, PublishedLayers(published.number, before))
+    await store.generations.prune("default", 2, timedelta(days=9))
+    # Both generations that are kept are the same.
+    expected = [sum(len(getattr(each, name)) for each in built.layers) for name in ("entities", "relations")]
+    assert await count(store, "entities", "relations") == expected
+
+
 async def test_what_an_update_adds_is_found_by_no_search_of_the_generation_before(
     store: SqlDatabase, hierarchy: MakeHierarchy
 ) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.restriction import cut_summary
 from leanrag_engine.core.model import (
     Chunk,
     Entity,
@@ -233,3 +235,13 @@ def test_a_written_sentence_on_two_clusters_stays_while_one_of_its_chunks_does(
     (relation,) = left.layers[1].relations
     assert relation.description == (sentence if stays else HIDDEN)
     assert [each.chunk_id for each in relation.evidence] == [id_ for id_ in cited if id_ == "k1"]
+
+
+def test_a_sentence_of_a_written_summary_goes_with_the_last_passage_that_it_cites() -> None:
+    text = "Io is volcanic. Europa is icy. All are moons."
+    evidence = (Evidence(0, 15, "k1"), Evidence(16, 30, "k2"))
+    cluster = Entity("c", "Moons", layer=1, description=text, method=Method.AGENT, evidence=evidence)
+    cut = cut_summary(cluster, {"k2"})
+    assert cut
+    assert (cut.description, cut.evidence) == (text[16:], (Evidence(0, 14, "k2"),))
+    assert cut_summary(replace(cluster, description=text[:15]), {"k2"}) is None

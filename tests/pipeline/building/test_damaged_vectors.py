@@ -136,6 +136,20 @@ async def fill(settings: Settings) -> Whole:
         return Whole(await ask(engine), status.vectors, spaces.entities)
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Whole]:
+    """A folder with the texts indexed, and what is found there."""
+    folder = tmp_path_factory.mktemp("filled")
+    return folder, anyio.run(fill, load_settings(data_dir=folder))
+
+
+@pytest.fixture
+def whole(settings: Settings, filled: tuple[Path, Whole]) -> Whole:
+    """The same in a copy of that folder, the data folder of the settings."""
+    shutil.copytree(filled[0], settings.data_dir, dirs_exist_ok=True)
+    return filled[1]
+
+
 async def ask(engine: LeanRAG) -> list[str]:
     result = await engine.query(QUESTION)
     assert result.warnings == ()
@@ -158,8 +172,9 @@ async def expect_whole(engine: LeanRAG, whole: Whole) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_server_repairs_the_index_when_it_opens(settings: Settings, damage: Damage) -> None:
-    whole = await fill(settings)
+async def test_a_server_repairs_the_index_when_it_opens(
+    settings: Settings, whole: Whole, damage: Damage
+) -> None:
     damage(settings.data_dir / VECTORS, whole.space)
     async with await LeanRAG.open(settings) as engine:
         await expect_degraded(engine)
@@ -174,8 +189,9 @@ async def test_a_server_repairs_the_index_when_it_opens(settings: Settings, dama
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_server_repairs_damage_that_a_query_meets(settings: Settings, damage: Damage) -> None:
-    whole = await fill(settings)
+async def test_a_server_repairs_damage_that_a_query_meets(
+    settings: Settings, whole: Whole, damage: Damage
+) -> None:
     engine = await EngineHandle(settings).get()
     try:
         await expect_whole(engine, whole)
@@ -189,8 +205,7 @@ async def test_a_server_repairs_damage_that_a_query_meets(settings: Settings, da
 
 
 @pytest.mark.parametrize("damage", [delete_all, overwrite_database, leave_a_mark])
-async def test_the_next_build_repairs_the_index(settings: Settings, damage: Damage) -> None:
-    whole = await fill(settings)
+async def test_the_next_build_repairs_the_index(settings: Settings, whole: Whole, damage: Damage) -> None:
     damage(settings.data_dir / VECTORS, whole.space)
     async with await LeanRAG.open(settings) as engine:
         await expect_degraded(engine)
@@ -199,8 +214,9 @@ async def test_the_next_build_repairs_the_index(settings: Settings, damage: Dama
 
 
 @pytest.mark.parametrize("damage", [delete_all, overwrite_database, leave_a_mark])
-async def test_an_ingest_that_changes_nothing_repairs_the_index(settings: Settings, damage: Damage) -> None:
-    whole = await fill(settings)
+async def test_an_ingest_that_changes_nothing_repairs_the_index(
+    settings: Settings, whole: Whole, damage: Damage
+) -> None:
     damage(settings.data_dir / VECTORS, whole.space)
     async with await LeanRAG.open(settings) as engine:
         await expect_degraded(engine)
@@ -209,8 +225,7 @@ async def test_an_ingest_that_changes_nothing_repairs_the_index(settings: Settin
         await expect_whole(engine, whole)
 
 
-async def test_the_other_collections_are_repaired_too(settings: Settings) -> None:
-    whole = await fill(settings)
+async def test_the_other_collections_are_repaired_too(settings: Settings, whole: Whole) -> None:
     async with await LeanRAG.open(settings) as engine:
         sources = [DocumentSource(text=text) for text in TEXTS]
         await finish(engine, await engine.submit_ingest(sources, collection="other"))
@@ -226,9 +241,10 @@ async def test_the_other_collections_are_repaired_too(settings: Settings) -> Non
         await engine.close()
 
 
-async def test_a_full_disk_puts_no_index_aside(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_puts_no_index_aside(
+    settings: Settings, whole: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """That of another collection lies in the same folder, and nothing is damaged."""
-    whole = await fill(settings)
     async with await LeanRAG.open(settings) as engine:
         with monkeypatch.context() as patched:
             # What Chroma raises then, as measured.
@@ -243,9 +259,8 @@ async def test_a_full_disk_puts_no_index_aside(settings: Settings, monkeypatch: 
 
 
 async def test_a_repair_that_does_not_help_is_not_repeated_at_once(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, whole: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = await fill(settings)
     looks = 0
 
     async def find_always(*_: object) -> list[str]:

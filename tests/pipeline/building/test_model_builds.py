@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+from leanrag_tests_forks import Fork
 from leanrag_tests_jobs import finish
 
 from leanrag_engine.core.config import load_settings
@@ -242,7 +241,7 @@ async def test_a_build_that_was_killed_repeats_no_call(tmp_path: Path, scribe: A
         await ingested(opened, 20)
     write = import_module("leanrag_tests_scribe").write
     scribe.follows(lambda request: scribe.stalled() if scribe.calls > 12 else write(request))
-    child = subprocess.Popen([sys.executable, "-P", "-c", KILLED, str(tmp_path), scribe.url])
+    child = Fork(["-c", KILLED, tmp_path, scribe.url])
     with anyio.fail_after(100):
         while scribe.calls <= 12:
             await anyio.sleep(0.05)

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import numpy as np
 import pytest
 from leanrag_tests_jobs import build, finish, ingest, open_engine, published
@@ -76,6 +77,24 @@ NOTES = [note(number) for number in range(30)]
 ISLES = [isle_note(isle, number) for isle in range(30) for number in range(6)]
 
 opened = partial(open_engine, embedder="fitted", cluster_size=8)
+
+
+@pytest.fixture(scope="module")
+def noted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    async def fill(folder: Path) -> None:
+        async with opened(folder) as engine:
+            await ingest(engine, NOTES)
+
+    folder = tmp_path_factory.mktemp("noted")
+    anyio.run(fill, folder)
+    return folder
+
+
+@pytest.fixture
+def noted(tmp_path: Path, noted_once: Path) -> Path:
+    """A data folder in which the notes are built."""
+    shutil.copytree(noted_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path
 
 
 async def layers(engine: LeanRAG) -> tuple[Graph, ...]:
@@ -207,34 +226,32 @@ async def test_the_vector_index_stays_open_after_a_change_in_place_until_another
         assert len(reopened) == 2
 
 
-async def test_columns_of_other_rows_are_noticed_and_all_rows_are_read(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_columns_of_other_rows_are_noticed_and_all_rows_are_read(noted: Path) -> None:
+    async with opened(noted) as engine:
         before = await layers(engine)
-    (folder,) = (tmp_path / "arrays").glob("*-columns")
+    (folder,) = (noted / "arrays").glob("*-columns")
     ids = np.load(folder / "entities-ids.npy")
     np.save(folder / "entities-ids.npy", np.roll(ids, 1))
-    async with opened(tmp_path) as engine:
+    async with opened(noted) as engine:
         assert await layers(engine) == before
         assert (await ingest(engine, [note(30)])).mode == "update"
         changed = await layers(engine)
-    async with opened(tmp_path / "whole") as engine:
+    async with opened(noted / "whole") as engine:
         await ingest(engine, NOTES)
         await ingest(engine, [note(30)])
         assert await layers(engine) == changed
 
 
-async def test_empty_files_of_arrays_are_made_anew_by_the_next_query_and_ingest(tmp_path: Path) -> None:
+async def test_empty_files_of_arrays_are_made_anew_by_the_next_query_and_ingest(noted: Path) -> None:
     question = Query("Who built the lighthouse of Skerry?")
-    async with opened(tmp_path) as engine:
-        await ingest(engine, NOTES)
+    async with opened(noted) as engine:
         before = (await engine.query(question)).context.text
-    for file in (tmp_path / "arrays").rglob("*.npy"):
+    for file in (noted / "arrays").rglob("*.npy"):
         file.write_bytes(b"")
-    async with opened(tmp_path) as engine:
+    async with opened(noted) as engine:
         assert (await engine.query(question)).context.text == before
         assert (await ingest(engine, [note(30)])).mode == "update"
-    assert all(file.stat().st_size for file in (tmp_path / "arrays").rglob("*.npy"))
+    assert all(file.stat().st_size for file in (noted / "arrays").rglob("*.npy"))
 
 
 async def test_what_is_kept_for_the_next_update_can_be_lost(tmp_path: Path) -> None:
@@ -280,9 +297,8 @@ async def test_an_update_keeps_old_entities_together_and_writes_only_the_cluster
         assert all(each.description == same[each.id].description for each in kept)
 
 
-async def test_what_an_agent_wrote_stays_when_documents_come_and_says_what_changed(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_what_an_agent_wrote_stays_when_documents_come_and_says_what_changed(noted: Path) -> None:
+    async with opened(noted) as engine:
         written = await submit_summaries(engine)
         assert (await build(engine)).stale == 0
         texts = {each.name: each.description for each in (await layers(engine))[1].entities}
@@ -299,9 +315,8 @@ async def test_what_an_agent_wrote_stays_when_documents_come_and_says_what_chang
         assert any("are stale" in warning for warning in (await engine.status()).warnings)
 
 
-async def test_an_agents_summary_counts_although_its_cluster_changed_before_the_build(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_an_agents_summary_counts_although_its_cluster_changed_before_the_build(noted: Path) -> None:
+    async with opened(noted) as engine:
         written = await submit_summaries(engine)
         await ingest(engine, [note(30), note(31)])
         after = (await layers(engine))[1].entities
@@ -309,9 +324,8 @@ async def test_an_agents_summary_counts_although_its_cluster_changed_before_the_
         assert any(each.stale for each in after)
 
 
-async def test_a_stale_summary_that_is_written_again_is_stale_no_more(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_a_stale_summary_that_is_written_again_is_stale_no_more(noted: Path) -> None:
+    async with opened(noted) as engine:
         await submit_summaries(engine)
         assert (await ingest(engine, [note(30), note(31)])).stale
         await submit_summaries(engine)
@@ -320,10 +334,9 @@ async def test_a_stale_summary_that_is_written_again_is_stale_no_more(tmp_path: 
 
 
 async def test_a_rebuild_carries_written_summaries_over_by_the_members_of_their_clusters(
-    tmp_path: Path,
+    noted: Path,
 ) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine, NOTES)
+    async with opened(noted) as engine:
         written = await submit_summaries(engine)
         await build(engine)
         result = await build(engine, "rebuild")
@@ -359,9 +372,8 @@ async def test_an_update_asks_the_model_for_little_and_a_missing_model_undoes_no
         assert len(written) >= len(sentences) - 1
 
 
-async def test_sentences_whose_document_is_gone_go_and_the_rest_of_a_summary_stays(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine, NOTES)
+async def test_sentences_whose_document_is_gone_go_and_the_rest_of_a_summary_stays(noted: Path) -> None:
+    async with opened(noted) as engine:
         written = await submit_summaries(engine)
         await build(engine)
         await finish(engine, (await engine.submit_delete(["n3"]))[0] or pytest.fail("no job"))
@@ -400,26 +412,22 @@ async def test_after_many_changes_auto_clusters_everything_again_and_says_why(tm
         assert (await build(engine, "update")).mode == "update"
 
 
-async def test_other_cluster_sizes_ask_for_a_rebuild(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine, NOTES)
-    async with opened(tmp_path, cluster_size=6) as engine:
+async def test_other_cluster_sizes_ask_for_a_rebuild(noted: Path) -> None:
+    async with opened(noted, cluster_size=6) as engine:
         result = await build(engine, "update")
         assert result.mode == "rebuild"
         assert "6 members" in result.reason
 
 
 async def test_a_collection_of_a_method_that_is_no_longer_there_is_read_and_built_again_by_the_default(
-    tmp_path: Path,
+    noted: Path,
 ) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine, NOTES)
-    with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
+    with closing(sqlite3.connect(noted / FILE)) as connection, connection:
         connection.execute(
             "UPDATE generations SET settings ="
             " json_set(settings, '$.health.clustering', 'dual', '$.health.relation_weight', 0.43)"
         )
-    async with opened(tmp_path) as engine:
+    async with opened(noted) as engine:
         assert (await engine.query(Query("lighthouse"))).sources
         result = await build(engine, "auto")
     assert result.reason == "clustering is gmm now, dual before"

@@ -73,6 +73,11 @@ def test_fused_ranking_unites_searches_and_seeds() -> None:
     assert ranked[0].score == pytest.approx(1 / 62 + 1 / 61 + 1 / 62)
 
 
+def test_one_sure_seed_outweighs_two_unsure_ones_in_fused_ranking() -> None:
+    seeds = [Seed(seed("x", "sure"), 0.9), Seed(seed("y", "unsure"), 0.3), Seed(seed("z", "unsure"), 0.3)]
+    assert [hit.id for hit in rank_by_fusion(RankingInput((), (), ()), seeds)] == ["sure", "unsure"]
+
+
 def titled(id_: str, title: str) -> Chunk:
     return Chunk(id_, id_, 1, "text", 0, 4, 1, title=title)
 
@@ -183,6 +188,8 @@ def test_under_a_filter_the_walk_ends_only_in_what_is_allowed() -> None:
     allowed = np.array([id_ in (b"hop2", b"far") for id_ in BRIDGE.chunk_ids.tolist()])
     searched = RankingInput((Hit("e1", 1.0), Hit("e3", 0.5)), (), ())
     assert [hit.id for hit in rank_by_spreading(BRIDGE, searched, allowed=allowed)] == ["hop2"]
+    # The relation that leads from e1 to hop2 may rest on hop1.
+    assert not rank_by_spreading(BRIDGE, RankingInput((Hit("e1", 1.0),), (), ()), allowed=allowed)
 
 
 words = st.lists(st.sampled_from(["lighthouse", "lens", "beam", "keeper", "oil"]), max_size=6)

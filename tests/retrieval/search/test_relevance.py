@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from leanrag_engine.core.model import Chunk, Hit, Window, window_id
+from leanrag_engine.core.text.citation import CitationSet
 from leanrag_engine.retrieval.request import RelevanceOptions
 from leanrag_engine.retrieval.search.relevance import (
     ExactMatch,
@@ -90,7 +91,7 @@ def test_windows_touch_across_chunks_of_one_document_and_never_across_documents(
         chunk("a", 1),
         chunk("b", 1, number=2),
         chunk("c", 1, number=4),
-        chunk("d", 1, document=2, number=2),
+        chunk("d", 1, document=2, number=5),
     ]
     scores = {"a#0": 1.0, "b#0": 0.5, "c#0": 0.5, "d#0": 0.5}
     found = values(rank_windows(SearchScores(scores), chunks, {}, options=OPTIONS))
@@ -132,6 +133,17 @@ def test_the_first_places_of_plain_search_are_not_lost_to_the_graph() -> None:
     assert ranked[0].chunk.id == "c"
     ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=0.0, options=OPTIONS)
     assert ranked[0].chunk.id == "a"
+
+
+def test_a_seen_passage_takes_no_other_one_its_place() -> None:
+    chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
+    scores = SearchScores({"a#0": 1.0, "b#0": 0.9, "c#0": 0.8})
+    options = replace(OPTIONS, graph_seats=1)
+    for seen, order in (("d1:c1", "abc"), ("d2:c1", "acb")):
+        ranked = rank_windows(
+            scores, chunks, {"c": 0}, graph_weight=5.0, options=options, seen=CitationSet.parse([seen])
+        )
+        assert "".join(each.chunk.id for each in ranked) == order
 
 
 def test_the_best_window_of_each_passage_that_the_graph_puts_first_is_kept() -> None:

@@ -72,21 +72,31 @@ def test_vectors_that_are_cut_are_broken_until_the_command_that_is_named_was_run
 FITTED = {"LEANRAG_EMBEDDER": "fitted"}
 
 
-def build_twice(folder: Path) -> tuple[Path, Path]:
-    """Return a data folder as it was after its first build, and as it is after the second."""
+@pytest.fixture(scope="module")
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built")
     before, after = folder / "before", folder / "after"
     for name, text in (("a", "Assam tea grows along the Brahmaputra."), ("b", "Oolong tea grows in Fujian.")):
         (folder / f"{name}.md").write_text(text)
     assert leanrag(before, "ingest", str(folder / "a.md"), **FITTED).exit_code == 0
     shutil.copytree(before, after)
     assert leanrag(after, "ingest", str(folder / "b.md"), **FITTED).exit_code == 0
-    return before, after
+    return folder
+
+
+@pytest.fixture
+def built_twice(tmp_path: Path, built_once: Path) -> tuple[Path, Path]:
+    """A data folder as it was after its first build, and as it is after the second."""
+    for name in ("before", "after"):
+        shutil.copytree(built_once / name, tmp_path / name)
+    return tmp_path / "before", tmp_path / "after"
 
 
 def test_kept_arrays_that_are_cut_swapped_or_older_are_broken_until_the_command_that_is_named_was_run(
     tmp_path: Path,
+    built_twice: tuple[Path, Path],
 ) -> None:
-    before, after = build_twice(tmp_path)
+    before, after = built_twice
     kept = max(each for each in (after / "arrays").iterdir() if (each / "targets.npy").exists())
     older = next(iter((before / "arrays").glob("*/targets.npy")))
     targets, strengths = (kept / "targets.npy").read_bytes(), (kept / "strengths.npy").read_bytes()
@@ -102,8 +112,10 @@ def test_kept_arrays_that_are_cut_swapped_or_older_are_broken_until_the_command_
         shutil.rmtree(damaged)
 
 
-def test_vectors_of_other_texts_are_broken_until_the_command_that_is_named_was_run(tmp_path: Path) -> None:
-    before, after = build_twice(tmp_path)
+def test_vectors_of_other_texts_are_broken_until_the_command_that_is_named_was_run(
+    built_twice: tuple[Path, Path],
+) -> None:
+    before, after = built_twice
     shutil.rmtree(after / "vectors")
     shutil.copytree(before / "vectors", after / "vectors")
     code, found = examine(after, **FITTED)
@@ -113,9 +125,9 @@ def test_vectors_of_other_texts_are_broken_until_the_command_that_is_named_was_r
 
 
 def test_vectors_that_end_the_process_which_opens_them_are_broken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built_twice: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, after = build_twice(tmp_path)
+    _, after = built_twice
     # As Chroma's compiled code does with some damaged files.
     monkeypatch.setattr(
         "leanrag_engine.adapters.workers.pool.COMMAND", [sys.executable, "-c", "import os; os.abort()"]
@@ -126,8 +138,10 @@ def test_vectors_that_end_the_process_which_opens_them_are_broken(
     assert found["collection default"]["mend"] == "leanrag reindex --collection default"
 
 
-def test_an_older_database_is_broken_until_the_command_that_is_named_was_run(tmp_path: Path) -> None:
-    before, after = build_twice(tmp_path)
+def test_an_older_database_is_broken_until_the_command_that_is_named_was_run(
+    built_twice: tuple[Path, Path],
+) -> None:
+    before, after = built_twice
     shutil.copy(before / "graph.sqlite3", after)
     ran = leanrag(after, "doctor", "--json", **FITTED)
     found = [each for each in json.loads(ran.stdout)["findings"] if "older" in each["message"]]
@@ -140,9 +154,9 @@ def test_an_older_database_is_broken_until_the_command_that_is_named_was_run(tmp
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_database_that_is_damaged_in_its_middle_or_missing_is_broken(
-    tmp_path: Path, *, missing: bool
+    built_twice: tuple[Path, Path], *, missing: bool
 ) -> None:
-    _, after = build_twice(tmp_path)
+    _, after = built_twice
     file = after / "graph.sqlite3"
     content = file.read_bytes()
     if missing:

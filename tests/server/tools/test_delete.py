@@ -80,18 +80,17 @@ async def test_after_a_deletion_no_table_no_file_and_no_reply_holds_a_word_that_
     serve_in_process: Serve, tmp_path: Path
 ) -> None:
     async with serve_in_process(tmp_path) as call:
-        await call("ingest_documents", documents=[*OTHERS, SECRET], wait_seconds=40)
+        await call.finish(await call("ingest_documents", documents=[*OTHERS, SECRET], wait_seconds=40))
         # An older generation, and a version of the document that was replaced since, must go too.
-        await call(
-            "ingest_documents",
-            documents=[{**SECRET, "text": SECRET["text"] + " It is green."}],
-            wait_seconds=40,
-        )
+        changed = {**SECRET, "text": SECRET["text"] + " It is green."}
+        await call.finish(await call("ingest_documents", documents=[changed], wait_seconds=40))
         # So must the failure of a job that names it.
-        await call("ingest_documents", documents=[OTHERS[0], {**SECRET, "text": " "}], wait_seconds=40)
+        await call.finish(
+            await call("ingest_documents", documents=[OTHERS[0], {**SECRET, "text": " "}], wait_seconds=40)
+        )
         assert WORDS.search(await everything(call))
         assert traces(tmp_path)
-        reply = await call("delete_documents", ids=["secret-file"], wait_seconds=40)
+        reply = await call.finish(await call("delete_documents", ids=["secret-file"], wait_seconds=40))
         assert [each["status"] for each in reply.data["documents"]] == ["deleted"], reply.text
         assert not WORDS.search(await everything(call))
         status = (await call("get_index_status")).data
@@ -110,7 +109,7 @@ async def test_after_a_deletion_no_table_no_file_and_no_reply_holds_a_word_that_
         assert job.data["result"] == {"documents": 1, "chunks": 1}
     assert traces(tmp_path) == []
     async with serve_in_process(tmp_path) as call:
-        built = await call("build_hierarchy", wait_seconds=40)
+        built = await call.finish(await call("build_hierarchy", wait_seconds=40))
         assert built.data["status"] == "done"
         assert "hidden" not in (await everything(call)).lower()
     assert traces(tmp_path) == []
@@ -151,19 +150,19 @@ async def test_after_a_deletion_no_reply_of_a_model_is_kept_that_the_document_fe
     old = {**SECRET, "text": "Quibblewick told of a zyzzyva once. Skerryvore was dark."}
     async with serve_in_process(tmp_path, **settings) as call:
         for documents in ([*OTHERS, *MANY, old], [SECRET]):
-            reply = await call("ingest_documents", documents=documents, wait_seconds=40)
+            reply = await call.finish(await call("ingest_documents", documents=documents, wait_seconds=40))
             assert reply.data["status"] == "done", reply.text
         layers = (await call("get_index_status")).data["layers"]
         assert len(layers) >= 3
         kinds = {import_module("leanrag_tests_scribe").work_of(each) for each in scribe.requests}
         assert kinds >= {"extract", "aggregate", "relate"}
         assert WORDS.search(await everything(call))
-        reply = await call("delete_documents", ids=["secret-file"], wait_seconds=40)
+        reply = await call.finish(await call("delete_documents", ids=["secret-file"], wait_seconds=40))
         assert reply.data["status"] == "done", reply.text
     assert traces(tmp_path) == []
     before = scribe.calls
     async with serve_in_process(tmp_path, **settings) as call:
-        assert (await call("build_hierarchy", wait_seconds=40)).data["status"] == "done"
+        assert (await call.finish(await call("build_hierarchy", wait_seconds=40))).data["status"] == "done"
     assert traces(tmp_path) == []
     asked = scribe.requests[before:]
     # What the document did not feed was kept: no other document is read again.
@@ -218,12 +217,12 @@ async def test_when_all_documents_are_gone_the_collection_is_empty_and_can_be_fi
     serve_in_process: Serve, tmp_path: Path
 ) -> None:
     async with serve_in_process(tmp_path) as call:
-        await call("ingest_documents", documents=OTHERS, wait_seconds=40)
-        await call("delete_documents", ids=["a", "b", "c"], wait_seconds=40)
+        await call.finish(await call("ingest_documents", documents=OTHERS, wait_seconds=40))
+        await call.finish(await call("delete_documents", ids=["a", "b", "c"], wait_seconds=40))
         status = (await call("get_index_status")).data
         assert (status["documents"], status["built"]) == (0, False)
         assert "ingest_documents" in (await call("query_lca_context", query="Tiree")).text
-        again = await call("ingest_documents", documents=OTHERS, wait_seconds=40)
+        again = await call.finish(await call("ingest_documents", documents=OTHERS, wait_seconds=40))
         assert again.data["status"] == "done"
         assert "Tiree" in (await call("query_lca_context", query="Skerryvore")).data["context"]
 
@@ -281,12 +280,12 @@ async def test_a_killed_deletion_is_continued_by_the_next_process(
     serve_in_process: Serve, tmp_path: Path, place: str
 ) -> None:
     async with serve_in_process(tmp_path) as call:
-        await call("ingest_documents", documents=[*OTHERS, SECRET], wait_seconds=40)
+        await call.finish(await call("ingest_documents", documents=[*OTHERS, SECRET], wait_seconds=40))
     ran = await anyio.to_thread.run_sync(run, "-c", DELETE, tmp_path, place)
     assert ran.returncode == -signal.SIGKILL
     async with serve_in_process(tmp_path) as call:
         job = (await call("get_index_status")).data["jobs"][0]
-        done = await call("get_job", job_id=job["job_id"], wait_seconds=40)
+        done = await call.finish(await call("get_job", job_id=job["job_id"], wait_seconds=40))
         assert done.data["status"] == "done"
         assert not WORDS.search(await everything(call))
         status = (await call("get_index_status")).data
