@@ -8,7 +8,7 @@ import numpy as np
 from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import PackedTokens, Vectors, parse_window_id
-from leanrag_engine.core.ports import DocumentStore, Embedder, Progress, ProgressReport, find_token_embedder
+from leanrag_engine.core.ports import DocumentStore, Embedder, ProgressReport, find_token_embedder
 
 PORTION = 2_000
 """Windows that are embedded between two writes: about 10 MB of packed tokens."""
@@ -47,20 +47,22 @@ async def embed_lacking(
     places = [place for place, owner in enumerate(owners) if owner in lacking]
     rows: dict[int, Vectors] = {}
     done = 0
-    for portion in _cut_between_chunks(places, owners):
-
-        def report_all(step: Progress, before: int = done) -> None:
-            report(replace(step, done=before + step.done, total=len(places)))
-
+    for portion in cut_between_chunks(places, owners):
         part = windows.choose(np.array(portion, dtype=np.intp))
-        vectors, tokens = await embed_with_tokens(embedder, part.pairs(), report_all)
+        beside = report_among(report, done, len(places))
+        vectors, tokens = await embed_with_tokens(embedder, part.pairs(), beside)
         await documents.put_token_vectors(collection, embedder.identity, tokens)
         rows |= dict(zip(part.digests.tolist(), vectors, strict=True))
         done += len(portion)
     return rows
 
 
-def _cut_between_chunks(places: Sequence[int], owners: Sequence[str]) -> Iterator[list[int]]:
+def report_among(report: ProgressReport, done: int, total: int) -> ProgressReport:
+    """Return a report of a portion that counts what was ``done`` before, and all of it."""
+    return lambda step: report(replace(step, done=done + step.done, total=total))
+
+
+def cut_between_chunks(places: Sequence[int], owners: Sequence[str]) -> Iterator[list[int]]:
     """Yield portions of ``places``, each with all windows of its chunks."""
     portion: list[int] = []
     for place in places:

@@ -121,7 +121,7 @@ async def follow_job(engine: LeanRAG, job: Job, *, verbose: bool = False, watche
     return await follow(engine, job, verbose=verbose, watched=watched)
 
 
-SECONDS_PER_MB, PASSAGES_PER_MB, LONG_SECONDS = 200, 1_450, 300
+SECONDS_PER_MB, PASSAGES_PER_MB, LONG_SECONDS = 95, 1_450, 300
 """Of text: processor time of an ingest with its build, and passages, as measured; and the time from which an estimate is said."""
 
 

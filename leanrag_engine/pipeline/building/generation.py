@@ -58,6 +58,7 @@ from .models import NO_MODELS, BuildModels, open_forecast_models
 from .modes import ModeChoice, choose_mode, find_previous, keep_embedder, record_history
 from .publishing import FinishedBuild, publish_build
 from .schemas import find_schema
+from .vectors import write_windows_early
 from .windows import IndexedChunks, index_chunks
 
 READING, GLEANING = "extract", "glean"
@@ -177,6 +178,8 @@ async def read_beside_embedding(
         if pending is not None and pending.embedder is not None:
             fitted.embedder.take_over(pending.embedder, pending.vectors)
         inner, windows = fitted.embedder.inner, fitted.chunks.windows
+        if not fitted.embedder.shelves:
+            await write_windows_early(stores, collection, fitted.embedder, windows, beside)
         fitted.embedder.take_over(
             inner, await embed_lacking(stores.documents, collection.name, inner, windows, beside)
         )

@@ -12,9 +12,10 @@ import numpy as np
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.graphs.ids import Places, decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
-from leanrag_engine.core.model import Collection, Vectors, VectorSpaces
-from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.core.model import Collection, Vectors, VectorSpaces, parse_window_id
+from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.pipeline.index import Stores, VectorRows, announce_vector_change, upsert, write_space
+from leanrag_engine.pipeline.token_vectors import cut_between_chunks, embed_with_tokens, report_among
 
 from .embedding_reuse import ReusingEmbedder, SpaceIndex
 
@@ -39,6 +40,41 @@ class _SpaceChange:
     rows: VectorRows
     excess: Sequence[str] = ()
     whole: bool = False
+
+
+async def write_windows_early(
+    stores: Stores,
+    collection: Collection,
+    embedder: ReusingEmbedder,
+    windows: EmbeddedTexts,
+    report: ProgressReport,
+) -> None:
+    """Embed the windows of a build that reuses none, and write each portion to their space at once: a build that breaks off
+    goes on there."""
+    space = VectorSpaces.of_build(collection, embedder.identity, {"windows": windows.key}).windows
+    owners = [parse_window_id(id_)[0] for id_ in decode_ids(windows.ids)]
+    done = 0
+    async with announce_vector_change(stores):
+        for portion in cut_between_chunks(range(len(windows)), owners):
+            part = windows.choose(np.array(portion, dtype=np.intp))
+            ids = decode_ids(part.ids)
+            rows = await _fetch_all(stores, space, ids)
+            if rows is None:
+                beside = report_among(report, done, len(windows))
+                rows, tokens = await embed_with_tokens(embedder.inner, part.pairs(), beside)
+                await stores.documents.put_token_vectors(collection.name, embedder.identity, tokens)
+                await upsert(stores, space, VectorRows(ids, rows), ignore_progress)
+            embedder.take_over(embedder.inner, dict(zip(part.digests.tolist(), rows, strict=True)))
+            done += len(portion)
+
+
+async def _fetch_all(stores: Stores, space: str, ids: Sequence[str]) -> Vectors | None:
+    """Return the rows of a space with these ids, None if it lacks any."""
+    try:
+        held = await stores.vectors.fetch(space, ids)
+    except StoreUnusable:
+        return None
+    return np.stack([held[id_] for id_ in ids]) if ids and held.keys() >= {*ids} else None
 
 
 async def write_vectors(

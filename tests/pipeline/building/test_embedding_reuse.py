@@ -25,6 +25,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
+from leanrag_engine.pipeline import token_vectors
 from leanrag_engine.pipeline.building.embedding_reuse import ReusingEmbedder, SpaceIndex
 from leanrag_engine.pipeline.index import read_hierarchy, read_indexed_texts
 
@@ -92,6 +93,36 @@ async def test_a_rebuild_of_the_same_documents_asks_the_service_for_no_vector(
         assert embedding_server.texts == probed(embedding_server.texts)
         assert second.record.embedded == EmbeddingCounts(0, first.record.embedded.anew)
         assert await rows(engine, second) == before
+
+
+def last_lines(server: Any) -> list[str]:
+    """What was asked for, without titles and names."""
+    return [text.rpartition("\n")[2] for text in server.texts]
+
+
+async def test_a_first_build_that_breaks_off_goes_on_where_it_had_embedded(
+    tmp_path: Path, embedding_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_vectors, "PORTION", 1)
+    async with await LeanRAG.open(served(tmp_path, embedding_server)) as engine:
+        await ingested(engine, TEXTS)
+        upsert, written = engine._stores.vectors.upsert, list[str]()
+
+        async def break_off(space: str, ids: Sequence[str], rows: Vectors) -> None:
+            if len(written) == 2:
+                raise Cancelled("The power is out.")
+            await upsert(space, ids, rows)
+            written.extend(ids)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(engine._stores.vectors, "upsert", break_off)
+            job = await engine.job((await engine.submit_build()).id, wait_seconds=60)
+            assert job.status == "cancelled"
+        assert {*TEXTS} <= {*last_lines(embedding_server)}
+        embedding_server.requests.clear()
+        generation = await built(engine)
+        assert {*TEXTS[1:]} & {*last_lines(embedding_server)} == {TEXTS[2]}
+        await rows(engine, generation)
 
 
 async def test_only_what_changed_is_embedded_and_the_vectors_are_those_of_a_build_from_nothing(

@@ -108,7 +108,9 @@ async def test_with_one_collection_given_no_tool_takes_another(
             for prompt in (await call.client.list_prompts()).prompts
             if "collection" in [each.name for each in prompt.arguments or []]
         ]
-        unknown = await call("query_lca_context", query="Tycho")  # there is no collection yet but the other one
+        unknown = await call(
+            "query_lca_context", query="Tycho"
+        )  # there is no collection yet but the other one
         assert unknown.is_error
         assert "secret" not in unknown.text
         await call("ingest_documents", documents=[{**MOON, "text": "Luna 9 landed on the Moon."}])
