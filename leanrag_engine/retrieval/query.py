@@ -46,6 +46,7 @@ from .search.relevance import (
     asks_for_relation,
 )
 from .search.seeds import sure_score
+from .search.turns import choose_turns
 
 LEADING = 6
 """Sentences on how two things are related that come first where that is asked."""
@@ -201,6 +202,8 @@ async def _answer_from(
             await value_windows(run, each, hits, weight) for each, hits in zip(found, walked, strict=True)
         ]
     sources = rank_sources(run, windows)
+    if run.query.ranking != Ranking.PAPER:
+        windows = choose_turns(windows, [each.text for each in found], run.chunks.values())
     statements, leading = await _find_statements(run, found, graph, wider, beneath, sources)
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements, leading)
