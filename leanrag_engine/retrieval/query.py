@@ -267,14 +267,19 @@ def _make_result(
     seen = query.seen_passages
     in_order = any(map(asks_for_order, query.texts))
     broad = any(asks_for_overview(text) or asks_for_list(text) for text in query.texts)
+    budget = query.token_budget
+    in_turns = bool(windows) and all(window.turns for ranking in windows for window in ranking)
     if seen or in_order or broad or query.mode == Mode.GLOBAL:
         options = replace(options, cutoff=options.weaker)  # what is asked for is breadth
+        if in_turns:
+            budget = max(round(budget * options.turns_share), min(budget, options.turns_least))
+    elif in_turns:
+        options = replace(options, cutoff=options.turns_cutoff)
     if seen:
         fresh, left_out = leave_out_seen(rankings, seen, options.cutoff)
         rankings = [*fresh]
         sources = [each for each in sources if each.chunk.citation not in seen]
         run.warn_of_seen(left_out, nothing_new=not any(rankings))
-    budget = query.token_budget
     if (
         weak and not query.entities and query.mode != Mode.GLOBAL
     ):  # what may not be about the question is cheap to read

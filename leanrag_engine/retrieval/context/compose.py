@@ -37,7 +37,6 @@ from .rendering import (
     render_excerpt,
     render_statement,
     render_statements,
-    render_turns,
     sanitise,
     shown_heading,
 )
@@ -250,7 +249,11 @@ class _Pool:
             return self._counter.count(f"- {render_statement(item)}\n")
         if item.turns:
             label = "" if item.chunk.id in self._chunks else f"{item.chunk.own_date} [{item.chunk.citation}]"
-            new = [item.chunk.text[slice(*span)] for span in item.turns if (item.chunk.id, span) not in self._turns]
+            new = [
+                item.chunk.text[slice(*span)]
+                for span in item.turns
+                if (item.chunk.id, span) not in self._turns
+            ]
             return self._counter.count(" …\n".join([label, *new]))
         document = item.chunk.document_id
         heading = shown_heading(item) if (document, item.heading) not in self._sections else ""

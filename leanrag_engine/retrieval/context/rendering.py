@@ -150,7 +150,9 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
     if len(documents) == 1:
         heading = format_document(documents[0][0].chunk)
     else:
-        folders = dict.fromkeys(PurePath(each[0].chunk.source.replace("\\", "/")).parent.name for each in documents)
+        folders = dict.fromkeys(
+            PurePath(each[0].chunk.source.replace("\\", "/")).parent.name for each in documents
+        )
         named = ", ".join(f"{format_label(each)}/" for each in folders if each)
         heading = "### Conversations by date" + (f" ({named})" if named else "")
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"

@@ -61,7 +61,7 @@ _ORDER = re.compile(
 _LIST = re.compile(
     r"\b(?:(?:full|complete|whole) list|list (?:of|all|every|the|them)|(?:name|give|tell|show)(?: me)? (?:all|every|each)\b|enumerate|"
     r"(?:all|every|each) (?:of )?(?:the |kind |kinds )?\w+|how many|everything|what else"
-    r"|(?:which|what) (?:are )?(?:the )?(?:\w+ )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b)",
+    r"|(?:which|what) (?:are )?(?:the )?(?:\w+ |(?:\w+, )*\w+,? (?:and|or) )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b)",
     re.IGNORECASE,
 )
 

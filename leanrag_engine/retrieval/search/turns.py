@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.sentences import sentences
-from leanrag_engine.core.text.language.turns import find_turn, is_conversation
+from leanrag_engine.core.text.language.turns import find_turn, is_conversation, without_shared
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.documents.dates import DATE_WORDS
 
@@ -19,8 +19,6 @@ from .matching import QueryWords
 from .relevance import RankedWindow, asks_for_list, asks_for_order, asks_for_overview
 
 _BLANK = re.compile(r"\n[ \t]*\n\s*")
-_SHARED = re.compile(r"(?:\s*\[[^\[\]\n]*\])+$")
-"""What a turn shares beside its words, such as a picture, as it is described at the end."""
 _WHEN = re.compile(
     rf"\b(?:yesterday|today|tonight|tomorrow|just|recently|lately|ago|{'|'.join(sorted(DATE_WORDS))}"
     r"|(?:last|next|this|past|few) (?:day|week|weekend|month|year|morning|night|spring|summer|autumn|fall|winter)s?)\b",
@@ -80,7 +78,7 @@ def cut_turns(text: str) -> tuple[SpokenTurn, ...]:
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         body = text[start:end].rstrip()
         turn = find_turn(body)
-        spoken = _SHARED.sub("", body)
+        spoken = without_shared(body)
         if turn or (start == 0 and not body.startswith("#")):
             said = start + (turn.said if turn else 0)
             shared = start + len(spoken)
