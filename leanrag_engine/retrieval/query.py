@@ -273,8 +273,6 @@ def _make_result(
         options = replace(options, cutoff=options.weaker)  # what is asked for is breadth
         if in_turns:
             budget = max(round(budget * options.turns_share), min(budget, options.turns_least))
-    elif in_turns:
-        options = replace(options, cutoff=options.turns_cutoff)
     if seen:
         fresh, left_out = leave_out_seen(rankings, seen, options.cutoff)
         rankings = [*fresh]

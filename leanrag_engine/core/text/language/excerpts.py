@@ -46,14 +46,10 @@ def quote_exchange(text: str, place: tuple[int, int], limit: int, *, short: int 
 
 
 def quote_exchanges(text: str, places: Sequence[tuple[int, int]], limit: int) -> str:
-    """Return the statements of ``text`` that hold ``places``, in a conversation with what they ask or answer, each once."""
+    """Return the statements of ``text`` that hold ``places``, in a conversation with what they ask or answer."""
     if not find_turn(quote_around(text, places[:1], limit)):
         return quote_around(text, places, limit)
-    quoted = ""
-    for each in (quote_exchange(text, place, limit) for place in places):
-        if each not in quoted:
-            quoted += (_GAP if quoted else "") + each
-    return quoted
+    return _GAP.join(dict.fromkeys(quote_exchange(text, place, limit) for place in places))
 
 
 def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, int, str]:
