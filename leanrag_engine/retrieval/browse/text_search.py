@@ -19,7 +19,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk, Document, PassageText
 from leanrag_engine.core.text.citation import format_citation, format_range
 from leanrag_engine.core.text.cleaning import clean
-from leanrag_engine.core.text.language.excerpts import quote_exchanges
+from leanrag_engine.core.text.language.excerpts import quote_around
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.nearest import similarity
 from leanrag_engine.core.text.shortening import cut_middle, one_line
@@ -486,7 +486,7 @@ def _make_match(entry: MatchedPassage, loaded: Mapping[str, Chunk]) -> TextMatch
         return TextMatch(citation, "", "", count=entry.count, also=tuple(entry.also))
     chunk, start = parts[0], parts[0].start
     places = [(first - start, last - start) for first, last in entry.places]
-    excerpt = quote_exchanges(join_passages(parts), places, LIMITS.statement)
+    excerpt = quote_around(join_passages(parts), places, LIMITS.statement)
     within = (each.heading for each in chunk.windows if each.start <= entry.places[0][0] < each.end)
     return TextMatch(
         citation,

@@ -142,11 +142,11 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
 
 def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str) -> str:
     """Render dated conversations, each with its chosen turns behind its date."""
-    lines = []
+    lines: list[str] = []
     for windows in documents:
         date = windows[0].chunk.own_date + ", older" * all(each.older for each in windows)
-        for place, (_, run) in enumerate(groupby(windows, key=lambda each: each.chunk.id)):
-            lines.append(f"{date} {render_turns(list(run))}" if place == 0 else render_turns(list(run)))
+        runs = [render_turns(list(run)) for _, run in groupby(windows, key=lambda each: each.chunk.id)]
+        lines += [f"{date} {runs[0]}" if len(documents) > 1 else runs[0], *runs[1:]]
     if len(documents) == 1:
         heading = format_document(documents[0][0].chunk)
     else:

@@ -60,7 +60,8 @@ class SpokenTurn:
 @lru_cache(maxsize=1 << 11)
 def cut_turns(text: str) -> tuple[SpokenTurn, ...]:
     """Return the turns of a passage; none if it is no conversation."""
-    starts = [0, *(gap.end() for gap in _BLANK.finditer(text) if find_turn(text[gap.end() : gap.end() + 80]))]
+    gaps = (gap.end() for gap in _BLANK.finditer(text))
+    starts = [0, *(at for at in gaps if text.startswith("#", at) or find_turn(text[at : at + 80]))]
     turns = []
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         body = text[start:end].rstrip()
@@ -92,7 +93,7 @@ def choose_turns(
         choice = _TurnChoice(text, weights, speakers)
         best = max((each.value for each in ranking), default=0.0)
         shown = (choice.show(each, best) for each in ranking)
-        chosen.append(sorted(filter(None, shown), key=lambda each: -each.value))
+        chosen.append(sorted(shown, key=lambda each: -each.value))
     return chosen
 
 
@@ -107,13 +108,11 @@ class _TurnChoice:
         self._several = self._dated or asks_for_list(text)
         self._total = self._weigh(self._asked.find(text)) or 1.0
 
-    def show(self, window: RankedWindow, best: float) -> RankedWindow | None:
-        """Return the window as its turns; None if it has no part of any."""
+    def show(self, window: RankedWindow, best: float) -> RankedWindow:
+        """Return the window as its turns, as it is if it has no part of any."""
         chunk, place = window.chunk, window.chunk.windows[window.number]
         start, end = place.start - chunk.start, place.end - chunk.start
-        if not (turns := cut_turns(chunk.text)):
-            return window
-        within = [turn for turn in turns if turn.start < end and turn.end > start]
+        within = [turn for turn in cut_turns(chunk.text) if turn.start < end and turn.end > start]
         value = window.value
         if within and self._several:
             values = {turn: self._value(turn, chunk.text) for turn in within}
@@ -121,7 +120,7 @@ class _TurnChoice:
             within = [turn for turn in within if values[turn] >= values[within[0]] - TURNS.beside]
             value += best * values[within[0]]
         shown = tuple(sorted(span for turn in within for span in self._cut(turn)))
-        return replace(window, turns=shown, value=value) if shown else None
+        return replace(window, turns=shown, value=value)
 
     def _value(self, turn: SpokenTurn, text: str) -> float:
         spoken = text[turn.start : turn.parts[-1][1]]

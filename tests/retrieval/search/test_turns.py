@@ -8,15 +8,14 @@ import pytest
 from leanrag_tests_jobs import ingest, open_engine
 
 from leanrag_engine.core.model import DocumentSource
-from leanrag_engine.core.text.language.excerpts import quote_exchanges
 from leanrag_engine.retrieval.request import Query
 
 pytestmark = pytest.mark.anyio
 
 NEWS = {
-    "2024-01-05": "I rented a small workshop behind the old harbour last week",
+    "2024-01-05": "I rented a small violin workshop behind the old harbour last week",
     "2024-03-11": "I just sold my first violin to a teacher from Lisbon",
-    "2024-06-20": "Yesterday the city orchestra ordered four cellos from me",
+    "2024-06-20": "Yesterday the city orchestra ordered four violins from my workshop",
 }
 
 
@@ -56,14 +55,4 @@ async def test_a_question_for_a_fact_gets_the_turns_around_the_one_that_answers_
         result = await engine.query(Query("To whom was the first violin sold?", token_budget=300))
     assert (
         "Ben: Hey Mia! What's up with you?\nMia: Hey Ben! I just sold my first violin" in result.context.text
-    )
-
-
-def test_a_hit_in_a_question_is_quoted_with_its_answer() -> None:
-    text = "Ben: Which trail?\n\nMia: The one by the lake.\n\nBen: A fine trail for us and all of our dogs!"
-    places = [(at, at + 5) for at in (text.index("trail"), text.rindex("trail"))]
-    quoted = quote_exchanges(text, places, 300)
-    assert (
-        quoted
-        == "Ben: Which trail? Mia: The one by the lake. … Ben: A fine trail for us and all of our dogs!"
     )

@@ -8,7 +8,7 @@ from leanrag_engine.core.text.shortening import cut_middle, one_line, shorten
 from .sentences import sentences
 from .turns import find_turn
 
-__all__ = ["find_statement", "quote_around", "quote_exchange", "quote_exchanges"]
+__all__ = ["find_statement", "quote_around", "quote_exchange"]
 
 _GAP = " … "
 _ASKS = re.compile(r"[?？]\W*(\[[^]]*\]\W*)?$")
@@ -43,13 +43,6 @@ def quote_exchange(text: str, place: tuple[int, int], limit: int, *, short: int 
     elif turn and not speaker and len(quoted[turn.said :].split()) <= short and find_turn(before):
         said = [before, quoted]
     return " ".join(shorten(one_line(each), limit, " …") for each in said)
-
-
-def quote_exchanges(text: str, places: Sequence[tuple[int, int]], limit: int) -> str:
-    """Return the statements of ``text`` that hold ``places``, in a conversation with what they ask or answer."""
-    if not find_turn(quote_around(text, places[:1], limit)):
-        return quote_around(text, places, limit)
-    return _GAP.join(dict.fromkeys(quote_exchange(text, place, limit) for place in places))
 
 
 def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, int, str]:
