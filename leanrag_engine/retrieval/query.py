@@ -46,6 +46,7 @@ from .search.relevance import (
     asks_for_relation,
 )
 from .search.seeds import sure_score
+from .search.turns import choose_turns
 
 LEADING = 6
 """Sentences on how two things are related that come first where that is asked."""
@@ -195,6 +196,8 @@ async def _answer_from(
             await value_windows(run, each, hits, weight) for each, hits in zip(found, walked, strict=True)
         ]
     sources = rank_sources(run, windows)
+    if run.query.ranking != Ranking.PAPER:
+        windows = choose_turns(windows, [each.text for each in found], run.chunks.values())
     statements, leading = await _find_statements(run, found, graph, wider, beneath, sources)
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements, leading)
@@ -258,14 +261,17 @@ def _make_result(
     seen = query.seen_passages
     in_order = any(map(asks_for_order, query.texts))
     broad = any(asks_for_overview(text) or asks_for_list(text) for text in query.texts)
+    budget = query.token_budget
+    in_turns = bool(windows) and all(window.turns for ranking in windows for window in ranking)
     if seen or in_order or broad or query.mode == Mode.GLOBAL:
         options = replace(options, cutoff=options.weaker)  # what is asked for is breadth
+        if in_turns:
+            budget = max(round(budget * options.turns_share), min(budget, options.turns_least))
     if seen:
         fresh, left_out = leave_out_seen(rankings, seen, options.cutoff)
         rankings = [*fresh]
         sources = [each for each in sources if each.chunk.citation not in seen]
         run.warn_of_seen(left_out, nothing_new=not any(rankings))
-    budget = query.token_budget
     if (
         weak and not query.entities and query.mode != Mode.GLOBAL
     ):  # what may not be about the question is cheap to read

@@ -12,6 +12,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from leanrag_engine.core.text.citation import format_document, format_place
+from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import one_line
 
@@ -400,7 +401,10 @@ class TextMatchCard(Card):
     def to_place(self, folder: str = "") -> str:
         """Return the date, title and file of its document; of a file, the path beneath ``folder``."""
         path = self.path.removeprefix(folder)
-        return " ".join(filter(None, (self.date, self.document, f"({path})" if path else "")))
+        if self.date and self.date in path and find_turn(self.excerpt):
+            return path  # the title of a conversation names those who speak
+        date = "" if self.date in f"{self.document} {path}" else self.date
+        return " ".join(filter(None, (date, self.document, f"({path})" if path else "")))
 
     def to_text(self, excerpt: str, things: tuple[str, str] = ("match", "matches")) -> str:
         """Return heading and excerpt, and how many matches there are and where the text stands again."""

@@ -53,7 +53,7 @@ class TextSearchLimits:
     it, with about 90 bytes for each character. This many take a tenth of a second."""
     around: int = 80
     """Characters on each side of a match in which two passages must be equal to count as the same text."""
-    excerpts: int = 2
+    excerpts: int = 4
     """Matches of a passage that are shown with their sentences."""
     statement: int = 300
     """Characters of a sentence or match in an excerpt; of a longer one the words around the match or both ends are shown."""

@@ -17,6 +17,7 @@ from leanrag_engine.core.text.language.excerpts import find_statement, quote_exc
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.turns import find_turn, without_shared
 from leanrag_engine.core.text.language.words import STOPWORDS, find_whole_words, plain_letters
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.word_lists import read_words
@@ -302,16 +303,21 @@ async def _choose_statements(
     scores: dict[str, float] = {}
     candidates: list[dict[str, tuple[int, int]]] = []
     for chunk in chunks:
-        first, last = (each - chunk.start for each in (chunk.windows[0].start, chunk.windows[-1].end))
+        begin, end = (each - chunk.start for each in (chunk.windows[0].start, chunk.windows[-1].end))
         window = chunk.windows[parse_window_id(best[chunk.id].id)[1]]
         start = window.start - chunk.start
-        places = sorted(hit.span() for each in weights for hit in each.finditer(chunk.text, first, last))
+        places = sorted(hit.span() for each in weights for hit in each.finditer(chunk.text, begin, end))
         places = places or [(start + at, start + at + 1) for at, _ in sentences(chunk.quote(window))]
         said: dict[str, tuple[int, int]] = {}
         for place in places or [(start, start + 1)]:
-            said.setdefault(chunk.text[slice(*find_statement(chunk.text, *place, limit)[:2])], place)
+            first, last, speaker = find_statement(chunk.text, *place, limit)
+            said.setdefault(speaker + chunk.text[first:last], place)
         for text in said:
-            scores[text] = sum(weight for each, weight in weights.items() if each.search(text)) / total
+            turn = find_turn(text)
+            told = plain_letters(without_shared(text))
+            scores[text] = sum(weight for each, weight in weights.items() if each.search(told)) / total
+            # Who is named tells of it more often than who speaks to them.
+            scores[text] += tied * (turn is not None and any(each.search(turn.speaker) for each in weights))
         near = sorted(said, key=lambda text: -scores[text])[:compared]
         candidates.append({text: said[text] for text in near if scores[text] > scores[near[0]] - tied})
     several = list(dict.fromkeys(text for each in candidates if len(each) > 1 for text in each))

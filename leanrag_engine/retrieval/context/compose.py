@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import Tokenizer
@@ -31,6 +32,7 @@ from .rendering import (
     format_document,
     format_label,
     format_omissions,
+    render_conversations,
     render_document,
     render_excerpt,
     render_statement,
@@ -178,6 +180,8 @@ class _Pool:
         self._options = options
         self._documents: set[str] = set()
         self._sections: set[tuple[str, str]] = set()
+        self._chunks: set[str] = set()
+        self._turns: set[tuple[str, tuple[int, int]]] = set()
         self._taken: dict[tuple[str, int | str], Evidence] = {}
         self._said = _SaidSentences(options)
         self.left: list[Evidence] = []
@@ -234,6 +238,8 @@ class _Pool:
         self._taken[item.key] = item
         if isinstance(item, RankedWindow):
             self._documents.add(item.chunk.document_id)
+            self._chunks.add(item.chunk.id)
+            self._turns.update((item.chunk.id, span) for span in item.turns)
             self._sections.add((item.chunk.document_id, item.heading))
         return cost
 
@@ -241,6 +247,14 @@ class _Pool:
         """Return the tokens that an item adds: its text, its label, and the headings that are not there yet."""
         if isinstance(item, Statement):
             return self._counter.count(f"- {render_statement(item)}\n")
+        if item.turns:
+            label = "" if item.chunk.id in self._chunks else f"{item.chunk.own_date} [{item.chunk.citation}]"
+            new = [
+                item.chunk.text[slice(*span)]
+                for span in item.turns
+                if (item.chunk.id, span) not in self._turns
+            ]
+            return self._counter.count(" …\n".join([label, *new]))
         document = item.chunk.document_id
         heading = shown_heading(item) if (document, item.heading) not in self._sections else ""
         cost = self._counter.count(f"{render_excerpt([item], heading=heading)}\n")
@@ -317,24 +331,30 @@ class _Layout:
         by_document: dict[str, list[RankedWindow]] = {}
         for window in windows:
             by_document.setdefault(window.chunk.document_id, []).append(window)
-        by_group: dict[str, list[str]] = {}
+        by_group: dict[str, list[list[RankedWindow]]] = {}
         documents = [*by_document.values()]
+
         # Beside the best one without a date, dates say nothing.
         by_date = self.by_date and bool(documents) and bool(documents[0][0].chunk.own_date)
+        by_date |= all(map(_is_dated_conversation, documents))
         if by_date:
             documents.sort(key=lambda each: each[0].chunk.own_date or "9")
         for each in documents:
             ordered = sorted(each, key=_reading_place)
             heading = "" if by_date else self._heading_of(each)
-            by_group.setdefault(heading, []).append(render_document(ordered, self.fence))
+            by_group.setdefault(heading, []).append(ordered)
         blocks = [*self.opening]
         if statements:
             blocks.append(render_statements(statements, self.fence, by_date=self.by_date))
         several = len(by_group.keys() - {""}) > 1
-        for place, (heading, rendered) in enumerate(by_group.items()):
+        for place, (heading, grouped) in enumerate(by_group.items()):
             if several and (heading or place):
                 blocks.append(f"## {format_label(heading) or OTHERS}")
-            blocks += rendered
+            for is_talk, run in groupby(grouped, key=_is_dated_conversation):
+                if is_talk:
+                    blocks.append(render_conversations(list(run), self.fence))
+                else:
+                    blocks += [render_document(each, self.fence) for each in run]
         omissions = format_omissions(left, weaker)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
 
@@ -346,6 +366,10 @@ class _Layout:
             if weight > most:
                 best, most = group.heading, weight
         return best
+
+
+def _is_dated_conversation(windows: Sequence[RankedWindow]) -> bool:
+    return all(each.turns and each.chunk.own_date for each in windows)
 
 
 def _reading_place(window: RankedWindow) -> tuple[tuple[int, int], int]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import PurePath
 
 from leanrag_engine.core.graphs.written import name_subject
@@ -138,6 +138,42 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
     heading = format_document(chunk, _start_of(windows[0]))
     heading += ", older" * all(each.older for each in windows)
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
+
+
+def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str) -> str:
+    """Render dated conversations, each with its chosen turns behind its date."""
+    lines: list[str] = []
+    for windows in documents:
+        date = windows[0].chunk.own_date + ", older" * all(each.older for each in windows)
+        runs = [render_turns(list(run)) for _, run in groupby(windows, key=lambda each: each.chunk.id)]
+        lines += [f"{date} {runs[0]}" if len(documents) > 1 else runs[0], *runs[1:]]
+    if len(documents) == 1:
+        heading = format_document(documents[0][0].chunk)
+    else:
+        folders = dict.fromkeys(
+            PurePath(each[0].chunk.source.replace("\\", "/")).parent.name for each in documents
+        )
+        named = ", ".join(f"{format_label(each)}/" for each in folders if each)
+        heading = "### Conversations by date" + (f" ({named})" if named else "")
+    return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
+
+
+def render_turns(run: Sequence[RankedWindow]) -> str:
+    """Render the chosen turns of one chunk behind its citation, each on a line; an ellipsis stands for what is left out."""
+    text, said, reached = run[0].chunk.text, list[str](), 0
+    for start, end in sorted({span for window in run for span in window.turns}):
+        skipped = text[reached:start]
+        if said and skipped.strip():
+            said[-1] += " …"
+        quoted = one_line(sanitise(text[start:end]))
+        if said and "\n\n" not in skipped:
+            said[-1] += f" {quoted}"
+        else:
+            said.append(quoted)
+        reached = end
+    if text[reached:].strip():
+        said[-1] += " …"
+    return f"[{run[0].chunk.citation}] {chr(10).join(said)}"
 
 
 def _format_gap(chunk: Chunk, first: int, last: int | None, shown: set[str]) -> str:

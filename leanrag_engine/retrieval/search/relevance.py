@@ -61,7 +61,7 @@ _ORDER = re.compile(
 _LIST = re.compile(
     r"\b(?:(?:full|complete|whole) list|list (?:of|all|every|the|them)|(?:name|give|tell|show)(?: me)? (?:all|every|each)\b|enumerate|"
     r"(?:all|every|each) (?:of )?(?:the |kind |kinds )?\w+|how many|everything|what else"
-    r"|(?:which|what) (?:are )?(?:the )?(?:\w+ )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b)",
+    r"|(?:which|what) (?:are )?(?:the )?(?:\w+ |(?:\w+, )*\w+,? (?:and|or) )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b)",
     re.IGNORECASE,
 )
 
@@ -78,7 +78,8 @@ class RankedWindow:
     """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone. ``near`` is
     the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
     however low its value; ``exact``: likewise and in its place, as it holds a rare word of the text; ``older``: the
-    text asks for what holds now, and a newer window says as much. ``explain``
+    text asks for what holds now, and a newer window says as much. ``turns``: of a conversation, the parts of the chunk's
+    text that are shown in its place. ``explain``
     returns what the value is made of; it is called for the few windows that are shown."""
 
     chunk: Chunk
@@ -88,6 +89,7 @@ class RankedWindow:
     kept: bool = False
     exact: bool = False
     older: bool = False
+    turns: tuple[tuple[int, int], ...] = ()
     explain: Callable[[], ScoreParts] = field(default=ScoreParts, compare=False, repr=False)
 
     @property
@@ -96,6 +98,8 @@ class RankedWindow:
 
     @property
     def text(self) -> str:
+        if self.turns:
+            return "\n".join(self.chunk.text[start:end] for start, end in self.turns)
         return self.chunk.quote(self.chunk.windows[self.number])
 
     @property

@@ -11,6 +11,7 @@ _TURN = re.compile(
 _LABELS = read_words("language", "labels_with_colon")
 _SMALL_IN_NAMES = frozenset(["de", "da", "di", "del", "van", "von", "der", "den", "la", "le", "bin", "al", "el", "of", "the", "and"])  # fmt: skip
 _TELEPHONE = re.compile(r"\+?[\d\s()-]{7,}")
+_SHARED = re.compile(r"(?:\s*\[[^\[\]\n]*\])+$")
 _BLANK = re.compile(r"\n[ \t]*\n")
 
 
@@ -66,6 +67,11 @@ def is_conversation(text: str, *, share: float = 0.6, fewest: int = 3) -> bool:
         return False
     timed = all(turn.time for turn in turns)
     return len(turns) >= fewest - timed and (timed or len({turn.speaker for turn in turns}) < len(turns))
+
+
+def without_shared(turn: str) -> str:
+    """Return a turn without what it shares beside its words, such as a picture, as it is described at its end."""
+    return _SHARED.sub("", turn)
 
 
 def has_times(text: str) -> bool:

@@ -1,0 +1,58 @@
+"""Of a conversation, a context shows the turns that answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from leanrag_tests_jobs import ingest, open_engine
+
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.retrieval.request import Query
+
+pytestmark = pytest.mark.anyio
+
+NEWS = {
+    "2024-01-05": "I rented a small violin workshop behind the old harbour last week",
+    "2024-03-11": "I just sold my first violin to a teacher from Lisbon",
+    "2024-06-20": "Yesterday the city orchestra ordered four violins from my workshop",
+}
+
+
+def talk(day: str, news: str) -> DocumentSource:
+    thanks = "\n\n".join(
+        f"{who}: Thanks! Your support in {day} means a lot to me, keep going!" for who in ("Mia", "Ben") * 6
+    )
+    text = (
+        f"# Conversation of Mia and Ben, {day}\n\nBen: Hey Mia! What's up with you?\n\n"
+        f"Mia: Hey Ben! {news}. [shares a photo of a table]\n\n{thanks}"
+    )
+    return DocumentSource(text=text, title=f"Conversation of Mia and Ben, {day}", id=day)
+
+
+async def test_a_timeline_of_conversations_is_one_block_in_order_of_date_with_the_news_and_few_thanks(
+    tmp_path: Path,
+) -> None:
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [talk(day, news) for day, news in reversed(NEWS.items())])
+        result = await engine.query(
+            Query("How did the violin workshop that Mia rented develop over time?", token_budget=400)
+        )
+    text = result.context.text
+    shown = sorted((day for day in NEWS if f"{day} [" in text), key=lambda day: text.index(f"{day} ["))
+    assert len(shown) > 1
+    assert shown == sorted(shown)
+    assert all(NEWS[day] in text for day in shown)
+    assert text.count("###") == 1
+    assert text.count("Your support in") < 6
+    assert result.context.tokens <= 400
+    assert {line.citations[0] for line in result.context.lines} == set(result.context.cited)
+
+
+async def test_a_question_for_a_fact_gets_the_turns_around_the_one_that_answers_whole(tmp_path: Path) -> None:
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [talk(day, news) for day, news in NEWS.items()])
+        result = await engine.query(Query("To whom was the first violin sold?", token_budget=300))
+    assert (
+        "Ben: Hey Mia! What's up with you?\nMia: Hey Ben! I just sold my first violin" in result.context.text
+    )
