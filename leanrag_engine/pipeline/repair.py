@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from leanrag_engine.core.jobs import ReindexResult
 from leanrag_engine.core.model import Collection, Generation, Vectors
 from leanrag_engine.core.ports import Embedder, ProgressReport
 
-from .building.embedding_reuse import ReusingEmbedder
 from .index import (
     Stores,
     announce_vector_change,
@@ -28,6 +28,9 @@ from .index import (
     upsert,
 )
 from .status import count_expected_vectors
+
+if TYPE_CHECKING:
+    from .building.embedding_reuse import ReusingEmbedder
 
 
 async def rebuild_vectors(
@@ -161,7 +164,9 @@ def wrap_embedder(
     generation: Generation,
     embedder: Embedder,
     texts: Mapping[str, Sequence[tuple[str, str]]],
-) -> ReusingEmbedder:
+) -> "ReusingEmbedder":
     """Return what embeds the ``texts`` of a build, by space, anew: its entities beside its windows."""
+    from .building.embedding_reuse import ReusingEmbedder  # noqa: PLC0415 - commands that only read import no builder
+
     windows = EmbeddedTexts.of_pairs(texts[generation.record.spaces.windows])
     return ReusingEmbedder(embedder, stores.vectors, windows)
