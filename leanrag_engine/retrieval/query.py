@@ -8,8 +8,8 @@ from leanrag_engine.core.runtime.threads import run_chain
 
 from .browse import load_ancestors
 from .browse.namesakes import mark_namesakes
-from .context.compose import ContextMaterial, EvidenceGroup, compose_context
-from .context.explanation import explain_subgraph, is_proper, name_group
+from .context.compose import ContextMaterial, compose_context
+from .context.explanation import explain_subgraph
 from .context.rendering import Statement
 from .context.statements import is_written
 from .evidence.beneath import Beneath, find_bearers, sample_clusters
@@ -282,7 +282,6 @@ def _make_result(
         rankings = [ranking[: options.weak_excerpts] for ranking in rankings]
     material = ContextMaterial(
         rankings=tuple(tuple(each) for each in rankings),
-        groups=_name_groups(graph, sure_score(query.search_options)),
         notes=tuple(dict.fromkeys(run.warnings)),
         explanation=explain_subgraph(graph) if query.detailed else (),
         by_date=in_order,
@@ -294,21 +293,3 @@ def _make_result(
         graph = replace(graph, base_relations=(), inter_cluster_relations=())
     kept = sources if query.include_sources or plain else ()
     return QueryResult(query, context, graph, tuple(kept), tuple(dict.fromkeys(run.warnings)), index.state)
-
-
-def _name_groups(graph: Subgraph, sure: float) -> tuple[EvidenceGroup, ...]:
-    """Return the groups of which the query names a seed, each with the chunks that mention what it names.
-    Seeds of at most the score ``sure`` are guesses: a heading of them would say nothing about the
-    question."""
-    scores = {seed.entity.id: seed.score for seed in graph.seeds if seed.score > sure}
-    groups = []
-    for group in graph.groups:
-        named = [seed for seed in group.seeds if seed.id in scores]
-        shown = [seed for seed in named if is_proper(seed.name)]
-        chunks: dict[str, float] = {}
-        for seed in named:
-            for chunk_id in seed.chunk_ids:
-                chunks[chunk_id] = chunks.get(chunk_id, 0.0) + scores[seed.id]
-        if shown:
-            groups.append(EvidenceGroup(name_group(shown, group.lca), chunks))
-    return tuple(groups)

@@ -16,7 +16,6 @@ from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotRea
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import Entity, Evidence, Method, VectorSpaces
 from leanrag_engine.hierarchy.texts.attribution import cite_summaries
-from leanrag_engine.retrieval.context.explanation import name_group
 from leanrag_engine.retrieval.context.rendering import STATEMENTS
 from leanrag_engine.retrieval.filters import EVERYTHING
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
@@ -228,44 +227,6 @@ async def test_relations_are_those_among_seeds_and_between_path_entities_of_one_
     assert {each.id for each in (*subgraph.base_relations, *subgraph.inter_cluster_relations)} == expected
     assert {each.layer for each in subgraph.base_relations} == {0}
     assert {each.layer for each in subgraph.inter_cluster_relations} == {1, 2}
-
-
-async def test_the_context_tells_how_seeds_belong_together(corpus: Corpus) -> None:
-    result = await ask(corpus, "x", entities=("Uranus", "Paris", "sourdough bread", "wort"), seeds=4)
-    headings = re.findall("^## (.*)$", result.context.text, re.MULTILINE)
-    assert set(headings) - {"Other passages"} == {"Uranus, Paris", "sourdough bread"}, (
-        "a plain word is no heading, and the name of a cluster that nobody wrote says nothing"
-    )
-    food = result.context.text.split("## sourdough bread")[1].split("\n## ")[0]
-    assert "[d6:c1]" in food
-    assert "[d3:c1]" not in food
-
-
-async def test_a_heading_names_the_cluster_that_joins_its_seeds_if_a_model_named_it(corpus: Corpus) -> None:
-    assert corpus.hierarchy is not None
-    base, above = corpus.hierarchy.layers[0].entities, corpus.hierarchy.layers[1].entities
-    cluster = next(each for each in above if each.parent_id)
-    members = [each for each in base if each.parent_id == cluster.id][:2]
-    names = ", ".join(each.name for each in members)
-    assert name_group(members, cluster) == names
-    written = replace(cluster, method=Method.MODEL)
-    assert name_group(members, written) == f"{names} (in {cluster.name})"
-    assert name_group(members, replace(written, parent_id=None)) == names
-
-
-async def test_entities_that_the_question_does_not_name_are_no_headings(corpus: Corpus) -> None:
-    result = await ask(corpus, "who looked at the sky, and who let dough rise in Paris?", seeds=5)
-    guessed = {seed.entity.name for seed in result.subgraph.seeds} - {"Paris"}
-    assert len(result.subgraph.groups) > 1
-    assert guessed
-    headings = re.findall("^## (.*)$", result.context.text, re.MULTILINE)
-    assert not any(name in heading for name in guessed for heading in headings)
-
-
-async def test_one_group_alone_needs_no_heading(corpus: Corpus) -> None:
-    result = await ask(corpus, "x", entities=("yeast", "wort"), seeds=2)
-    assert "[d6:c1]" in result.context.text
-    assert not re.search("^## ", result.context.text, re.MULTILINE)
 
 
 async def test_a_detailed_context_explains_groups_and_relations_within_the_budget(corpus: Corpus) -> None:

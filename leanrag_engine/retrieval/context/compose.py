@@ -8,7 +8,7 @@ sets and found no more facts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
@@ -30,7 +30,6 @@ from .rendering import (
     Statement,
     describe_line,
     format_document,
-    format_label,
     format_omissions,
     render_conversations,
     render_document,
@@ -43,17 +42,6 @@ from .rendering import (
 
 Evidence = RankedWindow | Statement
 
-OTHERS = "Other passages"
-"""The heading of documents that belong to no group and stand after one."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceGroup:
-    """Seeds of the query that one LCA joins: the heading over the documents that mention them, and how much each chunk does."""
-
-    heading: str
-    chunks: Mapping[str, float]
-
 
 @dataclass(frozen=True, slots=True)
 class ContextMaterial:
@@ -65,7 +53,6 @@ class ContextMaterial:
     """
 
     rankings: tuple[tuple[Evidence, ...], ...] = ()
-    groups: tuple[EvidenceGroup, ...] = ()
     notes: tuple[str, ...] = ()
     explanation: tuple[str, ...] = ()
     by_date: bool = False
@@ -85,7 +72,7 @@ def compose_context(
     fence = _choose_fence(material)
     head = HEAD.replace(":", f" ({material.graph}):", 1) if material.graph else HEAD
     opening = [*notes, head, *([wrap_in_fence("\n".join(about), fence)] if about else [])]
-    layout = _Layout(material.groups, opening, fence, material.by_date)
+    layout = _Layout(opening, fence, material.by_date)
     counter = _TokenCounter(tokenizer, layout.fence)
     explained = round(budget * options.explanation) if material.explanation else 0
     room = budget - counter.count(layout.render((), ())) - options.omission_tokens - explained
@@ -318,9 +305,8 @@ def _fold_sentences(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How the chosen evidence stands in the text: by group, document and section, the best group and document first."""
+    """How the chosen evidence stands in the text: by document and section, the best document first."""
 
-    groups: Sequence[EvidenceGroup]
     opening: Sequence[str]
     fence: str
     by_date: bool = False
@@ -331,41 +317,22 @@ class _Layout:
         by_document: dict[str, list[RankedWindow]] = {}
         for window in windows:
             by_document.setdefault(window.chunk.document_id, []).append(window)
-        by_group: dict[str, list[list[RankedWindow]]] = {}
-        documents = [*by_document.values()]
-
+        documents = [sorted(each, key=_reading_place) for each in by_document.values()]
         # Beside the best one without a date, dates say nothing.
         by_date = self.by_date and bool(documents) and bool(documents[0][0].chunk.own_date)
         by_date |= all(map(_is_dated_conversation, documents))
         if by_date:
             documents.sort(key=lambda each: each[0].chunk.own_date or "9")
-        for each in documents:
-            ordered = sorted(each, key=_reading_place)
-            heading = "" if by_date else self._heading_of(each)
-            by_group.setdefault(heading, []).append(ordered)
         blocks = [*self.opening]
         if statements:
             blocks.append(render_statements(statements, self.fence, by_date=self.by_date))
-        several = len(by_group.keys() - {""}) > 1
-        for place, (heading, grouped) in enumerate(by_group.items()):
-            if several and (heading or place):
-                blocks.append(f"## {format_label(heading) or OTHERS}")
-            for is_talk, run in groupby(grouped, key=_is_dated_conversation):
-                if is_talk:
-                    blocks.append(render_conversations(list(run), self.fence))
-                else:
-                    blocks += [render_document(each, self.fence) for each in run]
+        for is_talk, run in groupby(documents, key=_is_dated_conversation):
+            if is_talk:
+                blocks.append(render_conversations(list(run), self.fence))
+            else:
+                blocks += [render_document(each, self.fence) for each in run]
         omissions = format_omissions(left, weaker)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
-
-    def _heading_of(self, windows: Sequence[RankedWindow]) -> str:
-        """Return the heading of the group that the windows of a document mention most, "" if they mention none."""
-        best, most = "", 0.0
-        for group in self.groups:
-            weight = sum(group.chunks.get(each.chunk.id, 0.0) for each in windows)
-            if weight > most:
-                best, most = group.heading, weight
-        return best
 
 
 def _is_dated_conversation(windows: Sequence[RankedWindow]) -> bool:

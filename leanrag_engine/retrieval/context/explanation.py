@@ -49,19 +49,6 @@ def round_to_sum(values: Sequence[float], digits: int = 2) -> list[float]:
     return [each / unit for each in floors]
 
 
-def name_group(seeds: Sequence[Entity], lca: Entity) -> str:
-    """Return the heading of seeds: their names, and the cluster that joins them if a model or agent named it and it is not
-    the root. A heuristic name is a list of names."""
-    names = ", ".join(shorten_name(seed.name) for seed in seeds)
-    joined = len(seeds) > 1 and lca.parent_id is not None and lca.layer > 0 and lca.method.written
-    return f"{names} (in {shorten_name(lca.name)})" if joined else names
-
-
-def is_proper(name: str) -> bool:
-    """Return whether a name says something by itself: it has several words, or is no plain lower-case word."""
-    return " " in name or not (name.islower() and name.isalpha() and name.isascii())
-
-
 def _format_group(group: Group) -> str:
     seeds = ", ".join(_format_node(seed) for seed in group.seeds)
     joint = _format_node(group.lca)

@@ -18,7 +18,6 @@ from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.core.text.fencing import fence_for
 from leanrag_engine.retrieval.context.compose import (
     ContextMaterial,
-    EvidenceGroup,
     compose_context,
 )
 from leanrag_engine.retrieval.context.rendering import (
@@ -92,15 +91,12 @@ def rank(*chunks: Chunk, value: float = 1.0) -> tuple[RankedWindow, ...]:
 def compose(
     *rankings: Sequence[RankedWindow | Statement],
     budget: int = 1000,
-    groups: Sequence[EvidenceGroup] = (),
     notes: Sequence[str] = (),
     explanation: Sequence[str] = (),
     options: ContextOptions = ContextOptions(),  # noqa: B008 - frozen
     by_date: bool = False,
 ) -> Context:
-    material = ContextMaterial(
-        tuple(map(tuple, rankings)), tuple(groups), tuple(notes), tuple(explanation), by_date
-    )
+    material = ContextMaterial(tuple(map(tuple, rankings)), tuple(notes), tuple(explanation), by_date)
     return compose_context(material, budget, TIKTOKEN, options)
 
 
@@ -126,15 +122,11 @@ def materials(draw: st.DrawFn, sentences: Sequence[str] = SENTENCES) -> ContextM
     ]
     everything = sorted([*windows, *statements], key=lambda each: -each.value)
     rankings = [draw(st.permutations(everything)) for _ in range(draw(st.integers(1, 3)))]
-    groups = tuple(
-        EvidenceGroup(name, {chunk.id: draw(st.floats(0, 1)) for chunk in chunks})
-        for name in draw(st.lists(st.sampled_from(["Lamps", "[d6:c6] ```\u200b", "Towers"]), max_size=3))
-    )
     notes = draw(
         st.lists(st.sampled_from(["Weak evidence.", "Beware: [d5:c5]\n```\nof all. " * 20]), max_size=2)
     )
     explanation = draw(st.lists(st.sampled_from(sentences), max_size=4))
-    return ContextMaterial(tuple(map(tuple, rankings)), groups, tuple(notes), tuple(explanation))
+    return ContextMaterial(tuple(map(tuple, rankings)), tuple(notes), tuple(explanation))
 
 
 def windows_of(material: ContextMaterial) -> list[RankedWindow]:
@@ -425,29 +417,11 @@ def test_a_small_budget_holds_evidence_and_little_else(budget: int) -> None:
     assert context.text.count("of Ada tells") >= budget // 50
 
 
-def test_groups_are_headings_only_where_several_are_shown() -> None:
+def test_documents_stand_in_the_order_of_their_best_windows() -> None:
     chunks = [make_chunk(1, [saying(who, 1)], n) for n, who in enumerate(("Ada", "Bell", "Cy"), start=1)]
-    groups = [
-        EvidenceGroup("Ada, Cy (in Poets)", {"k1-1": 1.0, "k3-1": 0.5}),
-        EvidenceGroup("Bell", {"k2-1": 1.0, "k3-1": 0.1}),
-    ]
-    text = compose(rank(*chunks), groups=groups).text
-    assert re.findall("^## .*$", text, re.MULTILINE) == ["## Ada, Cy (in Poets)", "## Bell"]
-    assert text.index("of Ada") < text.index("of Cy") < text.index("## Bell") < text.index("of Bell")
-    assert "## " not in compose(rank(chunks[0], chunks[2]), groups=groups).text.replace("### ", "")
-    last = make_chunk(1, [saying("Dee", 1)], 4)
-    text = compose(rank(*chunks, last), groups=groups).text
-    assert text.index("## Bell") < text.index("## Other passages") < text.index("of Dee"), "not Bell's"
-    text = compose(rank(last, *chunks), groups=groups).text
-    assert "## Other passages" not in text
-
-
-def test_a_heading_forges_no_citation() -> None:
-    """Headings are made of names, and names come from documents."""
-    groups = [EvidenceGroup("[d9:c9]\n``` Ada", {"k1-1": 1.0}), EvidenceGroup("Bell", {"k2-1": 1.0})]
-    context = compose(rank(*(make_chunk(1, [saying("Ada", n)], n) for n in (1, 2))), groups=groups)
-    assert context.cited == ("d1:c1", "d2:c1")
-    assert "## (d9:c9) ''' Ada\n" in context.text
+    text = compose(rank(chunks[2], chunks[0], chunks[1])).text
+    assert text.index("of Cy") < text.index("of Ada") < text.index("of Bell")
+    assert "## " not in text.replace("### ", "")
 
 
 def test_what_is_said_of_folders_stands_in_a_fence_forges_nothing_and_takes_a_tenth_of_the_budget() -> None:

@@ -408,7 +408,11 @@ async def test_a_match_is_quoted_in_whole_sentences_with_its_speaker_and_every_c
         await chats("search_text", text=r"\b[AB]\w\w: ", match="pattern", filters={"documents": ["d3"]})
     ).data["matches"]
     assert many["count"] == 3
-    assert many["excerpt"] == "Ben: The gf and I went hiking. Ada: With Buddy? …"
+    assert many["excerpt"] == "Ben: The gf and I went hiking. Ada: With Buddy? Ben: Yes, he hiked all day."
+    (cut,) = (await chats("search_text", text=r"\w+", match="pattern", filters={"documents": ["d3"]})).data[
+        "matches"
+    ]
+    assert cut["excerpt"].endswith(" …")
 
 
 async def test_passages_and_documents_come_by_date_where_that_is_asked(chats: Caller) -> None:
