@@ -60,6 +60,8 @@ class SpokenTurn:
 @lru_cache(maxsize=1 << 11)
 def cut_turns(text: str) -> tuple[SpokenTurn, ...]:
     """Return the turns of a passage; none if it is no conversation."""
+    if not is_conversation(text):
+        return ()
     gaps = (gap.end() for gap in _BLANK.finditer(text))
     starts = [0, *(at for at in gaps if text.startswith("#", at) or find_turn(text[at : at + 80]))]
     turns = []
@@ -74,7 +76,7 @@ def cut_turns(text: str) -> tuple[SpokenTurn, ...]:
         if places and not body.startswith("#"):
             parts = tuple((*each, frozenset(words(text[slice(*each)])) - STOPWORDS) for each in places)
             turns.append(SpokenTurn(start, start + len(body), turn.speaker if turn else "", parts))
-    return tuple(turns) if is_conversation(text) else ()
+    return tuple(turns)
 
 
 def choose_turns(
