@@ -262,11 +262,8 @@ def _make_result(
     in_order = any(map(asks_for_order, query.texts))
     broad = any(asks_for_overview(text) or asks_for_list(text) for text in query.texts)
     budget = query.token_budget
-    in_turns = bool(windows) and all(window.turns for ranking in windows for window in ranking)
     if seen or in_order or broad or query.mode == Mode.GLOBAL:
         options = replace(options, cutoff=options.weaker)  # what is asked for is breadth
-        if in_turns:
-            budget = max(round(budget * options.turns_share), min(budget, options.turns_least))
     if seen:
         fresh, left_out = leave_out_seen(rankings, seen, options.cutoff)
         rankings = [*fresh]

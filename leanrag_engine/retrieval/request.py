@@ -277,10 +277,6 @@ class ContextOptions:
 
     cutoff: float = 0.55
     """Share of the best value below which evidence is left out although there is room: the budget is a ceiling."""
-    turns_share: float = 0.75
-    """Share of the budget for a list, timeline or overview of conversations: single turns say in it what whole windows said in all of it."""
-    turns_least: int = 1000
-    """Tokens that are not shared so."""
     least: int = 6
     """Pieces of evidence that are shown although they are below the cutoff, unless they are far below."""
     weaker: float = 0.3
