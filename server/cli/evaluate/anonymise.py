@@ -2,6 +2,7 @@
 
 import json as json_
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -9,15 +10,22 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.runtime.replacement import replace_file
 
 from ..options import as_command
-from .options import AnonymousFile, Json, NamesFile, RecoverFile, RetrievalSet
+from .options import Json, RetrievalSet
 
 
 @as_command
 async def anonymise(
     question_set: RetrievalSet,
-    out: AnonymousFile,
-    names: NamesFile = None,
-    recover: RecoverFile = None,
+    out: Annotated[Path, typer.Option(metavar="FILE.json", help="Where the new set is written.")],
+    names: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Where the name behind each token is written.")
+    ] = None,
+    recover: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json", help="A set that asks for the names behind the tokens is written here."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Replace the names in a question set by neutral tokens, the same in passages, questions and answers.
