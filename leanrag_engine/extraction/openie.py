@@ -10,14 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import (
-    Chunk,
-    Extract,
-    ExtractedEntity,
-    ExtractedRelation,
-    JsonObject,
-    Method,
-)
+from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, JsonObject, Method
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.core.text.language.names import fold_case, name_key
 from leanrag_engine.core.text.language.sentences import sentences

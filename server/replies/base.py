@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic_core import to_json
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.text.citation import unbracket_citations
@@ -151,7 +152,7 @@ def quote_lines(lines: Sequence[str]) -> str:
     return fence("\n".join(lines))
 
 
-PageCard = TypeVar("PageCard", bound=Card)
+PageItem = TypeVar("PageItem", bound=Card | tuple[object, ...])
 
 
 def parse_cursor(cursor: str) -> int:
@@ -180,9 +181,9 @@ def warning_lines(warnings: Sequence[str]) -> list[str]:
     return [f"Warning: {warning}" for warning in warnings]
 
 
-def fit_page(cards: Sequence[PageCard], count: Count, tokens: int = LIMITS.page_tokens) -> list[PageCard]:
+def fit_page(cards: Sequence[PageItem], count: Count, tokens: int = LIMITS.page_tokens) -> list[PageItem]:
     """Return the first of ``cards`` that take at most ``tokens`` together, and at least one."""
-    sizes = accumulate(count([card.model_dump_json() for card in cards]))
+    sizes = accumulate(count([to_json(card).decode() for card in cards]))
     return [
         card
         for place, (card, size) in enumerate(zip(cards, sizes, strict=True))

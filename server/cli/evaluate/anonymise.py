@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.runtime.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import write_output
 
 from ..options import as_command
 from .options import Json, RetrievalSet
@@ -72,9 +72,4 @@ def check_new(path: Path) -> None:
 
 
 def write_new(path: Path, content: object) -> None:
-    try:
-        replace_file(path, json_.dumps(content, ensure_ascii=False, indent=1).encode())
-    except OSError as problem:
-        raise InvalidInput(
-            f"The file {path} cannot be written: {problem.strerror}.", "Make room, or give another."
-        ) from problem
+    write_output(path, json_.dumps(content, ensure_ascii=False, indent=1).encode())

@@ -226,16 +226,9 @@ def print_judgement(found: Judgement, settings: Settings, *, as_json: bool) -> N
 
 
 def forecast_figures(plan: JudgingPlan) -> dict[str, int]:
-    return {
-        "questions": len(plan.questions),
-        "ways": len(plan.strategies),
-        "calls": plan.calls,
-        "answers": plan.answers,
-        "scores": plan.scores,
-        "comparisons": plan.comparisons,
-        "input_tokens": plan.input_tokens,
-        "output_tokens": plan.output_tokens,
-    }
+    counted = ("calls", "answers", "scores", "comparisons", "input_tokens", "output_tokens")
+    figures = {name: getattr(plan, name) for name in counted}
+    return {"questions": len(plan.questions), "ways": len(plan.strategies), **figures}
 
 
 def forecast(plan: JudgingPlan) -> str:
