@@ -31,7 +31,7 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.extraction.openie import Entry, OpenIE, extracts_from
 from leanrag_engine.pipeline.ingest.run import extract_heuristically
 
-from .datasets import CorpusPassage, QuestionSet
+from .datasets import QuestionSet
 
 CHUNK_TOKENS = 8192
 """The largest chunk that the settings allow."""
@@ -104,8 +104,13 @@ async def open_scratch(
     cannot be built."""
     digest = content_id("", repr(given.entries)) if given else ""
     name = f"eval-{content_id('', questions.digest, digest, settings.embedder)}"
-    sources, extractor = _sources(questions.passages), given or extract_heuristically
-    adapters = await compose(settings)
+    sources = [
+        DocumentSource(
+            text=each.text if each.text.strip() else each.title, title=each.title, id=document_id(place)
+        )
+        for place, each in enumerate(questions.passages)
+    ]
+    adapters, extractor = await compose(settings), given or extract_heuristically
     async with _build_collection(settings, adapters, sources, name, report, extractor) as scratch:
         yield scratch
 
@@ -158,15 +163,6 @@ async def _build_collection(
             failed=_failures(outcomes),
             layers=tuple(layer.entities for layer in built.generation.layers),
         )
-
-
-def _sources(passages: Sequence[CorpusPassage]) -> list[DocumentSource]:
-    return [
-        DocumentSource(
-            text=each.text if each.text.strip() else each.title, title=each.title, id=document_id(place)
-        )
-        for place, each in enumerate(passages)
-    ]
 
 
 def _failures(outcomes: Sequence[IngestOutcome]) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from json import dumps
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
-from pydantic_core import to_json
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.text.citation import unbracket_citations
@@ -183,7 +183,14 @@ def warning_lines(warnings: Sequence[str]) -> list[str]:
 
 def fit_page(cards: Sequence[PageItem], count: Count, tokens: int = LIMITS.page_tokens) -> list[PageItem]:
     """Return the first of ``cards`` that take at most ``tokens`` together, and at least one."""
-    sizes = accumulate(count([to_json(card).decode() for card in cards]))
+    sizes = accumulate(
+        count(
+            [
+                card.model_dump_json() if isinstance(card, Card) else dumps(card, ensure_ascii=False)
+                for card in cards
+            ]
+        )
+    )
     return [
         card
         for place, (card, size) in enumerate(zip(cards, sizes, strict=True))

@@ -142,30 +142,26 @@ class SourcesReply(ReplyModel):
         stated = [SentenceCard.from_engine(each) for each in page.sentences]
         sizes = list(accumulate(count([each.to_line() for each in stated])))
         fits = max(sum(size <= room for size in sizes), min(1, len(stated)))
-        sentences = stated[:fits]
-        if len(sentences) < len(stated):
-            cursor = cursor_after(begin.place, fits, everything)
-            return cls(
-                sentences=sentences, sources=[], total=page.total, next_cursor=cursor, problems=problems
-            )
-        if sentences:
-            room -= sizes[-1]
-        chunks = list(page.chunks)
+        room -= sizes[fits - 1] if fits else 0
+        chunks = list(page.chunks) if fits == len(stated) else []
         if chunks:
             chunks[0] = chunks[0].cut(begin.skip, len(chunks[0].text))
         cards = [SourceText.from_engine(each, page.references.get(each.id, ())) for each in chunks]
         sizes = list(accumulate(count(["\n".join(lines) for lines in _passage_lines(cards)])))
-        fits = sum(size <= room for size in sizes)
-        sources = cards[:fits]
-        cursor = cursor_after(begin.place, len(sentences) + fits, everything)
-        if cards and not sources and not sentences:
+        sources = cards[: sum(size <= room for size in sizes)]
+        cursor = cursor_after(begin.place, fits + len(sources), everything)
+        if cards and not sources and not fits:
             part = _fit_part(chunks[0], count, room)
             sources = [part]
             cursor = f"{begin.place}.{begin.skip + part.end - cards[0].start}"
             if part.end == cards[0].end:  # too small a budget for any part
                 cursor = cursor_after(begin.place, 1, everything)
         return cls(
-            sentences=sentences, sources=sources, total=page.total, next_cursor=cursor, problems=problems
+            sentences=stated[:fits],
+            sources=sources,
+            total=page.total,
+            next_cursor=cursor,
+            problems=problems,
         )
 
     def to_markdown(self) -> str:

@@ -770,7 +770,7 @@ def _sort_windows(
     }
 
 
-def nearest_words(connection: Connection, name: str, word: str, limit: int) -> tuple[str, ...]:
+def nearest_words(connection: Connection, name: str, word: str, limit: int = 3) -> tuple[str, ...]:
     asked = spell_as_one(word)
     if not _SHORTEST_NAME <= len(asked) <= _LONGEST_NAME or has_cjk(asked):
         return ()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -173,7 +173,7 @@ async def run_judgement(
     from leanrag_engine.evaluation.answers.run import judge_set  # noqa: PLC0415 - heavy
 
     with ExitStack() as cleanup:
-        note = note_writer(cleanup.enter_context(open_details(details))) if details else lambda _: None
+        note = cleanup.enter_context(open_notes(details))
         kept = None if question_set and data_dir is None else settings.data_dir
         folder, show = cleanup.enter_context(open_scratch(kept))
         settings = settings.model_copy(update={"data_dir": folder})
@@ -193,24 +193,26 @@ def open_scratch(data_dir: Path | None) -> Iterator[tuple[Path, ProgressReport]]
         yield data_dir, cleanup.enter_context(stage_bars())
 
 
-def open_details(details: Path) -> TextIO:
+@contextmanager
+def open_notes(details: Path | None) -> Iterator[Callable[[JudgedQuestion], None]]:
+    """Yield a function that writes each question's answers and verdicts as one line, at once, so that none is lost."""
+    if details is None:
+        yield lambda _: None
+        return
     try:
-        return details.open("w", encoding="utf-8")
+        file = details.open("w", encoding="utf-8")
     except OSError as problem:
         raise InvalidInput(
             f"The file {details} cannot be written: {problem.strerror}.", "Give another for --details."
         ) from problem
-
-
-def note_writer(file: TextIO) -> Callable[[JudgedQuestion], None]:
-    """Return a function that writes each question's answers and verdicts as one line, at once, so that none is lost."""
 
     def note(result: JudgedQuestion) -> None:
         line = {key: value for key, value in asdict(result).items() if key != "same"}
         file.write(json_.dumps(line | {"same": sorted(result.same)}, ensure_ascii=False) + "\n")
         file.flush()
 
-    return note
+    with file:
+        yield note
 
 
 def print_judgement(found: Judgement, settings: Settings, *, as_json: bool) -> None:
