@@ -23,14 +23,6 @@ class ExportedGraph:
         """The names of all entities by id."""
         return {each.id: each.name for each in self.entities()}
 
-    @cached_property
-    def passages(self) -> dict[str, list[Chunk]]:
-        """The chunks of each document by its id, in reading order."""
-        found: dict[str, list[Chunk]] = {each.id: [] for each in self.documents}
-        for chunk in self.chunks.values():
-            found[chunk.document_id].append(chunk)
-        return found
-
     def entities(self) -> Iterator[Entity]:
         for layer in self.layers:
             yield from layer.entities

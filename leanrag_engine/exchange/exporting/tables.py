@@ -31,8 +31,11 @@ def write_tables(graph: ExportedGraph, path: Path) -> None:
 
 
 def _list_documents(graph: ExportedGraph) -> Iterator[Record]:
+    passages: dict[str, list[Chunk]] = defaultdict(list)
+    for chunk in graph.chunks.values():
+        passages[chunk.document_id].append(chunk)
     for document in graph.documents:
-        held = graph.passages[document.id]
+        held = passages[document.id]
         yield {
             "id": document.id,
             "human_readable_id": document.number,

@@ -269,44 +269,32 @@ class _Pen:
     def write_legend(self, graph: DrawnGraph) -> None:
         """Explain the kinds of boxes and lines that occur."""
         nodes, links, relations = graph.nodes, graph.links, graph.relations
-        box = '<rect class="box {}" x="{{x:.1f}}" y="{{y:.1f}}" width="22" height="12" rx="3"/>'
-        line = '<path class="{}" stroke-width="3" d="M{{x:.1f}} {{y:.1f}}h22"/>'
         entries = [
-            (
-                box,
-                10,
-                "seed",
-                "seed: the question is about it",
-                any(node.score is not None for node in nodes),
-            ),
-            (box, 10, "lca", "LCA: where seeds meet", any(node.joins > 1 for node in nodes)),
-            (
-                box,
-                10,
-                "seed stray",
-                "stray: meets others only at the root",
-                any(node.stray for node in nodes),
-            ),
-            (line, 4, "joining", "path to the LCA", any(link.joining for link in links)),
-            (line, 4, "upward", "way to the root", any(not link.joining for link in links)),
-            (line, 4, "tie", "relation in a passage", any(not each.layer for each in relations)),
-            (line, 4, "bridge", "relation of clusters, wider by λ", any(each.layer for each in relations)),
+            ("box", "seed", "seed: the question is about it", any(node.score is not None for node in nodes)),
+            ("box", "lca", "LCA: where seeds meet", any(node.joins > 1 for node in nodes)),
+            ("box", "seed stray", "stray: meets others only at the root", any(node.stray for node in nodes)),
+            ("line", "joining", "path to the LCA", any(link.joining for link in links)),
+            ("line", "upward", "way to the root", any(not link.joining for link in links)),
+            ("line", "tie", "relation in a passage", any(not each.layer for each in relations)),
+            ("line", "bridge", "relation of clusters, wider by λ", any(each.layer for each in relations)),
         ]
-        self._y += 18
-        shown = [(mark.format(style), up, text) for mark, up, style, text, occurs in entries if occurs]
-        self._write_keys(shown, width=28, space=16, step=20)
-        self._y += 14
-
-    def _write_keys(self, keys: Sequence[tuple[str, int, str]], *, width: int, space: int, step: int) -> None:
-        """Write marks in lines, each so far above its line and with its meaning to the right of it."""
         x = float(self._form.margin)
-        for mark, up, text in keys:
-            needed = width + measure(text, SIZE - 1) + space
+        self._y += 18
+        for shape, style, text, occurs in entries:
+            if not occurs:
+                continue
+            needed = 30 + measure(text, SIZE - 1) + 14
             if x + needed > self._form.width - self._form.margin and x > self._form.margin:
-                x, self._y = float(self._form.margin), self._y + step
-            self._elements.append(mark.format(x=x, y=self._y - up))
-            self._text(x + width, self._y, text, "soft", SIZE - 1)
+                x, self._y = float(self._form.margin), self._y + 20
+            mark = (
+                f'<rect class="box {style}" x="{x:.1f}" y="{self._y - 10:.1f}" width="22" height="12" rx="3"/>'
+                if shape == "box"
+                else f'<path class="{style}" stroke-width="3" d="M{x:.1f} {self._y - 4:.1f}h22"/>'
+            )
+            self._elements.append(mark)
+            self._text(x + 28, self._y, text, "soft", SIZE - 1)
             x += needed
+        self._y += 14
 
     def write_tokens(self, account: TokenAccount) -> None:
         """Write how many tokens each part of the context takes, and draw it as one bar."""
@@ -325,10 +313,18 @@ class _Pen:
                 f'<rect class="{style}" x="{x:.1f}" y="{self._y:.1f}" width="{width:.1f}" height="12"/>'
             )
             x += width
-            mark = f'<rect class="{style}" x="{{x:.1f}}" y="{{y:.1f}}" width="10" height="10"/>'
-            keys.append((mark, 9, f"{kind} {tokens:,}"))
+            keys.append((style, f"{kind} {tokens:,}"))
         self._y += 28
-        self._write_keys(keys, width=15, space=13, step=18)
+        x = float(self._form.margin)
+        for style, text in keys:
+            needed = 16 + measure(text, SIZE - 1) + 12
+            if x + needed > self._form.width - self._form.margin and x > self._form.margin:
+                x, self._y = float(self._form.margin), self._y + 18
+            self._elements.append(
+                f'<rect class="{style}" x="{x:.1f}" y="{self._y - 9:.1f}" width="10" height="10"/>'
+            )
+            self._text(x + 15, self._y, text, "soft", SIZE - 1)
+            x += needed
         self._y += 8
 
     def write_lines(self, lines: Sequence[ContextLine], account: TokenAccount) -> None:
