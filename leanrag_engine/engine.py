@@ -72,13 +72,7 @@ from .core.text.nearest import find_nearest
 from .llm.prompts import Prompts
 from .pipeline.index import Stores, embedder_trouble, restore_embedder
 from .pipeline.jobs import JobProgress, Jobs
-from .pipeline.repair import (
-    Damage,
-    find_damage,
-    find_damaged_spaces,
-    find_foreign_spaces,
-    rebuild_vectors,
-)
+from .pipeline.repair import Damage, find_damage, find_damaged_spaces, find_foreign_spaces, rebuild_vectors
 from .pipeline.status import (
     Status,
     health_warnings,

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk
-from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.names import name_key, without_remark
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.extraction.heuristic.extract import extract
-from leanrag_engine.extraction.heuristic.names.lexicon import without_remark
 from leanrag_engine.extraction.heuristic.words.vocabulary import PERSON_TITLES
 
 from .datasets import CorpusPassage, Question, QuestionSet

@@ -230,11 +230,7 @@ def _gold(reader: _SetReader, value: object, place: str, places: Sequence[int]) 
     if not isinstance(value, list) or not value:
         reader.report(f"gold of {place}", value, "a list of at least one passage index")
         return ()
-    wrong = [
-        each
-        for each in value
-        if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < len(places)
-    ]
+    wrong = [each for each in value if type(each) is not int or not 0 <= each < len(places)]
     if wrong:
         reader.report(f"gold of {place}", wrong[0], f"a passage index from 0 to {len(places) - 1}")
         return ()

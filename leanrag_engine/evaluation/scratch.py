@@ -1,16 +1,24 @@
 """Build the scratch collection of a question set: each passage is one document with one chunk."""
 
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 from leanrag_engine.core.jobs import IngestOutcome, Job
-from leanrag_engine.core.model import DocumentSource, EmbeddedQueries, Vectors, content_id
+from leanrag_engine.core.model import (
+    Chunk,
+    DocumentSource,
+    EmbeddedQueries,
+    Extract,
+    LoadedDocument,
+    Vectors,
+    content_id,
+)
 from leanrag_engine.core.ports import (
     Embedder,
     EmbedderSource,
@@ -20,10 +28,10 @@ from leanrag_engine.core.ports import (
     ProgressReport,
 )
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.extraction.openie import OpenIE, OpenIEExtractor
+from leanrag_engine.extraction.openie import Entry, OpenIE, extracts_from
 from leanrag_engine.pipeline.ingest.run import extract_heuristically
 
-from .datasets import CorpusPassage, QuestionSet
+from .datasets import QuestionSet
 
 CHUNK_TOKENS = 8192
 """The largest chunk that the settings allow."""
@@ -31,19 +39,27 @@ CHUNK_TOKENS = 8192
 
 @dataclass(frozen=True, slots=True)
 class GivenGraph:
-    """A graph for the passages from a file. ``unmatched`` passages have no entry in it and are read heuristically."""
+    """A graph from a file, as an extractor: ``entries`` by the ids of documents. The ``unmatched`` passages have none and
+    are read heuristically."""
 
     graph: OpenIE
-    extractor: OpenIEExtractor
+    entries: Mapping[str, Entry]
     unmatched: int
-    digest: str
 
     @classmethod
     def of(cls, graph: OpenIE, questions: QuestionSet) -> "GivenGraph":
         entries = graph.match((each.title, each.text) for each in questions.passages)
         found = {document_id(place): entry for place, entry in enumerate(entries) if entry is not None}
-        extractor = OpenIEExtractor(found, extract_heuristically)
-        return cls(graph, extractor, entries.count(None), content_id("", repr(found)))
+        return cls(graph, found, entries.count(None))
+
+    async def __call__(
+        self, document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
+    ) -> list[Extract]:
+        entry = self.entries.get(document.id)
+        if entry is None:
+            return await extract_heuristically(document, chunks, pulse)
+        pulse()
+        return extracts_from(entry, document.title, chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +102,16 @@ async def open_scratch(
 ) -> AsyncIterator[ScratchCollection]:
     """Build a collection of the passages in ``settings.data_dir``, or reuse it. Raises ``LeanRAGError`` if it
     cannot be built."""
-    name = f"eval-{content_id('', questions.digest, given.digest if given else '', settings.embedder)}"
-    extractor = given.extractor if given else extract_heuristically
-    sources = _sources(questions.passages)
-    async with _build_collection(
-        settings, await compose(settings), sources, name, report, extractor
-    ) as scratch:
+    digest = content_id("", repr(given.entries)) if given else ""
+    name = f"eval-{content_id('', questions.digest, digest, settings.embedder)}"
+    sources = [
+        DocumentSource(
+            text=each.text if each.text.strip() else each.title, title=each.title, id=document_id(place)
+        )
+        for place, each in enumerate(questions.passages)
+    ]
+    adapters, extractor = await compose(settings), given or extract_heuristically
+    async with _build_collection(settings, adapters, sources, name, report, extractor) as scratch:
         yield scratch
 
 
@@ -145,15 +165,6 @@ async def _build_collection(
         )
 
 
-def _sources(passages: Sequence[CorpusPassage]) -> list[DocumentSource]:
-    return [
-        DocumentSource(
-            text=each.text if each.text.strip() else each.title, title=each.title, id=document_id(place)
-        )
-        for place, each in enumerate(passages)
-    ]
-
-
 def _failures(outcomes: Sequence[IngestOutcome]) -> tuple[str, ...]:
     return tuple(f"{each.id}: {each.error}" for each in outcomes if each.status == "failed")
 
@@ -205,29 +216,17 @@ class TimedEmbedder(EmbedderWrapper):
             return await self.inner.embed_queries(texts)
 
 
-@dataclass(frozen=True, slots=True)
 class TimedEmbedderSource:
-    """A source whose embedders are all timed by one ``watch``."""
+    """A source whose embedders are all timed by one ``watch``. Implements :class:`leanrag_engine.core.ports.EmbedderSource`."""
 
-    inner: EmbedderSource
-    watch: Stopwatch = field(default_factory=Stopwatch)
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
+    def __init__(self, inner: EmbedderSource) -> None:
+        self.watch, self._inner = Stopwatch(), inner
+        self.name, self.gave = inner.name, inner.gave
+        self.unknown_words, self.restrict = inner.unknown_words, inner.restrict
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
-        embedder, state = await self.inner.fit(texts, before)
+        embedder, state = await self._inner.fit(texts, before)
         return TimedEmbedder(embedder, self.watch), state
 
-    async def gave(self, identity: str) -> bool:
-        return await self.inner.gave(identity)
-
     async def restore(self, identity: str, state: bytes) -> Embedder:
-        return TimedEmbedder(await self.inner.restore(identity, state), self.watch)
-
-    async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float | None:
-        return await self.inner.unknown_words(identity, state, texts)
-
-    async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
-        return await self.inner.restrict(identity, state, texts)
+        return TimedEmbedder(await self._inner.restore(identity, state), self.watch)

@@ -4,22 +4,13 @@ passages. ``{"docs": [{"idx", "passage", "extracted_entities": [name, …], "ext
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import (
-    Chunk,
-    Extract,
-    ExtractedEntity,
-    ExtractedRelation,
-    JsonObject,
-    LoadedDocument,
-    Method,
-)
-from leanrag_engine.core.ports import Extractor
+from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, JsonObject, Method
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.core.text.language.names import fold_case, name_key
 from leanrag_engine.core.text.language.sentences import sentences
@@ -160,23 +151,6 @@ def _passage_of(row: JsonObject) -> str:
         return str(row["passage"])
     parts = [row.get("title"), row.get("text")]
     return "\n".join(part for part in parts if isinstance(part, str)) if isinstance(parts[1], str) else ""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenIEExtractor:
-    """Takes the extracts of documents from ``entries``, by document id; ``fallback`` extracts all others."""
-
-    entries: Mapping[str, Entry]
-    fallback: Extractor
-
-    async def __call__(
-        self, document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
-    ) -> list[Extract]:
-        entry = self.entries.get(document.id)
-        if entry is None:
-            return await self.fallback(document, chunks, pulse)
-        pulse()
-        return extracts_from(entry, document.title, chunks)
 
 
 def extracts_from(entry: Entry, title: str, chunks: Sequence[Chunk]) -> list[Extract]:

@@ -14,7 +14,7 @@ from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.rows import compose_rows, read_rows, select_rows
 from leanrag_engine.core.model import METHODS, Entity, Evidence, Method, Relation, content_id
-from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.names import name_key, without_remark
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.shortening import shorten
@@ -326,15 +326,11 @@ def _names_all(sentence: str, names: Iterable[str]) -> bool:
     """Return whether each name occurs in the sentence without its bracketed remark, or at least its last word, which is
     the surname of a person and the head of most others: *New York* alone does not name the *New York State Assemblyman*."""
     folded = sentence.casefold()
-    missing = [name for name in map(_without_remark, names) if name.casefold() not in folded]
+    missing = [name for name in map(without_remark, names) if name.casefold() not in folded]
     if not missing:
         return True
     present = phrase_keys(sentence)
     return all({key := name_key(name), key.rsplit(" ", 1)[-1]} & present for name in missing)
-
-
-def _without_remark(name: str) -> str:
-    return _REMARK.sub("", name) or name
 
 
 def _sentences(relation: Relation) -> Iterable[Quote]:
@@ -346,5 +342,4 @@ def _sentences(relation: Relation) -> Iterable[Quote]:
     return (Quote(text, chunk),)
 
 
-_REMARK = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _INNER_END = re.compile(r"[.!?。！？…][\"'”’»)]*\s*\S|\n")

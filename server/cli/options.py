@@ -26,20 +26,6 @@ def setting(name: str, explanation: str, metavar: str | None = None) -> OptionIn
 DataDir = Annotated[
     Path | None, setting("DATA_DIR", "Folder that holds everything; default: the platform's own.")
 ]
-DatabaseUrl = Annotated[
-    str | None,
-    setting(
-        "DATABASE_URL",
-        "PostgreSQL database that replaces the SQLite file: postgresql://user@host/name. A password is safer in the "
-        "environment.",
-    ),
-]
-ChromaUrl = Annotated[
-    str | None, setting("CHROMA_URL", "Chroma server that keeps the vectors: http://host:8000.")
-]
-DaskAddress = Annotated[
-    str | None, setting("DASK", "Dask scheduler whose workers read documents: tcp://host:8786.")
-]
 CollectionOption = Annotated[
     str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
 ]
@@ -47,50 +33,6 @@ CollectionOption = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show each stage of the work by itself.")]
-
-
-AllowDirs = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="A folder beneath which documents may be read; repeatable. Without one no path is read."
-    ),
-]
-Toolsets = Annotated[
-    str | None,
-    typer.Option(
-        help="Which tools are offered, separated by commas.",
-        envvar="LEANRAG_TOOLSETS",
-        show_default="read,manage,agent",
-    ),
-]
-HttpAddress = Annotated[
-    str | None,
-    setting(
-        "HTTP",
-        "Serve streamable HTTP at this address, path /mcp, instead of standard input and output.",
-        metavar="HOST:PORT",
-    ),
-]
-HttpTokenFile = Annotated[
-    Path | None,
-    setting(
-        "HTTP_TOKEN_FILE", "File with the bearer token that clients must send; or set LEANRAG_HTTP_TOKEN."
-    ),
-]
-HttpAllowedHosts = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A name under which clients reach the server, such as rag.example; repeatable.",
-        show_default=False,
-    ),
-]
-HttpAllowedOrigins = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A web page that may call the server, such as https://app.example; repeatable.",
-        show_default=False,
-    ),
-]
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
@@ -205,10 +204,9 @@ def stage_bars() -> Iterator[Callable[[StageProgress], None]]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[message]}"),
     )
-    drawn: dict[str, TaskID] = {}
     with Progress(*columns, console=console) as bars:
-        yield lambda step: draw(bars, drawn, step)
-        finish(bars, drawn)
+        yield lambda step: draw(bars, step)
+        finish(bars)
 
 
 class ProgressLines:
@@ -253,16 +251,16 @@ async def follow(engine: LeanRAG, job: Job, *, verbose: bool = False, watched: b
     return await engine.job(job.id)
 
 
-def draw(bars: Progress, drawn: dict[str, TaskID], step: StageProgress) -> None:
-    if step.stage not in drawn:
-        finish(bars, drawn)
-        drawn[step.stage] = bars.add_task(step.stage, total=None, message="")
-    bars.update(drawn[step.stage], completed=step.done, total=step.total or None, message=step.message[:60])
+def draw(bars: Progress, step: StageProgress) -> None:
+    task = next((each.id for each in bars.tasks if each.description == step.stage), None)
+    if task is None:
+        finish(bars)
+        task = bars.add_task(step.stage, total=None, message="")
+    bars.update(task, completed=step.done, total=step.total or None, message=step.message[:60])
 
 
-def finish(bars: Progress, drawn: dict[str, TaskID]) -> None:
+def finish(bars: Progress) -> None:
     """Fill the bars of finished stages."""
     for task in bars.tasks:
-        if task.id in drawn.values():
-            total = task.total or 1
-            bars.update(task.id, completed=total, total=total, message="")
+        total = task.total or 1
+        bars.update(task.id, completed=total, total=total, message="")

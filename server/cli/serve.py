@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -11,20 +12,7 @@ import typer
 from leanrag_engine.core.runtime.memory import limit_arenas
 
 from ..protocol.telemetry import start_telemetry_if_asked
-from .options import (
-    AllowDirs,
-    ChromaUrl,
-    CollectionOption,
-    DaskAddress,
-    DatabaseUrl,
-    DataDir,
-    HttpAddress,
-    HttpAllowedHosts,
-    HttpAllowedOrigins,
-    HttpTokenFile,
-    Toolsets,
-    report_errors,
-)
+from .options import CollectionOption, DataDir, report_errors, setting
 from .running import read_settings
 
 if TYPE_CHECKING:
@@ -38,17 +26,64 @@ WAITING = (
 
 def serve(
     data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
-    chroma_url: ChromaUrl = None,
-    dask: DaskAddress = None,
-    allow_dir: AllowDirs = None,
+    database_url: Annotated[
+        str | None,
+        setting(
+            "DATABASE_URL",
+            "PostgreSQL database that replaces the SQLite file: postgresql://user@host/name. A password is safer in the "
+            "environment.",
+        ),
+    ] = None,
+    chroma_url: Annotated[
+        str | None, setting("CHROMA_URL", "Chroma server that keeps the vectors: http://host:8000.")
+    ] = None,
+    dask: Annotated[
+        str | None, setting("DASK", "Dask scheduler whose workers read documents: tcp://host:8786.")
+    ] = None,
+    allow_dir: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A folder beneath which documents may be read; repeatable. Without one no path is read."
+        ),
+    ] = None,
     collection: CollectionOption = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
-    toolsets: Toolsets = None,
-    http: HttpAddress = None,
-    http_token_file: HttpTokenFile = None,
-    http_allowed_host: HttpAllowedHosts = None,
-    http_allowed_origin: HttpAllowedOrigins = None,
+    toolsets: Annotated[
+        str | None,
+        typer.Option(
+            help="Which tools are offered, separated by commas.",
+            envvar="LEANRAG_TOOLSETS",
+            show_default="read,manage,agent",
+        ),
+    ] = None,
+    http: Annotated[
+        str | None,
+        setting(
+            "HTTP",
+            "Serve streamable HTTP at this address, path /mcp, instead of standard input and output.",
+            metavar="HOST:PORT",
+        ),
+    ] = None,
+    http_token_file: Annotated[
+        Path | None,
+        setting(
+            "HTTP_TOKEN_FILE", "File with the bearer token that clients must send; or set LEANRAG_HTTP_TOKEN."
+        ),
+    ] = None,
+    http_allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A name under which clients reach the server, such as rag.example; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    http_allowed_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A web page that may call the server, such as https://app.example; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     log_level: Annotated[
         Literal["error", "warning", "info"],
         typer.Option(

@@ -16,30 +16,18 @@ if TYPE_CHECKING:
     from leanrag_engine.core.model import JsonObject
 
 
-ClientName = Literal[
-    "claude-desktop",
-    "claude-code",
-    "vscode",
-    "cursor",
-    "codex",
-    "gemini-cli",
-    "windsurf",
-    "zed",
-    "cline",
-    "opencode",
-    "copilot-cli",
-]
 Scope = Literal["user", "project"]
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """How one MCP client's configuration differs from the others. ``servers`` is the key that holds the servers,
-    ``marks`` is in every entry, ``one_list``: program and arguments are one list, ``project_file``: shared by a
+    """How one MCP client's configuration differs from the others. ``file`` is that of a user, ``servers`` the key that holds
+    the servers, ``marks`` is in every entry, ``one_list``: program and arguments are one list, ``project_file``: shared by a
     project, ``project_folder``: what is replaced with its folder; ``plugins``: it takes plugins in Claude Code's layout."""
 
     title: str
     then: str
+    file: Callable[[Machine], Path]
     servers: str = "mcpServers"
     marks: JsonObject = field(default_factory=dict)
     one_list: bool = False
@@ -48,80 +36,6 @@ class Client:
     project_file: str = ""
     project_folder: str = ""
     plugins: bool = False
-
-
-CLIENTS: dict[ClientName, Client] = {
-    "claude-desktop": Client(
-        title="Claude Desktop",
-        then="Quit Claude Desktop (closing its window is not enough) and start it again.",
-    ),
-    "claude-code": Client(
-        title="Claude Code",
-        then="Start a new session; /mcp shows the server.",
-        marks={"type": "stdio"},
-        project_file=".mcp.json",
-        plugins=True,
-    ),
-    "vscode": Client(
-        title="VS Code",
-        then="Run `MCP: List Servers` and start the server; its tools are offered in agent mode.",
-        servers="servers",
-        marks={"type": "stdio"},
-        comments=True,
-        project_file=".vscode/mcp.json",
-        project_folder="${workspaceFolder}",
-    ),
-    "cursor": Client(
-        title="Cursor",
-        then="Restart Cursor; the server is listed under MCP in its settings.",
-        comments=True,
-        project_file=".cursor/mcp.json",
-        project_folder="${workspaceFolder}",
-    ),
-    "codex": Client(
-        title="Codex",
-        then="Start a new session; /mcp shows the server. Of a project, Codex reads it once you trust the project.",
-        servers="mcp_servers",
-        toml=True,
-        project_file=".codex/config.toml",
-    ),
-    "gemini-cli": Client(
-        title="Gemini CLI",
-        then="Start a new session; /mcp shows the server.",
-        comments=True,
-        project_file=".gemini/settings.json",
-    ),
-    "windsurf": Client(
-        title="Windsurf",
-        then="Refresh the MCP servers in Cascade's settings, or restart Windsurf.",
-        comments=True,
-    ),
-    "zed": Client(
-        title="Zed",
-        then="Zed starts it at once; the agent panel's settings show a green dot beside its name.",
-        servers="context_servers",
-        marks={"source": "custom"},
-        comments=True,
-        project_file=".zed/settings.json",
-    ),
-    "cline": Client(title="Cline", then="Cline starts it at once; its MCP Servers page lists the tools."),
-    "opencode": Client(
-        title="opencode",
-        then="Start a new session; `opencode mcp list` shows the server.",
-        servers="mcp",
-        marks={"type": "local", "enabled": True},
-        one_list=True,
-        comments=True,
-        project_file="opencode.json",
-    ),
-    "copilot-cli": Client(
-        title="GitHub Copilot CLI",
-        then="Start a new session; /mcp show lists the server.",
-        marks={"type": "local", "tools": ["*"]},
-        comments=True,
-        project_file=".github/mcp.json",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +63,10 @@ class Machine:
         return self.variable("XDG_CONFIG_HOME", self.home / ".config")
 
 
-def config_file(client: ClientName, scope: Scope, machine: Machine) -> Path:
+def config_file(client: str, scope: Scope, machine: Machine) -> Path:
     """Return the file with the servers of ``client``. Raises :class:`InvalidInput` if there is none in this scope."""
     if scope == "user":
-        return USER_FILES[client](machine)
+        return CLIENTS[client].file(machine)
     kind = CLIENTS[client]
     if not kind.project_file:
         raise InvalidInput(f"{kind.title} has no configuration per project.", "Leave out --scope.")
@@ -160,14 +74,14 @@ def config_file(client: ClientName, scope: Scope, machine: Machine) -> Path:
     return existing_jsonc(file) if client == "opencode" else file
 
 
-def is_present(client: ClientName, machine: Machine) -> bool:
+def is_present(client: str, machine: Machine) -> bool:
     """Return whether the client has left traces in this user's home folder: its configuration or the folder for it."""
     if client == "claude-code":
         # Its file lies in the home folder itself.
-        return USER_FILES[client](machine).exists() or (machine.home / ".claude").is_dir()
+        return CLIENTS[client].file(machine).exists() or (machine.home / ".claude").is_dir()
     if client == "cline":
         return (machine.home / ".cline").is_dir() or cline_file(machine).parent.is_dir()
-    return USER_FILES[client](machine).parent.is_dir()
+    return CLIENTS[client].file(machine).parent.is_dir()
 
 
 def claude_desktop_folder(machine: Machine) -> Path:
@@ -220,20 +134,89 @@ def opencode_file(machine: Machine) -> Path:
     return existing_jsonc(folder / "opencode.json")
 
 
-USER_FILES: dict[ClientName, Callable[[Machine], Path]] = {
-    "claude-desktop": lambda machine: claude_desktop_folder(machine) / "claude_desktop_config.json",
-    "claude-code": lambda machine: machine.variable("CLAUDE_CONFIG_DIR", machine.home) / ".claude.json",
-    "vscode": lambda machine: vscode_folder(machine) / "mcp.json",
-    "cursor": lambda machine: machine.home / ".cursor" / "mcp.json",
-    "codex": lambda machine: machine.variable("CODEX_HOME", machine.home / ".codex") / "config.toml",
-    "gemini-cli": lambda machine: (
-        machine.variable("GEMINI_CLI_HOME", machine.home) / ".gemini" / "settings.json"
+CLIENTS: dict[str, Client] = {
+    "claude-desktop": Client(
+        title="Claude Desktop",
+        then="Quit Claude Desktop (closing its window is not enough) and start it again.",
+        file=lambda machine: claude_desktop_folder(machine) / "claude_desktop_config.json",
     ),
-    "windsurf": lambda machine: machine.home / ".codeium" / "windsurf" / "mcp_config.json",
-    "zed": lambda machine: zed_folder(machine) / "settings.json",
-    "cline": cline_file,
-    "opencode": opencode_file,
-    "copilot-cli": lambda machine: (
-        machine.variable("COPILOT_HOME", machine.home / ".copilot") / "mcp-config.json"
+    "claude-code": Client(
+        title="Claude Code",
+        then="Start a new session; /mcp shows the server.",
+        file=lambda machine: machine.variable("CLAUDE_CONFIG_DIR", machine.home) / ".claude.json",
+        marks={"type": "stdio"},
+        project_file=".mcp.json",
+        plugins=True,
+    ),
+    "vscode": Client(
+        title="VS Code",
+        then="Run `MCP: List Servers` and start the server; its tools are offered in agent mode.",
+        file=lambda machine: vscode_folder(machine) / "mcp.json",
+        servers="servers",
+        marks={"type": "stdio"},
+        comments=True,
+        project_file=".vscode/mcp.json",
+        project_folder="${workspaceFolder}",
+    ),
+    "cursor": Client(
+        title="Cursor",
+        then="Restart Cursor; the server is listed under MCP in its settings.",
+        file=lambda machine: machine.home / ".cursor" / "mcp.json",
+        comments=True,
+        project_file=".cursor/mcp.json",
+        project_folder="${workspaceFolder}",
+    ),
+    "codex": Client(
+        title="Codex",
+        then="Start a new session; /mcp shows the server. Of a project, Codex reads it once you trust the project.",
+        file=lambda machine: machine.variable("CODEX_HOME", machine.home / ".codex") / "config.toml",
+        servers="mcp_servers",
+        toml=True,
+        project_file=".codex/config.toml",
+    ),
+    "gemini-cli": Client(
+        title="Gemini CLI",
+        then="Start a new session; /mcp shows the server.",
+        file=lambda machine: machine.variable("GEMINI_CLI_HOME", machine.home) / ".gemini" / "settings.json",
+        comments=True,
+        project_file=".gemini/settings.json",
+    ),
+    "windsurf": Client(
+        title="Windsurf",
+        then="Refresh the MCP servers in Cascade's settings, or restart Windsurf.",
+        file=lambda machine: machine.home / ".codeium" / "windsurf" / "mcp_config.json",
+        comments=True,
+    ),
+    "zed": Client(
+        title="Zed",
+        then="Zed starts it at once; the agent panel's settings show a green dot beside its name.",
+        file=lambda machine: zed_folder(machine) / "settings.json",
+        servers="context_servers",
+        marks={"source": "custom"},
+        comments=True,
+        project_file=".zed/settings.json",
+    ),
+    "cline": Client(
+        title="Cline",
+        then="Cline starts it at once; its MCP Servers page lists the tools.",
+        file=cline_file,
+    ),
+    "opencode": Client(
+        title="opencode",
+        then="Start a new session; `opencode mcp list` shows the server.",
+        file=opencode_file,
+        servers="mcp",
+        marks={"type": "local", "enabled": True},
+        one_list=True,
+        comments=True,
+        project_file="opencode.json",
+    ),
+    "copilot-cli": Client(
+        title="GitHub Copilot CLI",
+        then="Start a new session; /mcp show lists the server.",
+        file=lambda machine: machine.variable("COPILOT_HOME", machine.home / ".copilot") / "mcp-config.json",
+        marks={"type": "local", "tools": ["*"]},
+        comments=True,
+        project_file=".github/mcp.json",
     ),
 }

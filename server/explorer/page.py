@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
-from leanrag_engine.core.runtime.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import write_output
 
 from . import data
 
@@ -114,12 +114,7 @@ async def write_page(engine: LeanRAG, collection: str, path: Path) -> int:
     def write() -> int:
         content = {**data.describe_graph(graph), "history": history}
         encoded = render_page(content).encode("utf-8")
-        try:
-            replace_file(path, encoded)
-        except OSError as problem:
-            raise InvalidInput(
-                f"{path} cannot be written: {problem.strerror}.", "Give a path in a folder of yours."
-            ) from problem
+        write_output(path, encoded)
         return len(encoded)
 
     return await anyio.to_thread.run_sync(write)

@@ -1,5 +1,6 @@
 """All settings of serving over HTTP: name, default, meaning. The environment variable is ``LEANRAG_`` + the name."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -28,18 +29,16 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether only programs on this machine can connect. A name other than localhost may resolve to any address."""
-        try:
+        with suppress(ValueError):
             return ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return self.host == "localhost"
 
     @property
     def is_wildcard(self) -> bool:
         """Whether it stands for every address of this machine."""
-        try:
+        with suppress(ValueError):
             return ip_address(self.host).is_unspecified
-        except ValueError:
-            return False
+        return False
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -80,16 +80,13 @@ def limit_requests(access: Access, settings: HttpSettings, limits: Mapping[str, 
 def read_shared_token(settings: HttpSettings) -> str:
     """Return the token from the environment or the file; empty without either. Raises ``InvalidInput`` without showing it."""
     token, source = settings.http_token.get_secret_value(), "LEANRAG_HTTP_TOKEN"
-    if settings.http_token_file is not None:
+    if (file := settings.http_token_file) is not None:
         if token:
             raise InvalidInput(
                 "Both LEANRAG_HTTP_TOKEN and a token file are set: expected one of them.", "Unset one."
             )
-        token, source = (
-            token_in(settings.http_token_file.expanduser()),
-            f"the file {settings.http_token_file}",
-        )
-    if not token and source == "LEANRAG_HTTP_TOKEN":
+        token, source = token_in(file.expanduser()), f"the file {file}"
+    elif not token:
         return ""
     shortest = 16  # a shorter token could be guessed
     if len(token) < shortest or not all("!" <= sign <= "~" for sign in token):

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from json import dumps
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
@@ -151,7 +152,7 @@ def quote_lines(lines: Sequence[str]) -> str:
     return fence("\n".join(lines))
 
 
-PageCard = TypeVar("PageCard", bound=Card)
+PageItem = TypeVar("PageItem", bound=Card | tuple[object, ...])
 
 
 def parse_cursor(cursor: str) -> int:
@@ -180,9 +181,16 @@ def warning_lines(warnings: Sequence[str]) -> list[str]:
     return [f"Warning: {warning}" for warning in warnings]
 
 
-def fit_page(cards: Sequence[PageCard], count: Count, tokens: int = LIMITS.page_tokens) -> list[PageCard]:
+def fit_page(cards: Sequence[PageItem], count: Count, tokens: int = LIMITS.page_tokens) -> list[PageItem]:
     """Return the first of ``cards`` that take at most ``tokens`` together, and at least one."""
-    sizes = accumulate(count([card.model_dump_json() for card in cards]))
+    sizes = accumulate(
+        count(
+            [
+                card.model_dump_json() if isinstance(card, Card) else dumps(card, ensure_ascii=False)
+                for card in cards
+            ]
+        )
+    )
     return [
         card
         for place, (card, size) in enumerate(zip(cards, sizes, strict=True))

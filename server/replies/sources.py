@@ -143,30 +143,26 @@ class SourcesReply(ReplyModel):
         stated = [SentenceCard.from_engine(each) for each in page.sentences]
         sizes = list(accumulate(count([each.to_line() for each in stated])))
         fits = max(sum(size <= room for size in sizes), min(1, len(stated)))
-        sentences = stated[:fits]
-        if len(sentences) < len(stated):
-            cursor = cursor_after(begin.place, fits, everything)
-            return cls(
-                sentences=sentences, sources=[], total=page.total, next_cursor=cursor, problems=problems
-            )
-        if sentences:
-            room -= sizes[-1]
-        chunks = list(page.chunks)
+        room -= sizes[fits - 1] if fits else 0
+        chunks = list(page.chunks) if fits == len(stated) else []
         if chunks:
             chunks[0] = chunks[0].cut(begin.skip, len(chunks[0].text))
         cards = [SourceText.from_engine(each, page.references.get(each.id, ())) for each in chunks]
         sizes = list(accumulate(count(["\n".join(lines) for lines in _passage_lines(cards)])))
-        fits = sum(size <= room for size in sizes)
-        sources = cards[:fits]
-        cursor = cursor_after(begin.place, len(sentences) + fits, everything)
-        if cards and not sources and not sentences:
+        sources = cards[: sum(size <= room for size in sizes)]
+        cursor = cursor_after(begin.place, fits + len(sources), everything)
+        if cards and not sources and not fits:
             part = _fit_part(chunks[0], count, room)
             sources = [part]
             cursor = f"{begin.place}.{begin.skip + part.end - cards[0].start}"
             if part.end == cards[0].end:  # too small a budget for any part
                 cursor = cursor_after(begin.place, 1, everything)
         return cls(
-            sentences=sentences, sources=sources, total=page.total, next_cursor=cursor, problems=problems
+            sentences=stated[:fits],
+            sources=sources,
+            total=page.total,
+            next_cursor=cursor,
+            problems=problems,
         )
 
     def to_markdown(self) -> str:
@@ -253,16 +249,6 @@ class PassageReply(SourceText, ReplyModel):
 # --- outline -------------------------------------------------------------------------------
 
 
-class SectionCard(Card):
-    level: int
-    heading: str
-    citation: str
-    tokens: int
-
-    def to_row(self) -> SectionRow:
-        return (self.level, self.heading, self.citation, self.tokens)
-
-
 SectionRow = tuple[int, str, str, int]
 """A section without the names of its fields, which would double what an outline takes."""
 
@@ -282,26 +268,21 @@ class OutlineReply(ReplyModel):
     def from_engine(cls, outline: Outline, offset: int, count: Count) -> OutlineReply:
         """Build the reply with all sections or, where these are too many, with those of the highest levels that fit."""
         document = outline.document
-        cards = [
-            SectionCard(
-                level=each.level,
-                heading=shorten_line(each.title, LIMITS.heading),
-                citation=outline.cite(each),
-                tokens=each.tokens,
-            )
+        rows = [
+            (each.level, disarm(shorten_line(each.title, LIMITS.heading)), outline.cite(each), each.tokens)
             for each in outline.sections
         ]
-        levels = sorted({each.level for each in cards})
-        shown = cards
+        levels = sorted({level for level, *_ in rows})
+        shown = rows
         while len(levels) > 1 and len(fit_page(shown, count)) < len(shown):
             levels.pop()
-            shown = [each for each in cards if each.level in levels]
+            shown = [row for row in rows if row[0] in levels]
         page = fit_page(shown[offset:], count)
         number = format_document(document.number)
         step = f"Call get_sources with document={number!r} and section=a heading, or with a citation."
-        if len(shown) < len(cards):
+        if len(shown) < len(rows):
             step = f"Deeper headings are left out: call get_outline again with section=a heading. {step}"
-        elif not cards:
+        elif not rows:
             step = f"It has no headings: call search_text, or get_sources with document={number!r}."
         return cls(
             document=shorten_line(document.title, LIMITS.brief),
@@ -309,7 +290,7 @@ class OutlineReply(ReplyModel):
             date=document.date,
             citation=outline.citation,
             tokens=outline.tokens,
-            sections=[each.to_row() for each in page],
+            sections=page,
             total=len(shown),
             next_cursor=cursor_after(offset, len(page), len(shown)),
             next_step=step,
@@ -318,26 +299,22 @@ class OutlineReply(ReplyModel):
     @classmethod
     def from_folder(cls, folder: FolderView, collection: str, offset: int, count: Count) -> OutlineReply:
         """Build the reply with the folders and documents in a folder."""
-        cards = [
-            SectionCard(level=1, heading=disarm(each.to_text()), citation="", tokens=each.tokens)
-            for each in folder.folders
-        ]
+        rows = [(1, disarm(each.to_text()), "", each.tokens) for each in folder.folders]
         for document, tokens in folder.documents:
             name = shorten_line(document.title, LIMITS.heading)
             file = re.split(r"[\\/]", document.source or document.id)[-1]
             heading = " ".join(filter(None, (document.own_date, name, f"({file})" if file != name else "")))
-            number = format_document(document.number)
-            cards.append(SectionCard(level=1, heading=disarm(heading), citation=number, tokens=tokens))
-        page = fit_page(cards[offset:], count)
+            rows.append((1, disarm(heading), format_document(document.number), tokens))
+        page = fit_page(rows[offset:], count)
         return cls(
             document=folder.name or collection,
             number="",
             date="",
             citation="",
             tokens=folder.tokens,
-            sections=[each.to_row() for each in page],
-            total=len(cards),
-            next_cursor=cursor_after(offset, len(page), len(cards)),
+            sections=page,
+            total=len(rows),
+            next_cursor=cursor_after(offset, len(page), len(rows)),
             next_step="Call get_outline with document=one of them: a folder with its slash, a document by number.",
         )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import Chunk, Extract, LoadedDocument, Method
-from leanrag_engine.extraction.openie import Entry, OpenIEExtractor, Triple, extracts_from, read_openie
+from leanrag_engine.core.model import Chunk, LoadedDocument, Method
+from leanrag_engine.evaluation.scratch import GivenGraph
+from leanrag_engine.extraction.openie import Entry, OpenIE, Triple, extracts_from, read_openie
 
 BABBAGE = "Charles Babbage\nCharles Babbage was born in London. He designed the Analytical Engine."
 BABBAGE_ENTRY = Entry(
@@ -131,19 +131,14 @@ def test_of_a_split_passage_each_chunk_gets_what_it_names() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_document_without_an_entry_is_left_to_the_fallback() -> None:
-    async def fallback(
-        document: LoadedDocument, chunks: Sequence[Chunk], _pulse: Callable[[], None]
-    ) -> list[Extract]:
-        return [Extract(f"{document.id} fell back", Method.HEURISTIC) for _ in chunks]
-
-    extractor = OpenIEExtractor({"p0": BABBAGE_ENTRY}, fallback)
+async def test_a_document_without_an_entry_is_read_heuristically() -> None:
+    extractor = GivenGraph(OpenIE((BABBAGE_ENTRY,), {}, ()), {"p0": BABBAGE_ENTRY}, 1)
     beats: list[None] = []
     for id_, method in (("p0", Method.IMPORTED), ("p1", Method.HEURISTIC)):
         document = LoadedDocument(id_, "Title", BABBAGE, "text/plain")
         (found,) = await extractor(document, [chunk(BABBAGE)], lambda: beats.append(None))
         assert found.method is method
-    assert len(beats) == 1
+    assert beats
 
 
 def test_the_real_file_has_its_185_malformed_triples(shared_data: Path) -> None:

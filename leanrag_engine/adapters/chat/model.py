@@ -36,18 +36,26 @@ from .pacing import Clock, Pace, Places, Sleep
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """How long and how often one call is tried."""
+    """How long and how often one call is tried. Set by reading; the tests on a fake service only check that they hold."""
 
     attempts: int = 5
     """Default attempts of one call before it fails."""
+    rate_limited: int = 3
+    """Times as many attempts if the rate is limited: the service works, and fewer calls begin."""
     seconds: float = 60.0
     """Default seconds within which a service must answer a call."""
+    deadline: float = 270.0
+    """No attempt begins after so many seconds. What a call waits for its turn does not count: with few requests a minute
+    that alone may be longer."""
+    first_pause: float = 0.5
+    """Seconds before the second attempt, doubled for each further one, with jitter of half of it."""
+    longest_pause: float = 30.0
+    """Longest pause in seconds, if the service does not ask for another."""
     longest_wait: float = 120.0
     """The longest wait in seconds that a service may ask for (Retry-After); beyond it the call fails and says so."""
 
 
 CALL_LIMITS = CallLimits()
-
 
 PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})
 """HTTP statuses that may be temporary."""
@@ -61,24 +69,6 @@ NO_KEY = "not-needed"
 _USER = re.compile(r"//[^/@]*@")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 _FOREWORD = re.compile(r"^(litellm\.)?\w*(Error|Timeout|Exception)( Error)?(:| -) *")
-
-
-@dataclass(frozen=True, slots=True)
-class RetryOptions:
-    """When a call is tried again. Set by reading; the tests on a fake service only check that they hold."""
-
-    rate_limited: int = 3
-    """Times as many attempts if the rate is limited: the service works, and fewer calls begin."""
-    deadline: float = 270.0
-    """No attempt begins after so many seconds. What a call waits for its turn does not count: with few requests a minute
-    that alone may be longer."""
-    first_pause: float = 0.5
-    """Seconds before the second attempt, doubled for each further one, with jitter of half of it."""
-    longest_pause: float = 30.0
-    """Longest pause in seconds, if the service does not ask for another."""
-
-
-RETRIES = RetryOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +158,13 @@ class LiteLLMChatModel:
 
             def is_late(problem: BaseException | None) -> bool:
                 silent = is_timeout(problem) and time_used.seconds >= self._seconds and self._answered < began
-                return silent or time_used.seconds >= RETRIES.deadline
+                return silent or time_used.seconds >= CALL_LIMITS.deadline
 
             attempts = retry_policy(
-                self._attempts, self._sleep, limited=RETRIES.rate_limited * self._attempts, is_late=is_late
+                self._attempts,
+                self._sleep,
+                limited=CALL_LIMITS.rate_limited * self._attempts,
+                is_late=is_late,
             )
             with watch("chat", self.name) as call:
                 try:
@@ -488,8 +481,8 @@ def read_retry_after(problem: BaseException) -> float | None:
 
 
 _growing_pause = tenacity.wait_exponential(
-    multiplier=RETRIES.first_pause, max=RETRIES.longest_pause
-) + tenacity.wait_random(0, RETRIES.first_pause / 2)
+    multiplier=CALL_LIMITS.first_pause, max=CALL_LIMITS.longest_pause
+) + tenacity.wait_random(0, CALL_LIMITS.first_pause / 2)
 
 
 def pause(state: tenacity.RetryCallState) -> float:

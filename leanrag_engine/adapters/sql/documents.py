@@ -64,15 +64,7 @@ from .dialect import fulltext
 from .dialect.fulltext import IndexedWindow, WindowPlace
 from .dialect.fulltext_index import RowCounts, SearchedRows
 from .dialect.statements import among, among_pairs, contains_letters, fetch, list_value
-from .schema.tables import (
-    chunks,
-    collections,
-    documents,
-    extracts,
-    is_of_chunk,
-    parse_rows,
-    select_unparsed,
-)
+from .schema.tables import chunks, collections, documents, extracts, is_of_chunk, parse_rows, select_unparsed
 
 _COLLECTION: BindParameter[int] = bindparam("collection")
 _IN_DOCUMENT = (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document)
@@ -243,17 +235,7 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
 
 def _document(new: ReadDocument, number: int, added: int, revision: int) -> Document:
     loaded = new.document
-    same = (
-        "id",
-        "title",
-        "source",
-        "media_type",
-        "digest",
-        "date",
-        "date_origin",
-        "file_stamp",
-        "file_digest",
-    )
+    same = set(Document.__dataclass_fields__).intersection(dir(loaded)) - {"metadata"}
     return Document(
         **{name: getattr(loaded, name) for name in same},
         number=number,
@@ -788,7 +770,7 @@ def _sort_windows(
     }
 
 
-def nearest_words(connection: Connection, name: str, word: str, limit: int) -> tuple[str, ...]:
+def nearest_words(connection: Connection, name: str, word: str, limit: int = 3) -> tuple[str, ...]:
     asked = spell_as_one(word)
     if not _SHORTEST_NAME <= len(asked) <= _LONGEST_NAME or has_cjk(asked):
         return ()

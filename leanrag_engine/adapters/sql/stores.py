@@ -121,9 +121,7 @@ class SqlDocumentStore(_Store):
         if stamps:
             await self._transactions.write(documents.put_file_stamps, collection, stamps)
 
-    async def find(self, collection: str, document_id: str) -> Document | None:
-        return await self._transactions.read(documents.find, collection, document_id)
-
+    find = _reading(documents.find)
     find_all = _reading(documents.find_all)
 
     async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
@@ -167,9 +165,7 @@ class SqlDocumentStore(_Store):
 
     windows_with = _reading(documents.windows_with)
     find_absent = _reading(documents.find_absent)
-
-    async def nearest_words(self, collection: str, word: str, limit: int = 3) -> tuple[str, ...]:
-        return await self._transactions.read(documents.nearest_words, collection, word, limit)
+    nearest_words = _reading(documents.nearest_words)
 
     async def find_rare_words(
         self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8

@@ -7,6 +7,8 @@ import uuid
 from pathlib import Path
 from typing import IO, Any
 
+from leanrag_engine.core.errors import InvalidInput
+
 NO_ROOM = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 """The errors of a full disk, of a quota, and of a limit on the size of files."""
 
@@ -32,6 +34,17 @@ def replace_file(file: Path, content: bytes, *, private: bool = False) -> None:
         raise OSError(problem.errno, problem.strerror or str(problem), str(file)) from problem
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_output(file: Path, content: bytes) -> None:
+    """Do as :func:`replace_file` does with a file that the user has named. Raises ``InvalidInput`` if it is not possible."""
+    try:
+        replace_file(file, content)
+    except OSError as problem:
+        raise InvalidInput(
+            f"{file} cannot be written: {problem.strerror}.",
+            "Make room, or give a file in a folder that exists and that you may write to.",
+        ) from problem
 
 
 def sync(stream: IO[Any]) -> None:

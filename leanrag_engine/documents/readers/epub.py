@@ -11,7 +11,7 @@ from lxml import etree
 from leanrag_engine.core.text.cleaning import clean_line
 
 from .html import read_page
-from .reading import BAD_ARCHIVE, Reading, reading_as, refuse_bomb, sensible_title
+from .reading import Reading, reading_archive, sensible_title
 
 _NAMES = {
     "c": "urn:oasis:names:tc:opendocument:xmlns:container",
@@ -24,16 +24,14 @@ _PAGES = frozenset({"application/xhtml+xml", "text/html"})
 def read_epub(data: bytes, name: str) -> Reading:
     """Read the chapters that the book's spine lists, its title, author and date. Raises
     :class:`DocumentUnreadable` if it is damaged, of another kind, or its chapters are encrypted."""
-    with reading_as("EPUB", name, etree.LxmlError, *BAD_ARCHIVE):
-        refuse_bomb(data, name)
-        with ZipFile(BytesIO(data)) as archive:
-            container = _parse(archive.read("META-INF/container.xml"))
-            place = container.find(".//c:rootfile", _NAMES).get("full-path")
-            package = _parse(archive.read(place))
-            chapters = [
-                read_page(archive.read(path), f"{name}: {path}", links=False).text
-                for path in _find_chapters(package, posixpath.dirname(place))
-            ]
+    with reading_archive("EPUB", name, data, etree.LxmlError), ZipFile(BytesIO(data)) as archive:
+        container = _parse(archive.read("META-INF/container.xml"))
+        place = container.find(".//c:rootfile", _NAMES).get("full-path")
+        package = _parse(archive.read(place))
+        chapters = [
+            read_page(archive.read(path), f"{name}: {path}", links=False).text
+            for path in _find_chapters(package, posixpath.dirname(place))
+        ]
     text = "\n\n".join(chapter for chapter in chapters if chapter)
     author = _read_field(package, "creator")
     return Reading(

@@ -90,23 +90,22 @@ def reading_as(kind: str, name: str, *errors: type[Exception]) -> Iterator[None]
         ) from problem
 
 
-def refuse_bomb(data: bytes, name: str) -> None:
-    """Raise :class:`DocumentUnreadable` for a zip archive that unpacks to far more than a document does.
-    Raises ``BadZipFile`` if the bytes are no archive."""
-    with ZipFile(BytesIO(data)) as archive:
-        size = sum(part.file_size for part in archive.infolist())
-    # Real documents unpack to far less; the limit stops archives built to exhaust the memory.
-    if size > 100_000_000 + 50 * len(data):
-        raise DocumentUnreadable(
-            f"{name!r} unpacks from {len(data):,} to {size:,} bytes, which is typical of an archive built to do harm.",
-            "Save it again in the program that made it, or give its text itself.",
-        )
-
-
-def refuse_encrypted(data: bytes, name: str, kind: str) -> None:
-    """Raise :class:`DocumentUnreadable` for the container of encrypted files and of Office's formats before 2007."""
+@contextmanager
+def reading_archive(kind: str, name: str, data: bytes, *errors: type[Exception]) -> Iterator[None]:
+    """Do as :func:`reading_as` with a zip archive. Raises :class:`DocumentUnreadable` for the container of encrypted files
+    and of Office's formats before 2007 too, and for an archive that unpacks to far more than a document does."""
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise DocumentUnreadable(
             f"{name!r} is encrypted with a password, or of an older format under another name.",
             f"Save it as {kind} without a password.",
         )
+    with reading_as(kind, name, *errors, *BAD_ARCHIVE):
+        with ZipFile(BytesIO(data)) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+        # Real documents unpack to far less; the limit stops archives built to exhaust the memory.
+        if size > 100_000_000 + 50 * len(data):
+            raise DocumentUnreadable(
+                f"{name!r} unpacks from {len(data):,} to {size:,} bytes, which is typical of an archive built to do harm.",
+                "Save it again in the program that made it, or give its text itself.",
+            )
+        yield

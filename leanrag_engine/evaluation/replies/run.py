@@ -1,6 +1,7 @@
 """Ask the questions of reply sets and measure the share of the needed facts in the first tokens of the replies."""
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,13 +12,12 @@ import numpy as np
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.adapters.wiring import Adapters, compose, embedder_source
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import PassageText, Vectors
 from leanrag_engine.core.ports import Embedder, EmbedderSource, Progress, ProgressReport, Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.evaluation.metrics import Interval, bootstrap_difference, mean
-from leanrag_engine.evaluation.retrieval.run import Strategy, check_query, parse_strategies
+from leanrag_engine.evaluation.retrieval.run import Strategy, check_queries, parse_strategies
 from leanrag_engine.evaluation.scratch import ScratchCollection, open_folder_scratch
 from leanrag_engine.retrieval.browse.document_text import join_passages, read_passages
 
@@ -223,14 +223,12 @@ def check(ways: Sequence[str], budgets: Sequence[int], sets: Sequence[ReplySet])
     flat = Strategy(FLAT, parse_strategies(["naive"])[0].query)
     strategies = parse_strategies(names, [flat])
     for strategy in strategies:
-        for budget in budgets:
-            replace(strategy.query, token_budget=budget).check()
         for each in sets:
-            if not each.questions:
-                raise InvalidInput("There is no question to ask.", "Take at least one.")
-            for question in each.questions:
-                query = replace(strategy.query, text=question.text, sub_queries=question.sub_queries)
-                check_query(query, question.id)
+            asked = {
+                one.id: replace(strategy.query, text=one.text, sub_queries=one.sub_queries)
+                for one in each.questions
+            }
+            check_queries(strategy, budgets, asked)
     return strategies
 
 
@@ -295,11 +293,4 @@ def _cut_tokens(text: str, budget: int, tokenizer: Tokenizer) -> str:
     """Return the longest beginning of ``text`` that has at most ``budget`` tokens."""
     if tokenizer.count(text) <= budget:
         return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if tokenizer.count(text[:middle]) <= budget:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low]
+    return text[: bisect_right(range(len(text)), budget, key=lambda end: tokenizer.count(text[:end])) - 1]

@@ -11,7 +11,7 @@ from typing import Any, Self
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import CheckedObject, DocumentSource, JsonObject, JsonSchema, content_id
 from leanrag_engine.core.ports import Tokenizer
-from leanrag_engine.core.runtime.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import write_output
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.documents.chunking import chunk
@@ -161,12 +161,7 @@ class QuestionFile:
 
     def _store(self) -> None:
         """Replace the file at once: a process that is killed leaves the old or the new one."""
-        try:
-            replace_file(self.path, json.dumps(self.content, ensure_ascii=False, indent=1).encode("utf-8"))
-        except OSError as problem:
-            raise InvalidInput(
-                f"The file {self.path} cannot be written: {problem.strerror}.", "Check the folder."
-            ) from problem
+        write_output(self.path, json.dumps(self.content, ensure_ascii=False, indent=1).encode("utf-8"))
 
 
 def read_corpus(folder: Path, tokenizer: Tokenizer, max_bytes: int) -> SourceCorpus:

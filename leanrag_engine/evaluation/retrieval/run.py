@@ -23,7 +23,6 @@ DEPTHS = (2, 5, 10)
 
 BUDGETS = (500, 1000, 2000, 4000)
 
-
 WIDEST_BUDGET = 32_000
 """Room for all sources: the context omits nothing, so that the order of sources is that of the ranking."""
 
@@ -108,23 +107,18 @@ class RetrievalFigures:
         }
 
 
-def check(questions: QuestionSet, way: Strategy, budgets: Sequence[int]) -> None:
-    """Raise ``InvalidInput`` if a question or budget is invalid, before any work is done."""
-    if not questions.questions:
+def check_queries(way: Strategy, budgets: Sequence[int], asked: Mapping[str, Query]) -> None:
+    """Raise ``InvalidInput`` if a budget is invalid or a query, which is named by its question's id, or there is none."""
+    if not asked:
         raise InvalidInput("There is no question to ask.", "Take at least one.")
     for budget in budgets:
         replace(way.query, token_budget=budget).check()
-    for question in questions.questions:
-        check_query(way.query_for(question, WIDEST_BUDGET), question.id)
-
-
-def check_query(query: Query, question: str) -> None:
-    """Raise ``InvalidInput`` that names the question if its query is invalid."""
-    try:
-        query.check()
-    except InvalidInput as problem:
-        message = f"Question {question!r} cannot be asked. {problem.message}"
-        raise InvalidInput(message, problem.next_step) from problem
+    for question, query in asked.items():
+        try:
+            query.check()
+        except InvalidInput as problem:
+            message = f"Question {question!r} cannot be asked. {problem.message}"
+            raise InvalidInput(message, problem.next_step) from problem
 
 
 async def ask_all(
@@ -231,7 +225,8 @@ async def evaluate(
     """Build the collection of a set in ``settings.data_dir`` and ask every question with each strategy.
     Raises ``InvalidInput`` for invalid questions before any work."""
     for way in ways:
-        check(questions, way, budgets)
+        asked = {each.id: way.query_for(each, WIDEST_BUDGET) for each in questions.questions}
+        check_queries(way, budgets, asked)
     async with open_scratch(settings, questions, given, report) as scratch:
         answered = {way.name: await ask_all(scratch, questions, way, budgets, report) for way in ways}
     return Evaluation(scratch, answered)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from leanrag_engine.core.jobs import ImportCounts
 from leanrag_engine.core.model import (
@@ -37,11 +38,8 @@ def assemble(graph: ForeignGraph, origin: str, tokenizer: Tokenizer, max_tokens:
     """Return documents whose chunks are the passages, each with what was found in it; what has no passage is written
     out in a document of its own. ``origin`` names the program. What is left out is added to the graph's remarks."""
     merged = _Merged.of(graph)
-    documents = [*_group(graph, graph.remarks)]
-    written = _write_out(graph.name, merged, tokenizer, max_tokens)
-    placed = _place(merged, written)
-    if written.document is not None:
-        documents.append((written.document, written.passages))
+    documents = [*_group(graph, graph.remarks), *_write_out(graph.name, merged, tokenizer, max_tokens)]
+    placed = _place(merged)
     read = tuple(
         _read_document(document, passages, origin, placed, tokenizer, graph.remarks)
         for document, passages in documents
@@ -198,17 +196,11 @@ def _passages_by_document(graph: ForeignGraph, remarks: Remarks) -> dict[str, li
     return passages
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacedText:
-    """A document's text, and where in it each passage lies."""
-
-    text: str
-    places: Sequence[tuple[int, int]]
-    passages: Sequence[ForeignPassage]
-
-
-def _locate(document: ForeignDocument, passages: Sequence[ForeignPassage], remarks: Remarks) -> _PlacedText:
-    """Find the passages in their document; if one is not there, join all of them instead."""
+def _locate(
+    document: ForeignDocument, passages: Sequence[ForeignPassage], remarks: Remarks
+) -> tuple[str, list[tuple[int, int, ForeignPassage]]]:
+    """Return the document's text, and its passages in order, each with its start and end; if one is not in the text, the
+    text is all of them, joined."""
     text = clean(document.text)
     found: list[tuple[int, int, ForeignPassage]] = []
     reached = 0
@@ -222,17 +214,11 @@ def _locate(document: ForeignDocument, passages: Sequence[ForeignPassage], remar
         reached = place[0] + 1
         found.append((*place, passage))
     if found and len(found) == len(passages):
-        found.sort(key=lambda each: each[:2])
-        return _PlacedText(text, [each[:2] for each in found], [each[2] for each in found])
-    places: list[tuple[int, int]] = []
-    parts: list[str] = []
-    at = 0
-    for passage in passages:
-        part = clean(passage.text).strip()
-        parts.append(part)
-        places.append((at, at + len(part)))
-        at += len(part) + 2
-    return _PlacedText("\n\n".join(parts), places, passages)
+        return text, sorted(found, key=lambda each: each[:2])
+    parts = [clean(passage.text).strip() for passage in passages]
+    starts = accumulate((len(part) + 2 for part in parts), initial=0)
+    placed = zip(starts, parts, passages, strict=False)  # the last start is that of a further one
+    return "\n\n".join(parts), [(start, start + len(part), passage) for start, part, passage in placed]
 
 
 def _find(text: str, passage: str, start: int) -> tuple[int, int] | None:
@@ -259,7 +245,7 @@ def _read_document(
     tokenizer: Tokenizer,
     remarks: Remarks,
 ) -> ReadDocument:
-    located = _locate(given, passages, remarks)
+    text, located = _locate(given, passages, remarks)
     metadata = {**given.metadata, "imported_from": origin}
     title = clean_line(given.title) or given.id
     date = date_document(metadata, title)
@@ -267,16 +253,16 @@ def _read_document(
     document = LoadedDocument(
         id=f"{origin}:{given.id if len(given.id) <= longest else content_id('', given.id)}",
         title=title,
-        text=located.text,
+        text=text,
         media_type=given.media_type,
         metadata=metadata,
         date=date.date,
         date_origin=date.origin,
     )
-    chunks = chunk_at(document, located.places, tokenizer=tokenizer)
+    chunks = chunk_at(document, [each[:2] for each in located], tokenizer=tokenizer)
     extracts = [
         placed[passage.id].extract(chunk.id) if passage.id in placed else Extract(chunk.id, Method.IMPORTED)
-        for chunk, passage in zip(chunks, located.passages, strict=True)
+        for chunk, (_, _, passage) in zip(chunks, located, strict=True)
     ]
     return ReadDocument(replace(document, file_digest=import_digest(document, extracts)), chunks, extracts)
 
@@ -295,21 +281,11 @@ class _Placed:
         return Extract(chunk_id, Method.IMPORTED, tuple(self.entities.values()), tuple(self.relations))
 
 
-@dataclass(frozen=True, slots=True)
-class _WrittenOut:
-    """The document of what has no passage, if there is any, and the passage of each entity and relation in it."""
-
-    document: ForeignDocument | None = None
-    passages: list[ForeignPassage] = field(default_factory=list)
-    entities: dict[str, str] = field(default_factory=dict)
-    """Passage by key of the entity."""
-    relations: dict[int, str] = field(default_factory=dict)
-    """Passage by place of the relation."""
-
-
-def _write_out(name: str, merged: _Merged, tokenizer: Tokenizer, max_tokens: int) -> _WrittenOut:
+def _write_out(
+    name: str, merged: _Merged, tokenizer: Tokenizer, max_tokens: int
+) -> list[tuple[ForeignDocument, list[ForeignPassage]]]:
     """Write entities and relations without a passage as lines, each entity followed by its relations, and cut those into
-    passages."""
+    passages, which they have then. Return the document of these, if there are any."""
     own: dict[str, list[int]] = defaultdict(list)
     for place, (source, _, relation) in enumerate(merged.relations):
         if not relation.passages:
@@ -322,10 +298,7 @@ def _write_out(name: str, merged: _Merged, tokenizer: Tokenizer, max_tokens: int
                 (f"{entity.name}: {entity.description}" if entity.description else entity.name, key, -1)
             )
         lines += [(_sentence(merged, place), key, place) for place in own[key]]
-    if not lines:
-        return _WrittenOut()
     counts = tokenizer.count_many([line for line, *_ in lines])
-    written = _WrittenOut(ForeignDocument(f"written out of {name}", f"Entities and relations of {name}"))
     groups: list[list[str]] = []
     size, before = 0, ""
     for (line, key, place), tokens in zip(lines, counts, strict=True):
@@ -334,18 +307,18 @@ def _write_out(name: str, merged: _Merged, tokenizer: Tokenizer, max_tokens: int
             size, before = 0, key
         groups[-1].append(line)
         size += tokens
-        id_ = f"line {len(groups)} of {name}"
+        passages = (f"line {len(groups)} of {name}",)
         if place < 0:
-            written.entities[key] = id_
+            merged.entities[key] = replace(merged.entities[key], passages=passages)
         else:
-            written.relations[place] = id_
-    written.passages.extend(
-        ForeignPassage(
-            f"line {number} of {name}", "\n".join(group), written.document.id if written.document else ""
-        )
+            source, target, relation = merged.relations[place]
+            merged.relations[place] = source, target, replace(relation, passages=passages)
+    document = ForeignDocument(f"written out of {name}", f"Entities and relations of {name}")
+    cut = [
+        ForeignPassage(f"line {number} of {name}", "\n".join(group), document.id)
         for number, group in enumerate(groups, 1)
-    )
-    return written
+    ]
+    return [(document, cut)] if cut else []
 
 
 def _sentence(merged: _Merged, place: int) -> str:
@@ -355,7 +328,7 @@ def _sentence(merged: _Merged, place: int) -> str:
     return f"{names}: {said}" if said else names
 
 
-def _place(merged: _Merged, written: _WrittenOut) -> dict[str, _Placed]:
+def _place(merged: _Merged) -> dict[str, _Placed]:
     """Return what each passage states, by its id. The ends of a relation are entities of its passage too."""
     placed: dict[str, _Placed] = defaultdict(_Placed)
     extracted = {
@@ -363,17 +336,16 @@ def _place(merged: _Merged, written: _WrittenOut) -> dict[str, _Placed]:
         for key, each in merged.entities.items()
     }
     for key, entity in merged.entities.items():
-        own = written.entities.get(key)
-        for passage in entity.passages or ((own,) if own else ()):
+        for passage in entity.passages:
             placed[passage].entities[key] = extracted[key]
-    for place, (source, target, relation) in enumerate(merged.relations):
+    for source, target, relation in merged.relations:
         found = ExtractedRelation(
             extracted[source].name,
             extracted[target].name,
             relation.description
             or (relation.type and f"{extracted[source].name} {relation.type} {extracted[target].name}."),
         )
-        for passage in relation.passages or (written.relations[place],):
+        for passage in relation.passages:
             for end in (source, target):
                 placed[passage].entities.setdefault(end, extracted[end])
             placed[passage].relations.append(found)

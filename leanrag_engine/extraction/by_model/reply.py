@@ -218,12 +218,15 @@ def _text(value: Json) -> str:
     return ""
 
 
+def _figure(value: Json) -> float:
+    """Return the number that a value begins with; 0 if there is none."""
+    found = re.match(r"\s*(\d+(?:\.\d+)?)", _text(value))
+    return float(found[1]) if found else 0.0
+
+
 def _importance(value: Json) -> float:
     """Read an importance from 1 to 10: ``8`` and ``"8/10"`` are 8, and 0.8 is taken from a scale up to 1; 0 if none."""
-    found = re.match(r"\s*(\d+(?:\.\d+)?)", _text(value))
-    if not found:
-        return 0.0
-    figure = float(found[1])
+    figure = _figure(value)
     return min(float(LIMITS.importance), round(LIMITS.importance * figure, 1) if 0 < figure < 1 else figure)
 
 
@@ -357,10 +360,7 @@ class _SchemaReader:
 
 def _share(value: Json) -> float:
     """Read a confidence from 0 to 1: 95, "95 %" and 0.95 are equal; 0 if there is none."""
-    found = re.match(r"\s*(\d+(?:\.\d+)?)", _text(value))
-    if not found:
-        return 0.0
-    figure = float(found[1])
+    figure = _figure(value)
     return min(1.0, figure if figure <= 1 else figure / 100)
 
 
@@ -420,16 +420,16 @@ class _ReplyReader:
         if source == target:
             self._note(f"{_quote(ends[0])} is related to itself")
             return
-        self._relate(
-            ExtractedRelation(
-                self._names[source],
-                self._names[target],
-                description,
-                _importance(_field(row, "importance")),
-                self._types.relation_type(row),
-                self._types.confidence(row),
-            )
+        relation = ExtractedRelation(
+            self._names[source],
+            self._names[target],
+            description,
+            _importance(_field(row, "importance")),
+            self._types.relation_type(row),
+            self._types.confidence(row),
         )
+        if relation not in self.relations:
+            self.relations.append(relation)
 
     # names
 
@@ -497,10 +497,6 @@ class _ReplyReader:
             key = self._enter(entity)
             self.entities[key] = entity
         return key
-
-    def _relate(self, relation: ExtractedRelation) -> None:
-        if relation not in self.relations:
-            self.relations.append(relation)
 
     def _most_important(self) -> tuple[ExtractedRelation, ...]:
         """Return the relations in order; if there are too many, only the most important ones."""

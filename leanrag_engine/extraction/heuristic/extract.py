@@ -10,7 +10,7 @@ from math import log2
 
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, Method
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
-from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.names import name_key, without_remark
 from leanrag_engine.core.text.language.sentences import PieceKind, sentences
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import Turn
@@ -21,7 +21,7 @@ from leanrag_engine.core.text.scripts import has_cjk
 from .descriptions import Describer
 from .keyphrases.terms import OPTIONS, find_terms
 from .names.entity_types import coarse_type, is_author, is_reference
-from .names.lexicon import Lexicon, find_acronyms, find_nickname, link_persons, without_remark
+from .names.lexicon import Lexicon, find_acronyms, find_nickname, link_persons
 from .names.mentions import Kind, Mention, find_in_row, find_names, keep_longest
 from .passages import ParsedChunk, parse_chunks, without_overlap
 from .topics import Topics

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
-from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.names import name_key, without_remark
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.records import TABLE_NAME
 
-from .names.lexicon import without_remark
 from .names.mentions import Kind, Mention
 from .passages import ParsedChunk
 from .words import vocabulary as known

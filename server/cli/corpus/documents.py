@@ -57,7 +57,6 @@ LISTED = 20
 IMPORTANT = ("failed", "removed", "replaced")
 """Outcomes that are listed whatever the number of documents."""
 
-
 Build = Annotated[bool, typer.Option(help="Build the hierarchy afterwards.")]
 Details = Annotated[
     bool, typer.Option("--details", help="List each document, and each file that was left out.")

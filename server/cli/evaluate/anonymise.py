@@ -2,22 +2,30 @@
 
 import json as json_
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.runtime.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import write_output
 
 from ..options import as_command
-from .options import AnonymousFile, Json, NamesFile, RecoverFile, RetrievalSet
+from .options import Json, RetrievalSet
 
 
 @as_command
 async def anonymise(
     question_set: RetrievalSet,
-    out: AnonymousFile,
-    names: NamesFile = None,
-    recover: RecoverFile = None,
+    out: Annotated[Path, typer.Option(metavar="FILE.json", help="Where the new set is written.")],
+    names: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Where the name behind each token is written.")
+    ] = None,
+    recover: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json", help="A set that asks for the names behind the tokens is written here."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Replace the names in a question set by neutral tokens, the same in passages, questions and answers.
@@ -64,9 +72,4 @@ def check_new(path: Path) -> None:
 
 
 def write_new(path: Path, content: object) -> None:
-    try:
-        replace_file(path, json_.dumps(content, ensure_ascii=False, indent=1).encode())
-    except OSError as problem:
-        raise InvalidInput(
-            f"The file {path} cannot be written: {problem.strerror}.", "Make room, or give another."
-        ) from problem
+    write_output(path, json_.dumps(content, ensure_ascii=False, indent=1).encode())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,26 +30,76 @@ if TYPE_CHECKING:
 
 @as_command
 async def answers(
-    questions: option.QuestionsFile,
-    judge: option.JudgeModel = None,
-    answerer: option.AnswererModel = None,
+    questions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SET",
+            help="Passages and questions (JSON), UltraDomain's JSON Lines, or with --collection a text file of questions.",
+        ),
+    ],
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="Who judges; default: the setting judge_model, else the answerer."
+        ),
+    ] = None,
+    answerer: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Who writes the answers; default: the setting llm_model."),
+    ] = None,
     api_base: option.ApiBase = None,
-    judge_api_base: option.JudgeApiBase = None,
-    compare: option.CompareWithLca = "",
-    ablations: option.WithAblations = None,
-    votes: option.Votes = 5,
-    budget: option.Budget = 4000,
+    judge_api_base: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the judge is, if elsewhere.")
+    ] = None,
+    compare: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…",
+            help="Ways beside lca: local, global, naive, paper, fused, without-relations, without-chunks.",
+        ),
+    ] = "",
+    ablations: Annotated[
+        bool | None,
+        typer.Option(
+            help="The paper's ablations too: without relations (table 2), without chunks (table 3).",
+            show_default="with --compare",
+        ),
+    ] = None,
+    votes: Annotated[int, typer.Option(min=1, help="How often each answer and each pair is judged.")] = 5,
+    budget: Annotated[int, typer.Option(help="Most tokens of a context.")] = 4000,
     limit: option.Limit = None,
-    open_mode: option.OpenMode = False,
-    scores: option.WithScores = True,
-    pairs: option.WithPairs = True,
-    temperature: option.JudgeTemperature = 0.7,
-    concurrency: option.Concurrency = None,
-    collection: option.ExistingCollection = None,
+    open_mode: Annotated[
+        bool,
+        typer.Option(
+            "--open/--reject", help="May the model use what it knows, or must it decline without evidence?"
+        ),
+    ] = False,
+    scores: Annotated[bool, typer.Option(help="Grade each answer from 1 to 10.")] = True,
+    pairs: Annotated[bool, typer.Option(help="Compare each way's answer with that of lca.")] = True,
+    temperature: Annotated[
+        float, typer.Option(min=0, max=2, help="Of the judge; 0 makes all votes alike.")
+    ] = 0.7,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Calls under way at once.")] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option(help="Ask this collection as it is, instead of one made of the set's passages."),
+    ] = None,
     embedder: option.EmbedderName = None,
-    data_dir: option.AnswersDataDir = None,
-    details: option.DetailsFile = None,
-    dry_run: option.DryRun = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the collection is, or where one made of the set is kept; default: the platform's, or removed."
+        ),
+    ] = None,
+    details: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl", help="Write every answer and verdict with its reasons here, as they come."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many calls and tokens it takes.")
+    ] = False,
     json: option.Json = False,
 ) -> None:
     """Have a model answer every question from the context alone, and a judge grade and compare the answers.
@@ -123,7 +173,7 @@ async def run_judgement(
     from leanrag_engine.evaluation.answers.run import judge_set  # noqa: PLC0415 - heavy
 
     with ExitStack() as cleanup:
-        note = note_writer(cleanup.enter_context(open_details(details))) if details else lambda _: None
+        note = cleanup.enter_context(open_notes(details))
         kept = None if question_set and data_dir is None else settings.data_dir
         folder, show = cleanup.enter_context(open_scratch(kept))
         settings = settings.model_copy(update={"data_dir": folder})
@@ -143,24 +193,26 @@ def open_scratch(data_dir: Path | None) -> Iterator[tuple[Path, ProgressReport]]
         yield data_dir, cleanup.enter_context(stage_bars())
 
 
-def open_details(details: Path) -> TextIO:
+@contextmanager
+def open_notes(details: Path | None) -> Iterator[Callable[[JudgedQuestion], None]]:
+    """Yield a function that writes each question's answers and verdicts as one line, at once, so that none is lost."""
+    if details is None:
+        yield lambda _: None
+        return
     try:
-        return details.open("w", encoding="utf-8")
+        file = details.open("w", encoding="utf-8")
     except OSError as problem:
         raise InvalidInput(
             f"The file {details} cannot be written: {problem.strerror}.", "Give another for --details."
         ) from problem
-
-
-def note_writer(file: TextIO) -> Callable[[JudgedQuestion], None]:
-    """Return a function that writes each question's answers and verdicts as one line, at once, so that none is lost."""
 
     def note(result: JudgedQuestion) -> None:
         line = {key: value for key, value in asdict(result).items() if key != "same"}
         file.write(json_.dumps(line | {"same": sorted(result.same)}, ensure_ascii=False) + "\n")
         file.flush()
 
-    return note
+    with file:
+        yield note
 
 
 def print_judgement(found: Judgement, settings: Settings, *, as_json: bool) -> None:
@@ -176,16 +228,9 @@ def print_judgement(found: Judgement, settings: Settings, *, as_json: bool) -> N
 
 
 def forecast_figures(plan: JudgingPlan) -> dict[str, int]:
-    return {
-        "questions": len(plan.questions),
-        "ways": len(plan.strategies),
-        "calls": plan.calls,
-        "answers": plan.answers,
-        "scores": plan.scores,
-        "comparisons": plan.comparisons,
-        "input_tokens": plan.input_tokens,
-        "output_tokens": plan.output_tokens,
-    }
+    counted = ("calls", "answers", "scores", "comparisons", "input_tokens", "output_tokens")
+    figures = {name: getattr(plan, name) for name in counted}
+    return {"questions": len(plan.questions), "ways": len(plan.strategies), **figures}
 
 
 def forecast(plan: JudgingPlan) -> str:

@@ -3,6 +3,8 @@ report goes to standard output (``--json``: one JSON object on its last line), p
 error."""
 
 import json as json_
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -26,10 +28,20 @@ app = typer.Typer(
 async def retrieval(
     question_set: option.RetrievalSet,
     embedder: option.EmbedderName = None,
-    graph: option.GraphFile = None,
-    mode: option.ModeName = "lca",
-    ranking: option.RankingName = "spread",
-    compare: option.CompareStrategies = "",
+    graph: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OPENIE.json", help="Entities and triples in HippoRAG's OpenIE format to build on."
+        ),
+    ] = None,
+    mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
+    ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
+    compare: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…", help="Several modes and rankings side by side instead, such as lca,naive,paper."
+        ),
+    ] = "",
     budgets: option.Budgets = "500,1000,2000,4000",
     limit: option.Limit = None,
     data_dir: option.ScratchDir = None,
@@ -87,13 +99,25 @@ async def retrieval(
 @app.command()
 @as_command
 async def coverage(
-    sets: option.ReplySets,
+    sets: Annotated[
+        list[Path], typer.Argument(metavar="SET...", help="Folders with docs/ and questions.json.")
+    ],
     embedder: option.EmbedderName = None,
-    compare: option.CompareWays = "lca,naive,flat",
+    compare: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…",
+            help="Modes and rankings of ours, and flat: the others are compared with the first.",
+        ),
+    ] = "lca,naive,flat",
     budgets: option.Budgets = "1000,2000,4000",
     limit: option.Limit = None,
-    queries: option.UseQueries = False,
-    misses: option.ListMisses = False,
+    queries: Annotated[
+        bool, typer.Option("--queries", help="Give the sub-queries that the set has.")
+    ] = False,
+    misses: Annotated[
+        bool, typer.Option("--misses", help="List the questions that lack facts on standard error.")
+    ] = False,
     data_dir: option.ScratchDir = None,
     json: option.Json = False,
 ) -> None:

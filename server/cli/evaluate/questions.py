@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from leanrag_engine.core.errors import InvalidInput
 
 from ..options import as_command
 from .anonymise import check_new, write_new
-from .options import ApiBase, FilledWorksheet, Json, NewSet, Number, TokenCap, WorksheetFile, WriterModel
+from .options import ApiBase, Json
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
@@ -23,13 +23,21 @@ if TYPE_CHECKING:
 
 @as_command
 async def questions(
-    folder: NewSet,
-    number: Number = 20,
-    budget: TokenCap = 200_000,
-    model: WriterModel = None,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with docs/.")],
+    number: Annotated[int, typer.Option(min=1, help="Questions that the set has in the end.")] = 20,
+    budget: Annotated[int, typer.Option(min=1, help="Most tokens of all calls together.")] = 200_000,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Who writes; default: the setting llm_model.")
+    ] = None,
     api_base: ApiBase = None,
-    worksheet: WorksheetFile = None,
-    filled: FilledWorksheet = None,
+    worksheet: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Write passages for an agent here, and call no model."),
+    ] = None,
+    filled: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Take the questions of a worksheet that was filled in."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write questions with the facts that their answers need, on documents of your own, for `leanrag eval coverage`.

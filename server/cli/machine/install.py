@@ -28,7 +28,7 @@ from ...clients.files import (
     plan_uninstall,
     print_config,
 )
-from ...clients.places import CLIENTS, Client, ClientName, Machine, Scope, config_file
+from ...clients.places import CLIENTS, Client, Machine, Scope, config_file
 from ..options import DataDir, report_errors
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ def uninstall(
 
 
 def remove_entry(
-    client: ClientName, name: str, scope: Scope, config: Path | None, *, every: bool, dry_run: bool
+    client: str, name: str, scope: Scope, config: Path | None, *, every: bool, dry_run: bool
 ) -> None:
     """Remove the server from one client; with ``every`` one that does not have it is passed over."""
     kind = CLIENTS[client]
@@ -367,11 +367,10 @@ def delete_data(settings: Settings, *, yes: bool, dry_run: bool) -> None:
         )
 
 
-def find_client(given: str) -> ClientName:
+def find_client(given: str) -> str:
     """Return the client of that name. Raises :class:`InvalidInput` if there is none."""
-    for name in CLIENTS:
-        if name == given:
-            return name
+    if given in CLIENTS:
+        return given
     near = "".join(f"Did you mean {each}? " for each in find_nearest(given, CLIENTS))
     raise InvalidInput(f"There is no client called {given!r}.", f"{near}Choose one of {', '.join(CLIENTS)}.")
 
@@ -385,7 +384,7 @@ def check_name(name: str) -> str:
 
 
 def print_entry(
-    client: ClientName, file: Path, name: str, scope: Scope, entry: JsonObject, command: Sequence[str]
+    client: str, file: Path, name: str, scope: Scope, entry: JsonObject, command: Sequence[str]
 ) -> None:
     """Print the entry on standard output, ready to paste, and its file on standard error."""
     typer.echo(f"Goes into {file}:", err=True)

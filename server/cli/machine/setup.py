@@ -15,7 +15,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 
 from ...clients.files import apply_change, find_installed_command, plan_install
-from ...clients.places import CLIENTS, ClientName, Machine, config_file, is_present
+from ...clients.places import CLIENTS, Machine, config_file, is_present
 from ...replies.base import count_things
 from ..options import CollectionOption, DataDir, report_errors
 from ..running import agree_on_time, confirm, find_width, follow_job, leave_unless_done, read_settings, run
@@ -156,7 +156,7 @@ def tick_missing(job: Job) -> None:
         typer.echo(f"Error: indexing {reply.status}. {reply.message}".rstrip(), err=True)
 
 
-def add_to_clients(chosen: Sequence[ClientName], name: str, command: Sequence[str], *, yes: bool) -> bool:
+def add_to_clients(chosen: Sequence[str], name: str, command: Sequence[str], *, yes: bool) -> bool:
     """Add the server to the chosen clients, or ask for each one found. Returns whether any of them failed."""
     machine = Machine.here()
     found = [each for each in CLIENTS if is_present(each, machine)]
@@ -177,7 +177,7 @@ def add_to_clients(chosen: Sequence[ClientName], name: str, command: Sequence[st
     return failed
 
 
-def add_to_client(client: ClientName, file: Path, name: str, command: Sequence[str]) -> str:
+def add_to_client(client: str, file: Path, name: str, command: Sequence[str]) -> str:
     """Add the server to one client and return what was done. Folders and options of an older entry stay."""
     kind = CLIENTS[client]
     program, *arguments = command

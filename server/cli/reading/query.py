@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.runtime.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import write_output
 
 from ..options import CollectionOption, DataDir, Json
 from ..running import on_engine, print_report, read_settings, run
@@ -73,16 +72,9 @@ def write_drawings(result: QueryResult, engine: LeanRAG, html: Path | None, svg:
     from ...replies.drawing.svg import draw_answer  # noqa: PLC0415 - heavy
 
     for path, draw in ((html, render_page), (svg, draw_answer)):
-        if path is None:
-            continue
-        try:
-            replace_file(path, draw(result, engine.count_tokens).encode())
-        except OSError as problem:
-            raise InvalidInput(
-                f"The answer cannot be drawn into {str(path)!r}: {problem.strerror}.",
-                "Make room, or give a file in a folder that exists and that you may write to.",
-            ) from problem
-        typer.echo(f"Drawn: {path}", err=True)
+        if path:
+            write_output(path, draw(result, engine.count_tokens).encode())
+            typer.echo(f"Drawn: {path}", err=True)
 
 
 def status(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:

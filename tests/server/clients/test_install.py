@@ -20,7 +20,7 @@ from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_mcp.cli.machine import install as installing
 from leanrag_mcp.cli.main import app
 from leanrag_mcp.clients import files as client_files
-from leanrag_mcp.clients.places import CLIENTS, ClientName, Machine, Scope, config_file, is_present
+from leanrag_mcp.clients.places import CLIENTS, Machine, Scope, config_file, is_present
 
 ROAMING = Path("AppData/Roaming")
 PACKAGED = Path("AppData/Local/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude")
@@ -48,7 +48,7 @@ def leanrag(*arguments: str) -> Result:
     return CliRunner().invoke(app, [*arguments])
 
 
-def read_servers(client: ClientName, text: str) -> dict[str, Any]:
+def read_servers(client: str, text: str) -> dict[str, Any]:
     """Return the servers of a configuration, by Python's own readers."""
     kind = CLIENTS[client]
     servers = (tomllib.loads(text) if kind.toml else json.loads(text))[kind.servers]
@@ -110,7 +110,7 @@ def read_json(file: Path) -> dict[str, Any]:
     ],
 )
 def test_each_client_is_looked_for_where_its_documentation_says(
-    tmp_path: Path, platform: str, client: ClientName, expected: str
+    tmp_path: Path, platform: str, client: str, expected: str
 ) -> None:
     assert config_file(client, "user", machine(platform, tmp_path)) == tmp_path / expected
 
@@ -128,12 +128,12 @@ def test_each_client_is_looked_for_where_its_documentation_says(
         ("copilot-cli", ".github/mcp.json"),
     ],
 )
-def test_a_project_has_a_file_of_its_own(tmp_path: Path, client: ClientName, expected: str) -> None:
+def test_a_project_has_a_file_of_its_own(tmp_path: Path, client: str, expected: str) -> None:
     assert config_file(client, "project", machine("linux", tmp_path)) == tmp_path / "project" / expected
 
 
 @pytest.mark.parametrize("client", ["claude-desktop", "windsurf", "cline"])
-def test_some_clients_have_none_per_project(tmp_path: Path, client: ClientName) -> None:
+def test_some_clients_have_none_per_project(tmp_path: Path, client: str) -> None:
     with pytest.raises(InvalidInput, match=f"{CLIENTS[client].title} has no configuration per project"):
         config_file(client, "project", machine("linux", tmp_path))
 
@@ -156,7 +156,7 @@ def test_some_clients_have_none_per_project(tmp_path: Path, client: ClientName) 
     ],
 )
 def test_a_moved_folder_is_followed(
-    tmp_path: Path, platform: str, variable: str, client: ClientName, expected: str
+    tmp_path: Path, platform: str, variable: str, client: str, expected: str
 ) -> None:
     moved = tmp_path / "elsewhere"
     place = machine(platform, tmp_path, **{variable: str(moved)})
@@ -203,7 +203,7 @@ def test_opencodes_file_with_comments_in_its_name_is_used_if_it_is_the_only_one(
 
 
 @pytest.mark.parametrize("client", sorted(CLIENTS))
-def test_a_client_is_found_by_the_folder_that_it_makes(tmp_path: Path, client: ClientName) -> None:
+def test_a_client_is_found_by_the_folder_that_it_makes(tmp_path: Path, client: str) -> None:
     place = machine("linux", tmp_path)
     assert not is_present(client, place)
     file = config_file(client, "user", place)
@@ -218,7 +218,7 @@ def test_a_client_is_found_by_the_folder_that_it_makes(tmp_path: Path, client: C
 
 
 @pytest.mark.parametrize("client", sorted(CLIENTS))
-def test_a_first_install_writes_an_entry_that_starts_the_server(home: Path, client: ClientName) -> None:
+def test_a_first_install_writes_an_entry_that_starts_the_server(home: Path, client: str) -> None:
     ran = leanrag(
         "install", client, "--allow-dir", "notes", "--data-dir", "d", "--collection", "c", "--read-only"
     )
@@ -242,7 +242,7 @@ def test_a_first_install_writes_an_entry_that_starts_the_server(home: Path, clie
     assert rest == MARKS.get(client, {})
 
 
-MARKS: dict[ClientName, dict[str, Any]] = {
+MARKS: dict[str, dict[str, Any]] = {
     "claude-code": {"type": "stdio"},
     "vscode": {"type": "stdio"},
     "zed": {"source": "custom"},
@@ -286,12 +286,12 @@ def test_under_uvx_the_passing_environment_is_not_written_but_uvx_itself(tmp_pat
     assert "uvx" not in lasting[0]
 
 
-SHARING: list[ClientName] = [name for name, each in CLIENTS.items() if each.project_file]
+SHARING: list[str] = [name for name, each in CLIENTS.items() if each.project_file]
 
 
 @pytest.mark.parametrize("client", SHARING)
 def test_a_shared_file_holds_no_path_of_one_person(
-    home: Path, monkeypatch: pytest.MonkeyPatch, client: ClientName
+    home: Path, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:
     project = home / "project"
     (project / "docs").mkdir(parents=True)
@@ -351,7 +351,7 @@ COMMENTED = """\
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("client", ["vscode", "cursor", "gemini-cli", "zed", "opencode"])
-def test_comments_other_servers_and_spacing_stay_byte_by_byte(client: ClientName) -> None:
+def test_comments_other_servers_and_spacing_stay_byte_by_byte(client: str) -> None:
     file = config_file(client, "user", Machine.here())
     file.parent.mkdir(parents=True)
     before = COMMENTED.replace('"servers"', json.dumps(CLIENTS[client].servers))
@@ -494,7 +494,7 @@ def test_a_linked_configuration_stays_a_link_and_keeps_its_rights(home: Path) ->
     ],
 )
 def test_a_malformed_file_is_reported_with_its_line_and_left_unchanged(
-    home: Path, client: ClientName, text: str, line: int
+    home: Path, client: str, text: str, line: int
 ) -> None:
     file = config_file(client, "user", Machine.here())
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -591,7 +591,7 @@ def test_showing_writes_nothing(home: Path, option: str) -> None:
 
 
 @pytest.mark.parametrize("client", sorted(CLIENTS))
-def test_what_is_printed_is_what_is_written(home: Path, client: ClientName) -> None:
+def test_what_is_printed_is_what_is_written(home: Path, client: str) -> None:
     printed = leanrag("install", client, "--allow-dir", "notes", "--print").stdout
     leanrag("install", client, "--allow-dir", "notes")
     written = config_file(client, "user", Machine.here()).read_text(encoding="utf-8")

@@ -17,13 +17,7 @@ from leanrag_engine.core.model import Chunk, Entity
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import index_terms, search_text
 
-from .fulltext_index import (
-    TRIGRAMS,
-    FullTextIndex,
-    FullTextTable,
-    RowCounts,
-    SearchedRows,
-)
+from .fulltext_index import TRIGRAMS, FullTextIndex, FullTextTable, RowCounts, SearchedRows
 from .sqlite.fts5 import Fts5Index
 from .statements import POSTGRES
 

@@ -6,7 +6,7 @@ to make a statement anew."""
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from sqlalchemy import (
     BindParameter,
@@ -135,10 +135,13 @@ def copy_rows(connection: Connection, target: str, rows: Iterable[tuple[Any, ...
 
 
 class _Condition(FunctionElement[bool]):
-    """A condition that stands in a statement as it is written."""
+    """A condition with its arguments by place, as each database writes it. ``listed``: the last one, a list in JSON, as
+    PostgreSQL's type; ``kind``: the type of what is in it."""
 
     type = Boolean()
     inherit_cache = True
+    sqlite: ClassVar[str]
+    postgres: ClassVar[str]
 
     def self_group(self, against: Any = None) -> Self:  # noqa: ARG002 - SQLAlchemy's argument
         # For SQLite, which has no type of its own for truth, SQLAlchemy would write "… = 1", which hides an index.
@@ -147,83 +150,51 @@ class _Condition(FunctionElement[bool]):
 
 class _IsAmong(_Condition):
     inherit_cache = True
+    sqlite = "{0} IN (SELECT value FROM json_each({1}))"
+    postgres = (
+        "{0} = ANY(ARRAY(SELECT value::{kind} FROM jsonb_array_elements_text({listed}) AS listed(value)))"
+    )
 
 
 class _AreAmong(_Condition):
     inherit_cache = True
+    sqlite = (
+        "({0}, {1}) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each({2}))"
+    )
+    postgres = (
+        "({0}, {1}) IN (SELECT (value->>0)::integer, (value->>1)::integer"
+        " FROM jsonb_array_elements({listed}) AS listed(value))"
+    )
 
 
 class _RestsOnOthers(_Condition):
     inherit_cache = True
+    sqlite = (
+        "({0} = '[]' OR EXISTS (SELECT 1 FROM json_each({0}) AS listed"
+        " WHERE listed.value NOT IN {1} AND listed.value NOT IN (SELECT value FROM json_each({2}))))"
+    )
+    postgres = (
+        "({0} = '[]' OR EXISTS (SELECT 1 FROM jsonb_array_elements_text({0}::jsonb) AS listed(value)"
+        " WHERE listed.value NOT IN {1}"
+        " AND listed.value NOT IN (SELECT value FROM jsonb_array_elements_text({listed}) AS kept(value))))"
+    )
 
 
 class _IsLike(_Condition):
     inherit_cache = True
+    sqlite = "{0} LIKE {1} ESCAPE '/'"
+    postgres = "{0} ILIKE {1} ESCAPE '/'"
 
 
-@compiles(_IsAmong)
-def _write_among(element: _IsAmong, compiler: SQLCompiler, **options: object) -> str:
-    column, values = _write(element, compiler, options)
-    return f"{column} IN (SELECT value FROM json_each({values}))"
+@compiles(_Condition)
+def _write(element: _Condition, compiler: SQLCompiler, **options: object) -> str:
+    return element.sqlite.format(*(compiler.process(each, **options) for each in element.clauses))
 
 
-@compiles(_IsAmong, POSTGRES)
-def _write_among_postgres(element: _IsAmong, compiler: SQLCompiler, **options: object) -> str:
-    column, values = _write(element, compiler, options)
+@compiles(_Condition, POSTGRES)
+def _write_postgres(element: _Condition, compiler: SQLCompiler, **options: object) -> str:
+    written = [compiler.process(each, **options) for each in element.clauses]
     kind = "bigint" if isinstance(next(iter(element.clauses)).type, Integer) else "text"
-    return f"{column} = ANY(ARRAY(SELECT value::{kind} FROM jsonb_array_elements_text({_read_json(values)}) AS listed(value)))"
-
-
-@compiles(_AreAmong)
-def _write_pairs(element: _AreAmong, compiler: SQLCompiler, **options: object) -> str:
-    first, second, pairs = _write(element, compiler, options)
-    parts = "json_extract(value, '$[0]'), json_extract(value, '$[1]')"
-    return f"({first}, {second}) IN (SELECT {parts} FROM json_each({pairs}))"
-
-
-@compiles(_AreAmong, POSTGRES)
-def _write_pairs_postgres(element: _AreAmong, compiler: SQLCompiler, **options: object) -> str:
-    first, second, pairs = _write(element, compiler, options)
-    parts = "(value->>0)::integer, (value->>1)::integer"
-    return f"({first}, {second}) IN (SELECT {parts} FROM jsonb_array_elements({_read_json(pairs)}) AS listed(value))"
-
-
-@compiles(_RestsOnOthers)
-def _write_others(element: _RestsOnOthers, compiler: SQLCompiler, **options: object) -> str:
-    column, held, untouched = _write(element, compiler, options)
-    return (
-        f"({column} = '[]' OR EXISTS (SELECT 1 FROM json_each({column}) AS listed"
-        f" WHERE listed.value NOT IN {held} AND listed.value NOT IN (SELECT value FROM json_each({untouched}))))"
-    )
-
-
-@compiles(_RestsOnOthers, POSTGRES)
-def _write_others_postgres(element: _RestsOnOthers, compiler: SQLCompiler, **options: object) -> str:
-    column, held, untouched = _write(element, compiler, options)
-    kept = f"SELECT value FROM jsonb_array_elements_text({_read_json(untouched)}) AS kept(value)"
-    return (
-        f"({column} = '[]' OR EXISTS (SELECT 1 FROM jsonb_array_elements_text({column}::jsonb) AS listed(value)"
-        f" WHERE listed.value NOT IN {held} AND listed.value NOT IN ({kept})))"
-    )
-
-
-@compiles(_IsLike)
-def _write_like(element: _IsLike, compiler: SQLCompiler, **options: object) -> str:
-    column, pattern = _write(element, compiler, options)
-    return f"{column} LIKE {pattern} ESCAPE '/'"
-
-
-@compiles(_IsLike, POSTGRES)
-def _write_like_postgres(element: _IsLike, compiler: SQLCompiler, **options: object) -> str:
-    column, pattern = _write(element, compiler, options)
-    return f"{column} ILIKE {pattern} ESCAPE '/'"
-
-
-def _write(element: FunctionElement[Any], compiler: SQLCompiler, options: dict[str, object]) -> list[str]:
-    """Return the arguments as SQL."""
-    return [compiler.process(each, **options) for each in element.clauses]
-
-
-def _read_json(value: str) -> str:
-    """Return a JSON parameter as PostgreSQL's type, without NUL, which its texts cannot contain."""
-    return rf"replace({value}::text, '\u0000', '')::jsonb"
+    # Without NUL, which PostgreSQL's texts cannot contain.
+    listed = rf"replace({written[-1]}::text, '\u0000', '')::jsonb"
+    return element.postgres.format(*written, kind=kind, listed=listed)

@@ -128,3 +128,11 @@ def _singular(word: str) -> str:
     if word.endswith("ies") and len(word) > shortest_plural:
         return word[:-3] + "y"
     return word[:-2] if word.endswith(_PLURALS_IN_ES) else word[:-1]
+
+
+_REMARK = re.compile(r"\s*[(（][^()（）]*[)）]$")
+
+
+def without_remark(name: str) -> str:
+    """Remove a bracketed remark at the end: *Alice (1999 film)* → *Alice*."""
+    return _REMARK.sub("", name).strip() or name

@@ -14,13 +14,10 @@ from lxml.etree import LxmlError
 
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.documents.readers.reading import (
-    BAD_ARCHIVE,
     Reading,
     first_heading,
     office_date,
-    reading_as,
-    refuse_bomb,
-    refuse_encrypted,
+    reading_archive,
     sensible_title,
 )
 from leanrag_engine.documents.records import find_caption, format_rows
@@ -43,9 +40,7 @@ _WIDEST = 63
 
 def read_docx(data: bytes, name: str) -> Reading:
     """Read a Word document. Raises ``DocumentUnreadable`` if it is damaged, locked, or of another kind."""
-    refuse_encrypted(data, name, "DOCX")
-    with reading_as("DOCX", name, OpcError, LxmlError, *BAD_ARCHIVE):
-        refuse_bomb(data, name)
+    with reading_archive("DOCX", name, data, OpcError, LxmlError):
         document = Document(BytesIO(data))
         text = clean(_WordText(document).text)
         title = sensible_title(document.core_properties.title)

@@ -11,15 +11,7 @@ from pptx.exc import PythonPptxError
 
 from leanrag_engine.core.model import Page
 from leanrag_engine.core.text.cleaning import clean, clean_line
-from leanrag_engine.documents.readers.reading import (
-    BAD_ARCHIVE,
-    Reading,
-    office_date,
-    reading_as,
-    refuse_bomb,
-    refuse_encrypted,
-    sensible_title,
-)
+from leanrag_engine.documents.readers.reading import Reading, office_date, reading_archive, sensible_title
 from leanrag_engine.documents.records import format_rows
 
 _Shape = Any
@@ -29,9 +21,7 @@ _Shape = Any
 def read_pptx(data: bytes, name: str) -> Reading:
     """Read a presentation; a slide is a page. Raises ``DocumentUnreadable`` if the file is damaged, locked, or of
     another kind."""
-    refuse_encrypted(data, name, "PPTX")
-    with reading_as("PPTX", name, LxmlError, PythonPptxError, *BAD_ARCHIVE):
-        refuse_bomb(data, name)
+    with reading_archive("PPTX", name, data, LxmlError, PythonPptxError):
         deck = Presentation(BytesIO(data))
         written = ["\n".join(_read_slide(slide)) for slide in deck.slides]
         date = office_date(deck.core_properties)

@@ -8,24 +8,14 @@ from openpyxl import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
 from leanrag_engine.core.text.cleaning import clean, clean_line
-from leanrag_engine.documents.readers.reading import (
-    BAD_ARCHIVE,
-    Reading,
-    office_date,
-    reading_as,
-    refuse_bomb,
-    refuse_encrypted,
-    sensible_title,
-)
+from leanrag_engine.documents.readers.reading import Reading, office_date, reading_archive, sensible_title
 from leanrag_engine.documents.records import Rows, format_table, has_header
 
 
 def read_xlsx(data: bytes, name: str) -> Reading:
     """Read a workbook; of a formula, the value that was computed last. Raises ``DocumentUnreadable`` if it is
     damaged, locked, or of another kind."""
-    refuse_encrypted(data, name, "XLSX")
-    with reading_as("XLSX", name, InvalidFileException, SyntaxError, *BAD_ARCHIVE):
-        refuse_bomb(data, name)
+    with reading_archive("XLSX", name, data, InvalidFileException, SyntaxError):
         book = load_workbook(BytesIO(data), read_only=True, data_only=True)
         sheets: list[str] = []
         for sheet in book.worksheets:

@@ -13,7 +13,6 @@ from leanrag_engine.extraction.heuristic.words.tokens import Token
 
 from .mentions import Kind, Mention
 
-_REMARK = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _ACRONYM = re.compile(r"[A-Z][A-Za-z]?[A-Z0-9][A-Za-z0-9]{0,7}")
 _NICKNAME = re.compile('[^"“”]+ ["“](\\S+)["”] ([^"“”]+)')
 _PERSON_WORDS = range(2, 5)
@@ -154,11 +153,6 @@ def find_nickname(name: str) -> str:
     """Return nickname and surname of a name with both: *Louis Silvie "Louie" Zamperini*; "" for any other."""
     match = _NICKNAME.fullmatch(name)
     return f"{match[1]} {match[2]}" if match else ""
-
-
-def without_remark(title: str) -> str:
-    """Remove a bracketed remark at the end: *Alice (1999 film)* → *Alice*."""
-    return _REMARK.sub("", title).strip() or title
 
 
 def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:

@@ -83,7 +83,9 @@ def overview_table(found: Judgement) -> Table:
             f"{each.unfounded:.1f} %",
             f"{each.declined:.0f} %",
         ]
-        table.add_row(name, *cells, *([format_share(each.found)] if known else []))
+        if known:
+            cells.append("–" if each.found is None else f"{each.found:.0f} %")
+        table.add_row(name, *cells)
     return table
 
 
@@ -95,7 +97,3 @@ def format_grade(grade: Grade | None) -> str:
 
 def format_wins(wins: Wins | None) -> str:
     return "–" if wins is None else f"{wins.share:.1f}\n[{wins.low:.0f}–{wins.high:.0f}]"
-
-
-def format_share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0f} %"
