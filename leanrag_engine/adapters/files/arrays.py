@@ -3,6 +3,7 @@
 import json
 import logging
 import shutil
+import threading
 import uuid
 import zlib
 from collections.abc import Collection, Mapping
@@ -22,6 +23,8 @@ _UNFINISHED = ".unfinished"
 _CHECKSUMS = "checksums.json"
 _CHECKED = 1 << 26
 """Bytes of a larger file are not checked when it is opened: that would read all of it."""
+_PARSING = threading.Lock()
+"""numpy parses headers as Python: in Python 3.11, two threads that parse at once can break each other with a SystemError."""
 _UNREADABLE = (OSError, ValueError, AttributeError, OverflowError, SyntaxError, TokenError, TypeError)
 """What numpy raises for a file that is cut or overwritten, as its header is evaluated as Python, and JSON of another form."""
 
@@ -114,6 +117,7 @@ def _sum(key: str, file: Path) -> int:
 def _open_array(file: Path) -> NDArray[Any]:
     """Map an array, or read it if it is small."""
     # Unlike numpy.load it reads no other format, and allots nothing by what a damaged header says.
-    mapped = np.lib.format.open_memmap(file, mode="r")
+    with _PARSING:
+        mapped = np.lib.format.open_memmap(file, mode="r")
     # A plain view: a memmap object makes every slice of itself one too, which costs more than the slice.
     return np.array(mapped) if mapped.nbytes < 1 << 16 else np.asarray(mapped)
