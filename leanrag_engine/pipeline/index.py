@@ -2,7 +2,8 @@
 within a job. Vectors are written before a generation is published, and unused spaces dropped last."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -158,18 +159,35 @@ async def embed_shared(
     shared = {place: text.chunk_ids for place, text in enumerate(texts) if isinstance(text, SharedText)}
     if not shared:
         return rows
-    chunk_ids = list(dict.fromkeys(id_ for each in shared.values() for id_ in each))
-    first = np.flatnonzero(np.char.endswith(windows.ids, b"#0")) if len(windows) else np.empty(0, np.intp)
-    starts = windows.locate(make_ids(window_id(id_, 0) for id_ in chunk_ids))
+    wanted = {id_ for each in shared.values() for id_ in each}
+    spans = await anyio.to_thread.run_sync(_find_windows, windows, wanted)
+    places = np.array([place for span in spans.values() for place in range(*span)], dtype=np.intp)
+    vectors = await embed_windows(windows.choose(places))
+    return await anyio.to_thread.run_sync(_add_windows, rows, shared, spans, vectors)
+
+
+def _find_windows(windows: EmbeddedTexts, chunk_ids: AbstractSet[str]) -> dict[str, tuple[int, int]]:
+    """Return for each chunk the place of its first window and the place after its last; without chunks that have none."""
+    ids = sorted(chunk_ids)
+    first = np.flatnonzero(np.char.endswith(windows.ids, b"#0"))
+    starts = windows.locate(make_ids(window_id(id_, 0) for id_ in ids))
     ends = np.append(first, len(windows))[np.searchsorted(first, starts, side="right")]
-    places = [np.arange(start, end) for start, end in zip(starts, ends, strict=True) if start >= 0]
+    spans = zip(ids, starts.tolist(), ends.tolist(), strict=True)
+    return {id_: (start, end) for id_, start, end in spans if start >= 0}
+
+
+def _add_windows(
+    rows: Vectors,
+    shared: Mapping[int, Sequence[str]],
+    spans: Mapping[str, tuple[int, int]],
+    vectors: Vectors,
+) -> Vectors:
+    """Add to the rows of texts the directions of the means of their chunks' windows, whose ``vectors`` follow each other."""
     means: dict[str, Vectors] = {}
-    if places:
-        vectors = await embed_windows(windows.choose(np.concatenate(places)))
-        bounds = np.cumsum([0, *map(len, places[:-1])])
-        sizes = np.array([len(each) for each in places])
-        known = [id_ for id_, start in zip(chunk_ids, starts, strict=True) if start >= 0]
-        means = dict(zip(known, np.add.reduceat(vectors, bounds) / sizes[:, None], strict=True))
+    at = 0
+    for id_, (start, end) in spans.items():
+        means[id_] = vectors[at : at + end - start].mean(axis=0)
+        at += end - start
     for place, ids in shared.items():
         if found := [means[id_] for id_ in ids if id_ in means]:
             rows[place] += unit_rows(np.sum(found, axis=0, keepdims=True))[0]
