@@ -27,9 +27,18 @@ from leanrag_engine.core.errors import (
     ReplyUnusable,
     StoreUnusable,
 )
+from leanrag_engine.core.model import Spent
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Price, Reply, ReplyStore
 from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each
-from leanrag_engine.llm.budget import Budget, Caps, CircuitBreaker, Usage, count_prompt, total_use
+from leanrag_engine.llm.budget import (
+    Budget,
+    Caps,
+    CircuitBreaker,
+    TokenScale,
+    Usage,
+    count_prompt,
+    total_use,
+)
 from leanrag_engine.llm.cache import CachedModel, Ledger, digest_of
 from leanrag_engine.llm.forecast import ForecastModel
 
@@ -396,6 +405,51 @@ async def test_a_job_that_goes_on_counts_what_it_had_used_before(store: SqlDatab
     assert (await after.complete(request("0"))).kept  # what is kept costs nothing
     other = await paying(model, store.replies, Caps(calls=3), job="j2")
     await other.complete(request("3"))
+
+
+@pytest.mark.parametrize(
+    ("caps", "one", "more"),
+    [
+        (Caps(calls=2), Usage(calls=1), Usage(calls=1)),
+        (Caps(tokens=20), Usage(tokens=10), Usage(tokens=1)),
+        (Caps(cost=2.0), Usage(cost=1.0), Usage(cost=0.01)),
+    ],
+)
+async def test_a_cap_may_be_used_up_and_not_passed_by_a_hundredth(
+    caps: Caps, one: Usage, more: Usage
+) -> None:
+    budget = Budget(caps)
+    for _ in range(2):
+        budget.settle(await budget.reserve(one), one)
+    with pytest.raises(CapReached):
+        await budget.reserve(more)
+
+
+def test_what_steps_spent_is_that_of_prompts_and_replies() -> None:
+    steps = [Spent("extraction", 2, 30, 4, 0.5), Spent("summary", 1, 20, 6, 0.25)]
+    assert total_use(steps) == Usage(3, 60, 0.75)
+
+
+def test_a_tokenizer_that_was_not_measured_is_taken_to_make_twice_as_many_tokens_as_ours() -> None:
+    scale = TokenScale()
+    assert scale.upper_bound(100) >= 200
+    for _ in range(scale.enough):
+        scale.note(100, 100)
+    assert 125 <= scale.upper_bound(100) < 130
+
+
+async def test_a_request_that_the_service_rejects_uses_nothing_of_the_cap(store: SqlDatabase) -> None:
+    refusals = [ReplyUnusable("Too long.", "Shorten it.")]
+
+    async def answer(_: ChatRequest) -> Reply:
+        if refusals:
+            raise refusals.pop()
+        return Reply("said", FinishReason.STOP, 10, 2)
+
+    paid = await paying(Scripted(answer), store.replies, Caps(calls=1))
+    with pytest.raises(ReplyUnusable):
+        await paid.complete(request("one"))
+    assert (await paid.complete(request("another"))).text == "said"
 
 
 async def test_a_call_that_broke_off_counts_against_the_cap(store: SqlDatabase) -> None:

@@ -810,6 +810,22 @@ async def test_a_summary_with_any_excluded_support_gives_way_to_its_allowed_memb
     assert result.subgraph.lca.description == ""
 
 
+async def test_a_relation_between_clusters_with_excluded_support_is_left_out(corpus: Corpus) -> None:
+    asked: dict[str, Any] = {"entities": ("Caroline Herschel", "comet", "yeast"), "seeds": 3}
+    assert (await ask(corpus, "x", **asked)).subgraph.inter_cluster_relations
+    allowed = Filters(documents=("Comets", "Sourdough"))
+    assert not (await ask(corpus, "x", **asked, filters=allowed)).subgraph.inter_cluster_relations
+
+
+async def test_a_line_cites_no_excluded_passage(corpus: Corpus) -> None:
+    everything, narrow = [
+        await ask(corpus, "x", entities=("Uranus", "comet"), seeds=2, mode="local", filters=filters)
+        for filters in (Filters(), Filters(documents=("d3",)))
+    ]
+    assert {each.partition(":")[0] for each in everything.context.cited} > {"d3"}
+    assert {each.partition(":")[0] for each in narrow.context.cited} == {"d3"}
+
+
 async def test_a_summary_whose_support_is_all_allowed_stays(corpus: Corpus) -> None:
     result = await ask(
         corpus, "x", entities=("yeast", "wort"), filters=Filters(documents=("Sourdough", "Brewing")), seeds=2
