@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from leanrag_tests_jobs import build, finish, ingest, open_engine
 
@@ -36,23 +34,7 @@ NEW = DocumentSource(
     id="lewis", text="Ailsa Munro planted the orchard of Lewis. Isla Grant visits Ailsa Munro."
 )
 
-
-@pytest.fixture(scope="module")
-def noted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    async def fill(folder: Path) -> None:
-        async with open_engine(folder) as engine:
-            await ingest(engine, NOTES)
-
-    folder = tmp_path_factory.mktemp("noted")
-    anyio.run(fill, folder)
-    return folder
-
-
-@pytest.fixture
-def noted(tmp_path: Path, noted_once: Path) -> Path:
-    """A data folder in which the notes are built."""
-    shutil.copytree(noted_once, tmp_path, dirs_exist_ok=True)
-    return tmp_path
+opened = open_engine
 
 
 async def roll_back(engine: LeanRAG, number: int) -> RollbackResult:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import numpy as np
 import pytest
 from leanrag_tests_jobs import build, finish, ingest, open_engine, published
@@ -77,24 +76,6 @@ NOTES = [note(number) for number in range(30)]
 ISLES = [isle_note(isle, number) for isle in range(30) for number in range(6)]
 
 opened = partial(open_engine, embedder="fitted", cluster_size=8)
-
-
-@pytest.fixture(scope="module")
-def noted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    async def fill(folder: Path) -> None:
-        async with opened(folder) as engine:
-            await ingest(engine, NOTES)
-
-    folder = tmp_path_factory.mktemp("noted")
-    anyio.run(fill, folder)
-    return folder
-
-
-@pytest.fixture
-def noted(tmp_path: Path, noted_once: Path) -> Path:
-    """A data folder in which the notes are built."""
-    shutil.copytree(noted_once, tmp_path, dirs_exist_ok=True)
-    return tmp_path
 
 
 async def layers(engine: LeanRAG) -> tuple[Graph, ...]:
