@@ -236,10 +236,10 @@ async def _update_vectors(
     after = texts_by_kind(left, remains.hierarchy.layers) if remains.hierarchy else {}
     counts = {}
     nothing = EmbeddedTexts.of_pairs(())
+    embedder = remains.embedder and ReusingEmbedder(remains.embedder, stores.vectors, left)
     async with announce_vector_change(stores):
         for kind, space in spaces.items():
             try:
-                embedder = remains.embedder and ReusingEmbedder(remains.embedder, stores.vectors, left)
                 await _update_space(stores, space, before[kind], after.get(kind, nothing), embedder)
                 counts[kind] = await stores.vectors.count(space)
             except StoreUnreachable:

@@ -21,7 +21,7 @@ from leanrag_engine.core.errors import (
     StoreUnusable,
 )
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.ids import make_ids
+from leanrag_engine.core.graphs.ids import Places, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.graphs.written import list_sentences
 from leanrag_engine.core.history import READ_GENERATIONS
@@ -166,11 +166,16 @@ async def embed_shared(
     return await anyio.to_thread.run_sync(_add_windows, rows, shared, spans, vectors)
 
 
+def locate_chunks(windows: EmbeddedTexts, chunk_ids: Sequence[str]) -> Places:
+    """Return the place of the first window of each chunk, −1 for one that has none."""
+    return windows.locate(make_ids(window_id(id_, 0) for id_ in chunk_ids))
+
+
 def _find_windows(windows: EmbeddedTexts, chunk_ids: AbstractSet[str]) -> dict[str, tuple[int, int]]:
     """Return for each chunk the place of its first window and the place after its last; without chunks that have none."""
     ids = sorted(chunk_ids)
     first = np.flatnonzero(np.char.endswith(windows.ids, b"#0"))
-    starts = windows.locate(make_ids(window_id(id_, 0) for id_ in ids))
+    starts = locate_chunks(windows, ids)
     ends = np.append(first, len(windows))[np.searchsorted(first, starts, side="right")]
     spans = zip(ids, starts.tolist(), ends.tolist(), strict=True)
     return {id_: (start, end) for id_, start, end in spans if start >= 0}

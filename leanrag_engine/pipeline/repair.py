@@ -53,7 +53,7 @@ async def rebuild_vectors(
         await stores.adjacencies.drop_damaged(collection)
     texts = await read_indexed_texts(stores, generation)
     reusing = wrap_embedder(stores, generation, embedder, texts)
-    if "windows" in {kind for kind, space in spaces.items() if space in due}:
+    if spaces["windows"] in due:
         await reusing.embed_ahead([text for _, text in texts[spaces["windows"]]], report)
     rows = {space: await embed_rows(reusing, texts[space], report) for space in due}
     async with announce_vector_change(stores):

@@ -30,6 +30,20 @@ async def embed_with_tokens(
     return rows, tokens
 
 
+async def embed_and_keep(
+    documents: DocumentStore,
+    collection: str,
+    embedder: Embedder,
+    windows: EmbeddedTexts,
+    report: ProgressReport,
+) -> Vectors:
+    """Embed windows and keep their tokens, if the embedder has any; return the rows."""
+    vectors, tokens = await embed_with_tokens(embedder, windows.pairs(), report)
+    if tokens:
+        await documents.put_token_vectors(collection, embedder.identity, tokens)
+    return vectors
+
+
 async def embed_lacking(
     documents: DocumentStore,
     collection: str,
@@ -50,8 +64,7 @@ async def embed_lacking(
     for portion in cut_between_chunks(places, owners):
         part = windows.choose(np.array(portion, dtype=np.intp))
         beside = report_among(report, done, len(places))
-        vectors, tokens = await embed_with_tokens(embedder, part.pairs(), beside)
-        await documents.put_token_vectors(collection, embedder.identity, tokens)
+        vectors = await embed_and_keep(documents, collection, embedder, part, beside)
         rows |= dict(zip(part.digests.tolist(), vectors, strict=True))
         done += len(portion)
     return rows

@@ -151,16 +151,6 @@ class OnnxEmbedder:
         raise NotImplementedError
 
 
-def pad(texts: Sequence[Sequence[int]], padding: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the tokens of a batch, padded to the longest of ``texts``, and the mask of those that are no padding."""
-    shape = (len(texts), max(map(len, texts)))
-    ids, mask = np.full(shape, padding, dtype=np.int64), np.zeros(shape, dtype=np.int32)
-    for row, tokens in enumerate(texts):
-        ids[row, : len(tokens)] = tokens
-        mask[row, : len(tokens)] = 1
-    return ids, mask
-
-
 def open_session(model: Path, weights: Mapping[str, NDArray[Any]] | None = None) -> Any:
     """Open a model of one thread; ``weights`` are the constants that its file names without holding them."""
     import onnxruntime  # noqa: PLC0415 - only embedding pays for it

@@ -235,7 +235,17 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
 
 def _document(new: ReadDocument, number: int, added: int, revision: int) -> Document:
     loaded = new.document
-    same = set(Document.__dataclass_fields__).intersection(dir(loaded)) - {"metadata"}
+    same = (
+        "id",
+        "title",
+        "source",
+        "media_type",
+        "digest",
+        "date",
+        "date_origin",
+        "file_stamp",
+        "file_digest",
+    )
     return Document(
         **{name: getattr(loaded, name) for name in same},
         number=number,

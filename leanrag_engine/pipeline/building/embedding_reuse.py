@@ -16,7 +16,7 @@ from leanrag_engine.core.graphs.columns import Digests
 from leanrag_engine.core.graphs.graph import Hierarchy
 from leanrag_engine.core.graphs.ids import Places, decode_ids, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all, select_texts
-from leanrag_engine.core.model import Generation, SharedText, Vectors, window_id
+from leanrag_engine.core.model import Generation, SharedText, Vectors
 from leanrag_engine.core.ports import (
     Embedder,
     EmbedderWrapper,
@@ -25,7 +25,13 @@ from leanrag_engine.core.ports import (
     VectorStore,
     ignore_progress,
 )
-from leanrag_engine.pipeline.index import Stores, embed_shared, texts_by_kind, texts_of_windows
+from leanrag_engine.pipeline.index import (
+    Stores,
+    embed_shared,
+    locate_chunks,
+    texts_by_kind,
+    texts_of_windows,
+)
 
 from .windows import IndexedChunks
 
@@ -113,28 +119,31 @@ class ReusingEmbedder(EmbedderWrapper):
             self.embedded += len(fresh)
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        rows, fetched, fresh = await self._embed(texts, report)
+        self.reused += fetched
+        self.embedded += fresh
+        return rows
+
+    async def _embed(self, texts: Sequence[str], report: ProgressReport | None) -> tuple[Vectors, int, int]:
+        """Return the rows of texts, how many were found on shelves, and how many were embedded."""
         digests = digest_all(texts)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         missing = await anyio.to_thread.run_sync(self._take_ahead, digests, rows)
         fresh = await self._fetch_unchanged(digests, missing, rows, report or ignore_progress)
-        self.reused += len(missing) - len(fresh)
-        self.embedded += len(fresh)
         if len(fresh):
             wanted = await anyio.to_thread.run_sync(select_texts, texts, fresh.tolist())
             embed = partial(self.inner.embed, report=_after(len(texts) - len(fresh), len(texts), report))
             rows[fresh] = await embed_shared(wanted, self.windows, embed, self._embed_windows)
-        return rows
+        return rows, len(missing) - len(fresh), len(fresh)
 
     def knows(self, text: str) -> bool:
         """Return whether the windows of all chunks of a :class:`SharedText` are there: documents may have changed since a build."""
         chunk_ids = text.chunk_ids if isinstance(text, SharedText) else ()
-        return bool((self.windows.locate(make_ids(window_id(id_, 0) for id_ in chunk_ids)) >= 0).all())
+        return bool((locate_chunks(self.windows, chunk_ids) >= 0).all())
 
     async def _embed_windows(self, windows: Sequence[str]) -> Vectors:
-        counts = self.reused, self.embedded
-        rows = await self.embed(windows)
-        self.reused, self.embedded = counts  # they were counted as windows
-        return rows
+        """Return the rows of windows, which are not counted: they were as windows."""
+        return (await self._embed(windows, None))[0]
 
     def _find_fresh(self, digests: Digests) -> Places:
         """Return the places of the texts that no shelf holds, and that are not embedded yet."""

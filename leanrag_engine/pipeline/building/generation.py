@@ -180,6 +180,7 @@ async def read_beside_embedding(
         inner, windows = fitted.embedder.inner, fitted.chunks.windows
         if not fitted.embedder.shelves:
             await write_windows_early(stores, collection, fitted.embedder, windows, beside)
+            return
         fitted.embedder.take_over(
             inner, await embed_lacking(stores.documents, collection.name, inner, windows, beside)
         )

@@ -15,7 +15,7 @@ from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Collection, Vectors, VectorSpaces, parse_window_id
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.pipeline.index import Stores, VectorRows, announce_vector_change, upsert, write_space
-from leanrag_engine.pipeline.token_vectors import cut_between_chunks, embed_with_tokens, report_among
+from leanrag_engine.pipeline.token_vectors import cut_between_chunks, embed_and_keep, report_among
 
 from .embedding_reuse import ReusingEmbedder, SpaceIndex
 
@@ -61,8 +61,7 @@ async def write_windows_early(
             rows = await _fetch_all(stores, space, ids)
             if rows is None:
                 beside = report_among(report, done, len(windows))
-                rows, tokens = await embed_with_tokens(embedder.inner, part.pairs(), beside)
-                await stores.documents.put_token_vectors(collection.name, embedder.identity, tokens)
+                rows = await embed_and_keep(stores.documents, collection.name, embedder.inner, part, beside)
                 await upsert(stores, space, VectorRows(ids, rows), ignore_progress)
             embedder.take_over(embedder.inner, dict(zip(part.digests.tolist(), rows, strict=True)))
             done += len(portion)

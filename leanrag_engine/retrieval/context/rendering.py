@@ -77,11 +77,15 @@ def format_label(text: str, limit: int = 80) -> str:
     return shorten(one_line(sanitise(text)).replace("`", "'"), limit)
 
 
+def _path_of(chunk: Chunk) -> PurePath:
+    return PurePath(chunk.source.replace("\\", "/"))
+
+
 def format_document(chunk: Chunk, start: int | None = None) -> str:
     """Return the heading of a document: its title, unless that is the name of its file, the end of its path with the
     line or page of the character ``start``, by default that of the chunk, and the date if it is known."""
     title = format_label(chunk.title, 60)
-    parts = PurePath(chunk.source.replace("\\", "/")).parts[-2:]
+    parts = _path_of(chunk).parts[-2:]
     path = format_label("/".join(part for part in parts if part != "/"))
     # The time of a file says little of when its text was written; a date in the name need not be repeated.
     told = any(_letters(chunk.own_date) in _letters(each) for each in (title, path))
@@ -150,9 +154,7 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
     if len(documents) == 1:
         heading = format_document(documents[0][0].chunk)
     else:
-        folders = dict.fromkeys(
-            PurePath(each[0].chunk.source.replace("\\", "/")).parent.name for each in documents
-        )
+        folders = dict.fromkeys(_path_of(each[0].chunk).parent.name for each in documents)
         named = ", ".join(f"{format_label(each)}/" for each in folders if each)
         heading = "### Conversations by date" + (f" ({named})" if named else "")
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"

@@ -27,7 +27,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     sought = [word for word in words if short or is_name(word)]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
     absent = {each.word for each in counted if not each.documents}
-    absent.update(await documents.find_absent(name, [word for word in words if word not in {*sought}]))
+    if others := [word for word in words if word not in {*sought}]:
+        absent.update(await documents.find_absent(name, others))
     missing = [
         word
         for word in words

@@ -11,7 +11,7 @@ from functools import lru_cache
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.turns import find_turn, is_conversation, without_shared
-from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.core.text.language.words import content_words, words
 from leanrag_engine.documents.dates import DATE_WORDS
 
 from .matching import QueryWords
@@ -74,7 +74,7 @@ def cut_turns(text: str) -> tuple[SpokenTurn, ...]:
             for each in sentences(without_shared(body)[said:])
         ]
         if places and not body.startswith("#"):
-            parts = tuple((*each, frozenset(words(text[slice(*each)])) - STOPWORDS) for each in places)
+            parts = tuple((*each, content_words(text[slice(*each)])) for each in places)
             turns.append(SpokenTurn(start, start + len(body), turn.speaker if turn else "", parts))
     return tuple(turns)
 

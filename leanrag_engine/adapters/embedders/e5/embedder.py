@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, OnnxSource, open_session, pad
+from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, OnnxSource, open_session
 from leanrag_engine.adapters.embedders.pretrained import Span, check_rows
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import EmbeddedQueries, PackedTokens
@@ -77,10 +78,20 @@ class E5Embedder(OnnxEmbedder):
         rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         if known:
             space = WINDOW - len(self._prefix) - 1
-            ids, mask = pad([[*self._prefix, *tokens[place][:space], END] for place in known], PADDING)
+            ids, mask = _pad([[*self._prefix, *tokens[place][:space], END] for place in known], PADDING)
             (given,) = session.run(None, {"words": weights.vectors(ids), "mask": mask})
             rows[known] = check_rows(given, [texts[place] for place in known], DIMENSION, NAME)
         return Batch(rows)
+
+
+def _pad(texts: Sequence[Sequence[int]], padding: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the tokens of a batch, padded to the longest of ``texts``, and the mask of those that are no padding."""
+    shape = (len(texts), max(map(len, texts)))
+    ids, mask = np.full(shape, padding, dtype=np.int64), np.zeros(shape, dtype=np.int32)
+    for row, tokens in enumerate(texts):
+        ids[row, : len(tokens)] = tokens
+        mask[row, : len(tokens)] = 1
+    return ids, mask
 
 
 def find_weights() -> Path | None:
