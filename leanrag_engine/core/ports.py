@@ -130,6 +130,9 @@ class TokenEmbedder(Embedder, Protocol):
     ) -> tuple[Vectors, list[PackedTokens]]:
         """Return the rows of ``embed``, and the packed tokens of each text."""
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return how many packed tokens each text has, without the first, which stands for all of it."""
+
 
 class EmbedderWrapper:
     """What an embedder that works through another one, ``inner``, has of it."""

@@ -32,6 +32,7 @@ from .evidence.restriction import restrict_subgraph
 from .evidence.run import QueryRun
 from .evidence.seeds import find_allowed_beneath, select_seeds
 from .evidence.summaries import select_summaries
+from .evidence.turns import show_turns
 from .evidence.written import asks_about_everything, has_sentences, wants_overview, widen_by_sentences
 from .filters import open_scope
 from .graph import subgraph
@@ -46,7 +47,6 @@ from .search.relevance import (
     asks_for_relation,
 )
 from .search.seeds import sure_score
-from .search.turns import choose_turns
 
 LEADING = 6
 """Sentences on how two things are related that come first where that is asked."""
@@ -197,7 +197,7 @@ async def _answer_from(
         ]
     sources = rank_sources(run, windows)
     if run.query.ranking != Ranking.PAPER:
-        windows = choose_turns(windows, [each.text for each in found], run.chunks.values())
+        windows = await show_turns(run, windows, [each.text for each in found])
     statements, leading = await _find_statements(run, found, graph, wider, beneath, sources)
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements, leading)

@@ -8,6 +8,7 @@ sets and found no more facts.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -158,11 +159,15 @@ class _Pool:
         self._rankings = [_worth_showing(ranking, options) for ranking in rankings]
         self._best = max((each.near for ranking in self._rankings for each in ranking), default=0.0)
         self._windows = {
-            (each.chunk.document_id, each.chunk.number, each.number): each
+            (each.chunk.document_id, each.chunk.number, each.number, *each.turns[:1]): each
             for ranking in rankings
             for each in ranking
             if isinstance(each, RankedWindow)
         }
+        self._turned: defaultdict[str, list[RankedWindow]] = defaultdict(list)
+        for each in self._windows.values():
+            if each.turns:
+                self._turned[each.chunk.id].append(each)
         self._counter = counter
         self._options = options
         self._documents: set[str] = set()
@@ -209,6 +214,9 @@ class _Pool:
         """Return the window after one that ends with a question or an announcement: what it leads to."""
         if not isinstance(item, RankedWindow) or not item.text.rstrip().endswith(("?", "？")):
             return None
+        if item.turns:
+            later = (each for each in self._turned[item.chunk.id] if each.turns[0][0] >= item.turns[-1][1])
+            return min(later, key=lambda each: each.turns[0][0], default=None)
         return self._windows.get((item.chunk.document_id, *item.chunk.next_window(item.number)))
 
     def _take(self, item: Evidence, room: int) -> int:

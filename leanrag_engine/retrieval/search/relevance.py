@@ -93,8 +93,8 @@ class RankedWindow:
     explain: Callable[[], ScoreParts] = field(default=ScoreParts, compare=False, repr=False)
 
     @property
-    def key(self) -> tuple[str, int]:
-        return self.chunk.id, self.number
+    def key(self) -> tuple[str, int | str]:
+        return self.chunk.id, str(self.turns) if self.turns else self.number
 
     @property
     def text(self) -> str:

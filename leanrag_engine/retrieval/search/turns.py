@@ -12,12 +12,17 @@ from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.turns import find_turn, is_conversation, without_shared
 from leanrag_engine.core.text.language.words import content_words, words
+from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS
 
 from .matching import QueryWords
 from .relevance import RankedWindow, asks_for_list, asks_for_order, asks_for_overview
 
 _BLANK = re.compile(r"\n[ \t]*\n\s*")
+_OF_SPEAKER = re.compile(
+    rf"\b(?:{'|'.join(sorted(read_words('language', 'first_person')))})\b", re.IGNORECASE
+)
+_OF_OTHER = re.compile(rf"\b(?:{'|'.join(sorted(read_words('language', 'second_person')))})\b", re.IGNORECASE)
 _WHEN = re.compile(
     rf"\b(?:yesterday|today|tonight|tomorrow|just|recently|lately|ago|{'|'.join(sorted(DATE_WORDS))}"
     r"|(?:last|next|this|past|few) (?:day|week|weekend|month|year|morning|night|spring|summer|autumn|fall|winter)s?)\b",
@@ -25,18 +30,25 @@ _WHEN = re.compile(
 )
 
 
+TurnNearness = Mapping[tuple[str, int], float]
+"""How near turns are to a text, by the id of the chunk and the start in it: 1 the nearest, 0 half of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
-    """What chooses a turn. Each ``gain`` is a share of the best window's value; twice or half of one changed a point or two of ten lists and timelines."""
+    """What chooses turns; gains are shares of the best window's value."""
 
-    gain: float = 0.3
-    """Of a turn whose speaker the question names; that says when, for a timeline or overview; that has all words of the question; whose
-    words weigh ``full``, each by how few turns have it: one in a thousand weighs 7. In part for a part of these."""
+    whole: int = 4
+    """Best windows that are shown whole before single turns, where one thing is asked."""
+    near: float = 0.8
+    """Gain of the turn that is nearest to the question by late interaction; without that, of one with all of its words."""
+    gain: float = 0.25
+    """Of a turn whose speaker the question names; that says when, for a timeline or overview; that tells of its speaker and asks
+    nothing; whose words weigh ``full``, each by how few turns have it: one in a thousand weighs 7. In part for a part of these."""
     full: float = 60.0
-    beside: float = 0.2
-    """How far below the best turn of its window a second one may be."""
-    small_talk: float = 16.0
-    """Weight of a sentence below which it is left out at both ends of a turn."""
+    praise: float = 16.0
+    """Weight of a sentence on the one who is spoken to below which it is left out at both ends of a turn, and ``least`` of any other."""
+    least: float = 5.0
 
 
 TURNS = TurnOptions()
@@ -79,66 +91,117 @@ def cut_turns(text: str) -> tuple[SpokenTurn, ...]:
     return tuple(turns)
 
 
+def asks_for_several(text: str) -> bool:
+    """Return whether an English text asks for a list, timeline or overview."""
+    return asks_for_list(text) or asks_for_order(text) or asks_for_overview(text)
+
+
 def choose_turns(
-    rankings: Sequence[Sequence[RankedWindow]], texts: Sequence[str], chunks: Iterable[Chunk]
+    rankings: Sequence[Sequence[RankedWindow]],
+    texts: Sequence[str],
+    chunks: Iterable[Chunk],
+    nearness: Sequence[TurnNearness],
 ) -> list[list[RankedWindow]]:
     """Return the windows found for each text, those of conversations with their best turns and the value of these, best first.
-    ``chunks`` are all passages that were looked at: they tell which words are common."""
+    ``chunks`` are all passages that were looked at: they tell which words are common. ``nearness`` is that of turns to each text."""
     turns = [turn for chunk in chunks for turn in cut_turns(chunk.text)]
     if not turns:
         return [list(each) for each in rankings]
     having = Counter(word for turn in turns for word in turn.words)
     weights = {word: math.log(len(turns) / count) for word, count in having.items()}
     speakers = {turn.speaker for turn in turns if turn.speaker}
-    chosen = []
-    for text, ranking in zip(texts, rankings, strict=True):
-        choice = _TurnChoice(text, weights, speakers)
-        best = max((each.value for each in ranking), default=0.0)
-        shown = (choice.show(each, best) for each in ranking)
-        chosen.append(sorted(shown, key=lambda each: -each.value))
-    return chosen
+    return [
+        _TurnChoice(text, weights, speakers, near).choose(ranking)
+        for text, ranking, near in zip(texts, rankings, nearness, strict=True)
+    ]
 
 
 class _TurnChoice:
-    """Chooses the turns for one text: those of a list, timeline or overview by value, else all of a window."""
+    """Chooses the turns for one text."""
 
-    def __init__(self, text: str, weights: Mapping[str, float], speakers: set[str]) -> None:
+    def __init__(
+        self, text: str, weights: Mapping[str, float], speakers: set[str], near: TurnNearness
+    ) -> None:
         self._asked, self._weights, said = QueryWords([text]), weights, set(words(text))
+        self._near = near
         named = {each for each in speakers if said & set(words(each))}
         self._named = named if named != speakers else set[str]()
         self._dated = asks_for_order(text) or asks_for_overview(text)
-        self._several = self._dated or asks_for_list(text)
+        self._several = asks_for_several(text)
         self._total = self._weigh(self._asked.find(text)) or 1.0
 
-    def show(self, window: RankedWindow, best: float) -> RankedWindow:
-        """Return the window as its turns, as it is if it has no part of any."""
-        chunk, place = window.chunk, window.chunk.windows[window.number]
-        start, end = place.start - chunk.start, place.end - chunk.start
-        within = [turn for turn in cut_turns(chunk.text) if turn.start < end and turn.end > start]
-        value = window.value
-        if within and self._several:
-            values = {turn: self._value(turn, chunk.text) for turn in within}
-            within = sorted(within, key=lambda turn: -values[turn])[:2]
-            within = [turn for turn in within if values[turn] >= values[within[0]] - TURNS.beside]
-            value += best * values[within[0]]
-        shown = tuple(sorted(span for turn in within for span in self._cut(turn)))
-        return replace(window, turns=shown, value=value)
+    def choose(self, ranking: Sequence[RankedWindow]) -> list[RankedWindow]:
+        """Return the first windows whole, none if several things are asked, then single turns and what is no conversation, best first."""
+        if not ranking:
+            return []
+        count = 0 if self._several else TURNS.whole
+        first = [self._show_whole(each) for each in ranking[:count]]
+        shown = {(each.chunk.id, start) for each in first for start, _ in each.turns}
+        rest = [
+            part
+            for window in ranking[count:]
+            for part in self._split(window, ranking[0].value)
+            if not part.turns or (part.chunk.id, part.turns[0][0]) not in shown
+        ]
+        # Turns are on the scale of windows, after those that are whole.
+        last = first[-1] if first else ranking[0]
+        most = max((each.value for each in rest if each.turns), default=1.0)
+        scaled = (
+            replace(each, value=last.value * each.value / most, near=last.near * each.value / most)
+            if each.turns
+            else each
+            for each in rest
+        )
+        return [*first, *sorted(scaled, key=lambda each: -each.value)]
 
-    def _value(self, turn: SpokenTurn, text: str) -> float:
-        spoken = text[turn.start : turn.parts[-1][1]]
+    def _show_whole(self, window: RankedWindow) -> RankedWindow:
+        return replace(window, turns=tuple((turn.start, turn.parts[-1][1]) for turn in turns_of(window)))
+
+    def _split(self, window: RankedWindow, best: float) -> list[RankedWindow]:
+        """Return a window for each turn, the window itself if it has no part of any."""
+        text = window.chunk.text
+        values = [(turn, window.value + best * self._value(turn, window.chunk)) for turn in turns_of(window)]
+        return [
+            replace(window, turns=tuple(self._cut(turn, text)), value=value) for turn, value in values
+        ] or [window]
+
+    def _value(self, turn: SpokenTurn, chunk: Chunk) -> float:
+        spoken = chunk.text[turn.start : turn.parts[-1][1]]
         says_when = self._dated and _WHEN.search(spoken) is not None
         content = min(self._weigh(turn.words) / TURNS.full, 1.0)
-        asked = self._weigh(self._asked.find(spoken)) / self._total
-        return TURNS.gain * ((turn.speaker in self._named) + says_when + content + asked)
+        own, other = _count_persons(spoken)
+        asks = sum(chunk.text[end - 1] in "?？" for _, end, _ in turn.parts) / len(turn.parts)
+        tells = (own + 0.5) / (own + other + 1) - asks
+        near = self._near.get((chunk.id, turn.start))
+        if near is None:
+            near = 0.0 if self._near else self._weigh(self._asked.find(spoken)) / self._total
+        return TURNS.near * near + TURNS.gain * ((turn.speaker in self._named) + says_when + content + tells)
 
     def _weigh(self, found: Iterable[str]) -> float:
         return sum(self._weights.get(word, 0.0) for word in found)
 
-    def _cut(self, turn: SpokenTurn) -> list[tuple[int, int]]:
-        """Return what is shown of a turn: where it says enough, not what it describes, and of many turns no small talk around it."""
-        if self._weigh(turn.words) < TURNS.full / 2:
-            return [(turn.start, turn.end)]
-        telling = [each for each in turn.parts if self._weigh(each[2]) >= TURNS.small_talk]
-        if not (self._several and telling) or telling[0] is turn.parts[0]:
-            return [(turn.start, (telling if self._several and telling else turn.parts)[-1][1])]
+    def _cut(self, turn: SpokenTurn, text: str) -> list[tuple[int, int]]:
+        """Return what is shown of a turn: not what it describes and, if several things are asked, no small talk around what it tells."""
+        telling = [each for each in turn.parts if self._tells(each, text)] if self._several else []
+        if not telling or telling[0] is turn.parts[0]:
+            return [(turn.start, (telling or turn.parts)[-1][1])]
         return [(turn.start, turn.parts[0][0] - 1), (telling[0][0], telling[-1][1])]
+
+    def _tells(self, part: tuple[int, int, frozenset[str]], text: str) -> bool:
+        start, end, said = part
+        own, other = _count_persons(text[start:end])
+        return text[end - 1] not in "?？" and self._weigh(said) >= (
+            TURNS.praise if other > own else TURNS.least
+        )
+
+
+def turns_of(window: RankedWindow) -> list[SpokenTurn]:
+    """Return the turns of which a window has a part."""
+    chunk, place = window.chunk, window.chunk.windows[window.number]
+    start, end = place.start - chunk.start, place.end - chunk.start
+    return [turn for turn in cut_turns(chunk.text) if turn.start < end and turn.end > start]
+
+
+def _count_persons(text: str) -> tuple[int, int]:
+    """Return how many words speak of the speaker, and how many of the one who is spoken to."""
+    return len(_OF_SPEAKER.findall(text)), len(_OF_OTHER.findall(text))

@@ -84,6 +84,10 @@ class MiniLMEmbedder(OnnxEmbedder):
             tokens[owner].append(packed.get(row, NO_TOKENS))
         return pool_windows(windows, len(texts)), [np.concatenate(parts) for parts in tokens]
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [len(_word_places(each.tokens)) for each in encoded]
+
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of ``embed``, and the tokens of the first window of each text."""
         windows, tokens = await self.embed_batches(texts, partial(self._rows_and_tokens, _select))
