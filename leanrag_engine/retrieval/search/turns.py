@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.sentences import sentences
@@ -54,19 +55,29 @@ class TurnOptions:
 TURNS = TurnOptions()
 
 
+class SpokenSentence(NamedTuple):
+    """``text[start:end]`` of a passage and its words that count; ``own`` and ``other`` are how many words speak of the speaker, and of the one who is spoken to."""
+
+    start: int
+    end: int
+    words: frozenset[str]
+    own: int
+    other: int
+    asks: bool
+
+
 @dataclass(frozen=True, slots=True)
 class SpokenTurn:
-    """``text[start:end]`` of a passage. ``parts`` are its sentences, each with the words of it that count; what follows the
-    last one is described."""
+    """``text[start:end]`` of a passage and its sentences; what follows the last one is described. ``tells`` is higher the more
+    of it is about its speaker and the less it asks, from -1 to 1."""
 
     start: int
     end: int
     speaker: str
-    parts: tuple[tuple[int, int, frozenset[str]], ...]
-
-    @property
-    def words(self) -> frozenset[str]:
-        return frozenset().union(*(each for _, _, each in self.parts))
+    parts: tuple[SpokenSentence, ...]
+    words: frozenset[str]
+    says_when: bool
+    tells: float
 
 
 @lru_cache(maxsize=1 << 11)
@@ -81,14 +92,37 @@ def cut_turns(text: str) -> tuple[SpokenTurn, ...]:
         body = text[start:end].rstrip()
         turn = find_turn(body)
         said = turn.said if turn else 0
-        places = [
-            (start + said + each[0], start + said + each[1])
-            for each in sentences(without_shared(body)[said:])
-        ]
-        if places and not body.startswith("#"):
-            parts = tuple((*each, content_words(text[slice(*each)])) for each in places)
-            turns.append(SpokenTurn(start, start + len(body), turn.speaker if turn else "", parts))
+        parts = tuple(
+            _read_sentence(text, start + said + first, start + said + last)
+            for first, last in sentences(without_shared(body)[said:])
+        )
+        if parts and not body.startswith("#"):
+            own, other = sum(each.own for each in parts), sum(each.other for each in parts)
+            asking = sum(each.asks for each in parts) / len(parts)
+            turns.append(
+                SpokenTurn(
+                    start=start,
+                    end=start + len(body),
+                    speaker=turn.speaker if turn else "",
+                    parts=parts,
+                    words=frozenset().union(*(each.words for each in parts)),
+                    says_when=_WHEN.search(text, start, parts[-1].end) is not None,
+                    tells=(own + 0.5) / (own + other + 1) - asking,
+                )
+            )
     return tuple(turns)
+
+
+def _read_sentence(text: str, start: int, end: int) -> SpokenSentence:
+    said = text[start:end]
+    return SpokenSentence(
+        start=start,
+        end=end,
+        words=content_words(said),
+        own=len(_OF_SPEAKER.findall(said)),
+        other=len(_OF_OTHER.findall(said)),
+        asks=said[-1] in "?？",
+    )
 
 
 def asks_for_several(text: str) -> bool:
@@ -155,44 +189,37 @@ class _TurnChoice:
         return [*first, *sorted(scaled, key=lambda each: -each.value)]
 
     def _show_whole(self, window: RankedWindow) -> RankedWindow:
-        return replace(window, turns=tuple((turn.start, turn.parts[-1][1]) for turn in turns_of(window)))
+        return replace(window, turns=tuple((turn.start, turn.parts[-1].end) for turn in turns_of(window)))
 
     def _split(self, window: RankedWindow, best: float) -> list[RankedWindow]:
         """Return a window for each turn, the window itself if it has no part of any."""
-        text = window.chunk.text
         values = [(turn, window.value + best * self._value(turn, window.chunk)) for turn in turns_of(window)]
-        return [
-            replace(window, turns=tuple(self._cut(turn, text)), value=value) for turn, value in values
-        ] or [window]
+        return [replace(window, turns=tuple(self._cut(turn)), value=value) for turn, value in values] or [
+            window
+        ]
 
     def _value(self, turn: SpokenTurn, chunk: Chunk) -> float:
-        spoken = chunk.text[turn.start : turn.parts[-1][1]]
-        says_when = self._dated and _WHEN.search(spoken) is not None
         content = min(self._weigh(turn.words) / TURNS.full, 1.0)
-        own, other = _count_persons(spoken)
-        asks = sum(chunk.text[end - 1] in "?？" for _, end, _ in turn.parts) / len(turn.parts)
-        tells = (own + 0.5) / (own + other + 1) - asks
+        about = (turn.speaker in self._named) + (self._dated and turn.says_when)
         near = self._near.get((chunk.id, turn.start))
         if near is None:
+            spoken = chunk.text[turn.start : turn.parts[-1].end]
             near = 0.0 if self._near else self._weigh(self._asked.find(spoken)) / self._total
-        return TURNS.near * near + TURNS.gain * ((turn.speaker in self._named) + says_when + content + tells)
+        return TURNS.near * near + TURNS.gain * (about + content + turn.tells)
 
     def _weigh(self, found: Iterable[str]) -> float:
         return sum(self._weights.get(word, 0.0) for word in found)
 
-    def _cut(self, turn: SpokenTurn, text: str) -> list[tuple[int, int]]:
+    def _cut(self, turn: SpokenTurn) -> list[tuple[int, int]]:
         """Return what is shown of a turn: not what it describes and, if several things are asked, no small talk around what it tells."""
-        telling = [each for each in turn.parts if self._tells(each, text)] if self._several else []
+        telling = [each for each in turn.parts if self._tells(each)] if self._several else []
         if not telling or telling[0] is turn.parts[0]:
-            return [(turn.start, (telling or turn.parts)[-1][1])]
-        return [(turn.start, turn.parts[0][0] - 1), (telling[0][0], telling[-1][1])]
+            return [(turn.start, (telling or turn.parts)[-1].end)]
+        return [(turn.start, turn.parts[0].start - 1), (telling[0].start, telling[-1].end)]
 
-    def _tells(self, part: tuple[int, int, frozenset[str]], text: str) -> bool:
-        start, end, said = part
-        own, other = _count_persons(text[start:end])
-        return text[end - 1] not in "?？" and self._weigh(said) >= (
-            TURNS.praise if other > own else TURNS.least
-        )
+    def _tells(self, part: SpokenSentence) -> bool:
+        least = TURNS.praise if part.other > part.own else TURNS.least
+        return not part.asks and self._weigh(part.words) >= least
 
 
 def turns_of(window: RankedWindow) -> list[SpokenTurn]:
@@ -200,8 +227,3 @@ def turns_of(window: RankedWindow) -> list[SpokenTurn]:
     chunk, place = window.chunk, window.chunk.windows[window.number]
     start, end = place.start - chunk.start, place.end - chunk.start
     return [turn for turn in cut_turns(chunk.text) if turn.start < end and turn.end > start]
-
-
-def _count_persons(text: str) -> tuple[int, int]:
-    """Return how many words speak of the speaker, and how many of the one who is spoken to."""
-    return len(_OF_SPEAKER.findall(text)), len(_OF_OTHER.findall(text))

@@ -70,6 +70,9 @@ class MiniLMEmbedder(OnnxEmbedder):
         super().__init__()
         self._session = session
         self._tokenizer = tokenizer
+        self._count = lru_cache(maxsize=1 << 14)(
+            self._count_words
+        )  # those of a conversation come again with each question
 
     def _spans_of(self, texts: list[str]) -> list[list[Span]]:
         encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
@@ -85,8 +88,10 @@ class MiniLMEmbedder(OnnxEmbedder):
         return pool_windows(windows, len(texts)), [np.concatenate(parts) for parts in tokens]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return [len(_word_places(each.tokens)) for each in encoded]
+        return [self._count(text) for text in texts]
+
+    def _count_words(self, text: str) -> int:
+        return len(_word_places(self._tokenizer.encode(text, add_special_tokens=False).tokens))
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of ``embed``, and the tokens of the first window of each text."""
