@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 
-from leanrag_engine.core.model import Context
+from leanrag_engine.core.model import Chunk, Context
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.citation import find_bracketed_citations
 from leanrag_engine.core.text.fencing import fence_for, wrap_in_fence
@@ -249,13 +249,19 @@ class _Pool:
                 for span in item.turns
                 if (item.chunk.id, span) not in self._turns
             ]
-            return self._counter.count(" …\n".join([label, *new]))
-        document = item.chunk.document_id
-        heading = shown_heading(item) if (document, item.heading) not in self._sections else ""
-        cost = self._counter.count(f"{render_excerpt([item], heading=heading)}\n")
-        if document not in self._documents:
-            cost += self._counter.count(f"{format_document(item.chunk)}\n{self._counter.fence}\n\n\n") + 2
-        return cost
+            cost = self._counter.count(" …\n".join([label, *new]))
+            return cost + self._cost_of_document(item.chunk) * (not item.chunk.own_date)
+        known = (item.chunk.document_id, item.heading) in self._sections
+        cost = self._counter.count(
+            f"{render_excerpt([item], heading='' if known else shown_heading(item))}\n"
+        )
+        return cost + self._cost_of_document(item.chunk)
+
+    def _cost_of_document(self, chunk: Chunk) -> int:
+        """Return the tokens of a document's heading if it is not there yet."""
+        if chunk.document_id in self._documents:
+            return 0
+        return self._counter.count(f"{format_document(chunk)}\n{self._counter.fence}\n\n\n") + 2
 
 
 def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
@@ -322,9 +328,9 @@ class _Layout:
     def render(self, chosen: Sequence[Evidence], left: Sequence[Evidence], weaker: int = 0) -> str:
         windows = [each for each in chosen if isinstance(each, RankedWindow)]
         statements = [each for each in chosen if isinstance(each, Statement)]
-        by_document: dict[str, list[RankedWindow]] = {}
+        by_document: dict[tuple[str, bool], list[RankedWindow]] = {}
         for window in windows:
-            by_document.setdefault(window.chunk.document_id, []).append(window)
+            by_document.setdefault((window.chunk.document_id, bool(window.turns)), []).append(window)
         documents = [sorted(each, key=_reading_place) for each in by_document.values()]
         # Beside the best one without a date, dates say nothing.
         by_date = self.by_date and bool(documents) and bool(documents[0][0].chunk.own_date)
@@ -338,13 +344,18 @@ class _Layout:
             if is_talk:
                 blocks.append(render_conversations(list(run), self.fence))
             else:
-                blocks += [render_document(each, self.fence) for each in run]
+                blocks += [
+                    render_conversations([each], self.fence)
+                    if each[0].turns
+                    else render_document(each, self.fence)
+                    for each in run
+                ]
         omissions = format_omissions(left, weaker)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
 
 
 def _is_dated_conversation(windows: Sequence[RankedWindow]) -> bool:
-    return all(each.turns and each.chunk.own_date for each in windows)
+    return bool(windows[0].turns and windows[0].chunk.own_date)
 
 
 def _reading_place(window: RankedWindow) -> tuple[tuple[int, int], int]:

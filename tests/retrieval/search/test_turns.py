@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,22 @@ async def test_a_question_for_a_fact_gets_the_turns_around_the_one_that_answers_
     assert (
         "Ben: Hey Mia! What's up with you?\nMia: Hey Ben! I just sold my first violin" in result.context.text
     )
+
+
+async def test_turns_of_a_conversation_without_a_date_are_shown_once_and_alone(tmp_path: Path) -> None:
+    async with open_engine(tmp_path) as engine:
+        documents = [talk(day, news) for day, news in NEWS.items()]
+        plain = [
+            replace(
+                each, id=name, title=f"Conversation {name}", text=(each.text or "").replace(day, "spring")
+            )
+            for each, day, name in zip(documents, NEWS, ("one", "two", "three"), strict=True)
+        ]
+        await ingest(engine, plain)
+        result = await engine.query(
+            Query("How did the violin workshop that Mia rented develop over time?", token_budget=400)
+        )
+    text = result.context.text
+    assert all(text.count(news) == 1 for news in NEWS.values())
+    assert text.count("Your support in") < 6
+    assert text.count("### Conversation ") == 3
