@@ -328,9 +328,9 @@ class _Layout:
     def render(self, chosen: Sequence[Evidence], left: Sequence[Evidence], weaker: int = 0) -> str:
         windows = [each for each in chosen if isinstance(each, RankedWindow)]
         statements = [each for each in chosen if isinstance(each, Statement)]
-        by_document: dict[tuple[str, bool], list[RankedWindow]] = {}
+        by_document: dict[str, list[RankedWindow]] = {}
         for window in windows:
-            by_document.setdefault((window.chunk.document_id, bool(window.turns)), []).append(window)
+            by_document.setdefault(window.chunk.document_id, []).append(window)
         documents = [sorted(each, key=_reading_place) for each in by_document.values()]
         # Beside the best one without a date, dates say nothing.
         by_date = self.by_date and bool(documents) and bool(documents[0][0].chunk.own_date)
@@ -344,18 +344,20 @@ class _Layout:
             if is_talk:
                 blocks.append(render_conversations(list(run), self.fence))
             else:
-                blocks += [
-                    render_conversations([each], self.fence)
-                    if each[0].turns
-                    else render_document(each, self.fence)
-                    for each in run
-                ]
+                blocks += [_render_alone(each, self.fence) for each in run]
         omissions = format_omissions(left, weaker)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
 
 
+def _render_alone(windows: Sequence[RankedWindow], fence: str) -> str:
+    """Render a document as turns if it is a conversation throughout, else by its windows, each once."""
+    if all(each.turns for each in windows):
+        return render_conversations([windows], fence)
+    return render_document([*{(each.chunk.id, each.number): each for each in windows}.values()], fence)
+
+
 def _is_dated_conversation(windows: Sequence[RankedWindow]) -> bool:
-    return bool(windows[0].turns and windows[0].chunk.own_date)
+    return all(each.turns and each.chunk.own_date for each in windows)
 
 
 def _reading_place(window: RankedWindow) -> tuple[tuple[int, int], int]:

@@ -179,7 +179,7 @@ class _TurnChoice:
         ]
         # Turns are on the scale of windows, after those that are whole.
         last = first[-1] if first else ranking[0]
-        most = max((each.value for each in rest if each.turns), default=1.0)
+        most = max((each.value for each in rest if each.turns), default=0.0) or 1.0
         scaled = (
             replace(each, value=last.value * each.value / most, near=last.near * each.value / most)
             if each.turns
