@@ -1,18 +1,17 @@
 """Choose the turns of a conversation that answer. Much of a conversation is thanks and encouragement, which is near to any question
 about what its speakers do, and turns that answer share few words with it. So a window is shown as its best turns."""
 
-import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.turns import find_turn, is_conversation, without_shared
-from leanrag_engine.core.text.language.words import content_words, words
+from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS
 
@@ -44,26 +43,26 @@ class TurnOptions:
     near: float = 0.8
     """Gain of the turn that is nearest to the question by late interaction; without that, of one with all of its words."""
     gain: float = 0.25
-    """Of a turn whose speaker the question names; that says when, for a timeline or overview; that tells of its speaker and asks
-    nothing; whose words weigh ``full``, each by how few turns have it: one in a thousand weighs 7. In part for a part of these."""
-    full: float = 60.0
-    praise: float = 16.0
-    """Weight of a sentence on the one who is spoken to below which it is left out at both ends of a turn, and ``least`` of any other."""
-    least: float = 5.0
+    """Of a turn whose speaker the question names; that tells of its speaker and asks nothing; that says when, for a timeline or overview."""
 
 
 TURNS = TurnOptions()
 
 
 class SpokenSentence(NamedTuple):
-    """``text[start:end]`` of a passage and its words that count; ``own`` and ``other`` are how many words speak of the speaker, and of the one who is spoken to."""
+    """``text[start:end]`` of a passage; ``own`` and ``other`` are how many of its words speak of the speaker, and of the one who is
+    spoken to."""
 
     start: int
     end: int
-    words: frozenset[str]
     own: int
     other: int
     asks: bool
+
+    @property
+    def tells(self) -> bool:
+        """Whether it is neither a question nor on the one who is spoken to, as thanks and praise are."""
+        return not self.asks and self.other <= self.own
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,6 @@ class SpokenTurn:
     end: int
     speaker: str
     parts: tuple[SpokenSentence, ...]
-    words: frozenset[str]
     says_when: bool
     tells: float
 
@@ -87,41 +85,34 @@ def cut_turns(text: str) -> tuple[SpokenTurn, ...]:
         return ()
     gaps = (gap.end() for gap in _BLANK.finditer(text))
     starts = [0, *(at for at in gaps if text.startswith("#", at) or find_turn(text[at : at + 80]))]
-    turns = []
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        body = text[start:end].rstrip()
-        turn = find_turn(body)
-        said = turn.said if turn else 0
-        parts = tuple(
-            _read_sentence(text, start + said + first, start + said + last)
-            for first, last in sentences(without_shared(body)[said:])
+    bodies = [text[start:end].rstrip() for start, end in pairwise([*starts, len(text)])]
+    cut = (
+        _cut_turn(start, body) for start, body in zip(starts, bodies, strict=True) if not body.startswith("#")
+    )
+    return tuple(turn for turn in cut if turn.parts)
+
+
+def _cut_turn(start: int, body: str) -> SpokenTurn:
+    label = find_turn(body)
+    said = label.said if label else 0
+    parts = tuple(
+        SpokenSentence(
+            start=start + said + first,
+            end=start + said + last,
+            own=len(_OF_SPEAKER.findall(body, said + first, said + last)),
+            other=len(_OF_OTHER.findall(body, said + first, said + last)),
+            asks=body[said + last - 1] in "?？",
         )
-        if parts and not body.startswith("#"):
-            own, other = sum(each.own for each in parts), sum(each.other for each in parts)
-            asking = sum(each.asks for each in parts) / len(parts)
-            turns.append(
-                SpokenTurn(
-                    start=start,
-                    end=start + len(body),
-                    speaker=turn.speaker if turn else "",
-                    parts=parts,
-                    words=frozenset().union(*(each.words for each in parts)),
-                    says_when=_WHEN.search(text, start, parts[-1].end) is not None,
-                    tells=(own + 0.5) / (own + other + 1) - asking,
-                )
-            )
-    return tuple(turns)
-
-
-def _read_sentence(text: str, start: int, end: int) -> SpokenSentence:
-    said = text[start:end]
-    return SpokenSentence(
+        for first, last in sentences(without_shared(body)[said:])
+    )
+    own, other = sum(each.own for each in parts), sum(each.other for each in parts)
+    return SpokenTurn(
         start=start,
-        end=end,
-        words=content_words(said),
-        own=len(_OF_SPEAKER.findall(said)),
-        other=len(_OF_OTHER.findall(said)),
-        asks=said[-1] in "?？",
+        end=start + len(body),
+        speaker=label.speaker if label else "",
+        parts=parts,
+        says_when=_WHEN.search(without_shared(body), said) is not None,
+        tells=(own + 0.5) / (own + other + 1) - sum(each.asks for each in parts) / max(len(parts), 1),
     )
 
 
@@ -137,15 +128,10 @@ def choose_turns(
     nearness: Sequence[TurnNearness],
 ) -> list[list[RankedWindow]]:
     """Return the windows found for each text, those of conversations with their best turns and the value of these, best first.
-    ``chunks`` are all passages that were looked at: they tell which words are common. ``nearness`` is that of turns to each text."""
-    turns = [turn for chunk in chunks for turn in cut_turns(chunk.text)]
-    if not turns:
-        return [list(each) for each in rankings]
-    having = Counter(word for turn in turns for word in turn.words)
-    weights = {word: math.log(len(turns) / count) for word, count in having.items()}
-    speakers = {turn.speaker for turn in turns if turn.speaker}
+    ``chunks`` are all passages that were looked at: they tell who speaks. ``nearness`` is that of turns to each text."""
+    speakers = {turn.speaker for chunk in chunks for turn in cut_turns(chunk.text)} - {""}
     return [
-        _TurnChoice(text, weights, speakers, near).choose(ranking)
+        _TurnChoice(text, speakers, near).choose(ranking)
         for text, ranking, near in zip(texts, rankings, nearness, strict=True)
     ]
 
@@ -153,16 +139,12 @@ def choose_turns(
 class _TurnChoice:
     """Chooses the turns for one text."""
 
-    def __init__(
-        self, text: str, weights: Mapping[str, float], speakers: set[str], near: TurnNearness
-    ) -> None:
-        self._asked, self._weights, said = QueryWords([text]), weights, set(words(text))
-        self._near = near
+    def __init__(self, text: str, speakers: set[str], near: TurnNearness) -> None:
+        self._asked, self._near, said = QueryWords([text]), near, set(words(text))
         named = {each for each in speakers if said & set(words(each))}
         self._named = named if named != speakers else set[str]()
         self._dated = asks_for_order(text) or asks_for_overview(text)
         self._several = asks_for_several(text)
-        self._total = self._weigh(self._asked.find(text)) or 1.0
 
     def choose(self, ranking: Sequence[RankedWindow]) -> list[RankedWindow]:
         """Return the first windows whole, none if several things are asked, then single turns and what is no conversation, best first."""
@@ -199,27 +181,18 @@ class _TurnChoice:
         ]
 
     def _value(self, turn: SpokenTurn, chunk: Chunk) -> float:
-        content = min(self._weigh(turn.words) / TURNS.full, 1.0)
+        near = self._near.get((chunk.id, turn.start), 0.0)
+        if not self._near:
+            near = self._asked.share([chunk.text[turn.start : turn.end]])
         about = (turn.speaker in self._named) + (self._dated and turn.says_when)
-        near = self._near.get((chunk.id, turn.start))
-        if near is None:
-            spoken = chunk.text[turn.start : turn.parts[-1].end]
-            near = 0.0 if self._near else self._weigh(self._asked.find(spoken)) / self._total
-        return TURNS.near * near + TURNS.gain * (about + content + turn.tells)
-
-    def _weigh(self, found: Iterable[str]) -> float:
-        return sum(self._weights.get(word, 0.0) for word in found)
+        return TURNS.near * near + TURNS.gain * (about + turn.tells)
 
     def _cut(self, turn: SpokenTurn) -> list[tuple[int, int]]:
         """Return what is shown of a turn: not what it describes and, if several things are asked, no small talk around what it tells."""
-        telling = [each for each in turn.parts if self._tells(each)] if self._several else []
+        telling = [each for each in turn.parts if each.tells] if self._several else []
         if not telling or telling[0] is turn.parts[0]:
             return [(turn.start, (telling or turn.parts)[-1].end)]
         return [(turn.start, turn.parts[0].start - 1), (telling[0].start, telling[-1].end)]
-
-    def _tells(self, part: SpokenSentence) -> bool:
-        least = TURNS.praise if part.other > part.own else TURNS.least
-        return not part.asks and self._weigh(part.words) >= least
 
 
 def turns_of(window: RankedWindow) -> list[SpokenTurn]:
