@@ -30,6 +30,9 @@ _WHEN = re.compile(
 )
 
 
+GREETING = 15
+"""Characters up to which a sentence that speaks of nobody tells nothing."""
+
 TurnNearness = Mapping[tuple[str, int], float]
 """How near turns are to a text, by the id of the chunk and the start in it: 1 the nearest, 0 half of them."""
 
@@ -61,8 +64,8 @@ class SpokenSentence(NamedTuple):
 
     @property
     def tells(self) -> bool:
-        """Whether it is neither a question nor on the one who is spoken to, as thanks and praise are."""
-        return not self.asks and self.other <= self.own
+        """Whether it is no question, no greeting and not on the one who is spoken to, as praise is."""
+        return not self.asks and self.other <= self.own and (self.own > 0 or self.end - self.start > GREETING)
 
 
 @dataclass(frozen=True, slots=True)

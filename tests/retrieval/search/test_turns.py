@@ -76,3 +76,33 @@ async def test_turns_of_a_conversation_without_a_date_are_shown_once_and_alone(t
     assert all(text.count(news) == 1 for news in NEWS.values())
     assert text.count("Your support in") < 6
     assert text.count("### Conversation ") == 3
+
+
+async def test_a_turn_that_says_it_in_other_words_comes_before_praise_and_questions_with_the_words_asked(
+    tmp_path: Path,
+) -> None:
+    said = (
+        "I adopted a second terrier from the shelter",
+        "My vet gave the puppies their injections",
+        "I built a kennel",
+    )
+    talks = [
+        DocumentSource(
+            text=f"# Conversation of Ann and Bo, {day}\n\nBo: What do you do for your dogs, Ann?\n\nAnn: Hi! {news}. You are a good friend!\n\n"
+            + "\n\n".join(
+                f"{who}: You do so much for your dogs, what would they do without you?"
+                for who in ("Bo", "Ann") * 5
+            ),
+            title=f"Conversation of Ann and Bo, {day}",
+            id=day,
+        )
+        for day, news in zip(("2024-02-01", "2024-04-02", "2024-07-09"), said, strict=True)
+    ]
+    async with open_engine(tmp_path, embedder="minilm") as engine:
+        await ingest(engine, talks)
+        result = await engine.query(Query("List all that Ann did for her dogs over time.", token_budget=250))
+        first = result.context.text
+        assert all(f"Ann: … {news}." in first for news in said)
+        assert "You are a good friend" not in first
+        result = await engine.query(Query("Who treated the young animals?", token_budget=600))
+    assert "My vet gave the puppies their injections" in result.context.text
