@@ -221,6 +221,9 @@ class _Pool:
 
     def _take(self, item: Evidence, room: int) -> int:
         """Take the item if it fits and is new; return what it costs, 0 if it is not taken."""
+        spans = {(item.chunk.id, span) for span in item.turns} if isinstance(item, RankedWindow) else set()
+        if spans and spans <= self._turns:
+            return 0
         text = item.text
         # Hardly a token has more than eight characters: counting what is far too long would only cost time.
         cost = self._cost(item) if len(text) <= 8 * room else room + 1
@@ -234,7 +237,7 @@ class _Pool:
         if isinstance(item, RankedWindow):
             self._documents.add(item.chunk.document_id)
             self._chunks.add(item.chunk.id)
-            self._turns.update((item.chunk.id, span) for span in item.turns)
+            self._turns |= spans
             self._sections.add((item.chunk.document_id, item.heading))
         return cost
 

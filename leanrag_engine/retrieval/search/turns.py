@@ -154,24 +154,23 @@ class _TurnChoice:
         if not ranking:
             return []
         count = 0 if self._several else TURNS.whole
-        first = [self._show_whole(each) for each in ranking[:count]]
-        shown = {(each.chunk.id, start) for each in first for start, _ in each.turns}
-        rest = [
-            part
-            for window in ranking[count:]
-            for part in self._split(window, ranking[0].value)
-            if not part.turns or (part.chunk.id, part.turns[0][0]) not in shown
+        whole = [self._show_whole(each) for each in ranking[:count]]
+        parts = [
+            (place, part)
+            for place, each in enumerate(ranking)
+            for part in self._split(each, ranking[0].value)
         ]
-        # Turns are on the scale of windows, after those that are whole.
-        last = first[-1] if first else ranking[0]
-        most = max((each.value for each in rest if each.turns), default=0.0) or 1.0
-        scaled = (
-            replace(each, value=last.value * each.value / most, near=last.near * each.value / most)
-            if each.turns
-            else each
-            for each in rest
+        # Turns are on the scale of windows, after those that are whole. Of one that does not fit a turn may.
+        last = whole[-1] if whole else ranking[0]
+        most = max((part.value for place, part in parts if part.turns and place >= count), default=0.0) or 1.0
+        rest = (
+            replace(part, value=last.value * part.value / most, near=last.near * part.value / most)
+            if part.turns
+            else part
+            for place, part in parts
+            if part.turns or place >= count
         )
-        return [*first, *sorted(scaled, key=lambda each: -each.value)]
+        return [*whole, *sorted(rest, key=lambda each: -each.value)]
 
     def _show_whole(self, window: RankedWindow) -> RankedWindow:
         return replace(window, turns=tuple((turn.start, turn.parts[-1].end) for turn in turns_of(window)))

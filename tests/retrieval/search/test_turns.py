@@ -54,9 +54,9 @@ async def test_a_question_for_a_fact_gets_the_turns_around_the_one_that_answers_
     async with open_engine(tmp_path) as engine:
         await ingest(engine, [talk(day, news) for day, news in NEWS.items()])
         result = await engine.query(Query("To whom was the first violin sold?", token_budget=300))
-    assert (
-        "Ben: Hey Mia! What's up with you?\nMia: Hey Ben! I just sold my first violin" in result.context.text
-    )
+    text = result.context.text
+    assert "Ben: Hey Mia! What's up with you?\nMia: Hey Ben! I just sold my first violin" in text
+    assert text.count("Your support in 2024-03-11") > 3
 
 
 async def test_turns_of_a_conversation_without_a_date_are_shown_once_and_alone(tmp_path: Path) -> None:
@@ -78,6 +78,16 @@ async def test_turns_of_a_conversation_without_a_date_are_shown_once_and_alone(t
     assert text.count("### Conversation ") == 3
 
 
+CHORES = (
+    "paid a tax",
+    "read about Rome",
+    "lost my keys",
+    "sang in the choir",
+    "wrote a letter",
+    "sold my bicycle",
+)
+
+
 async def test_a_turn_that_says_it_in_other_words_comes_before_praise_and_questions_with_the_words_asked(
     tmp_path: Path,
 ) -> None:
@@ -90,8 +100,7 @@ async def test_a_turn_that_says_it_in_other_words_comes_before_praise_and_questi
         DocumentSource(
             text=f"# Conversation of Ann and Bo, {day}\n\nBo: What do you do for your dogs, Ann?\n\nAnn: Hi! {news}. You are a good friend!\n\n"
             + "\n\n".join(
-                f"{who}: You do so much for your dogs, what would they do without you?"
-                for who in ("Bo", "Ann") * 5
+                f"Ann: I {did} this morning.\n\nBo: You do so much for your dogs!" for did in CHORES
             ),
             title=f"Conversation of Ann and Bo, {day}",
             id=day,
@@ -100,9 +109,17 @@ async def test_a_turn_that_says_it_in_other_words_comes_before_praise_and_questi
     ]
     async with open_engine(tmp_path, embedder="minilm") as engine:
         await ingest(engine, talks)
-        result = await engine.query(Query("List all that Ann did for her dogs over time.", token_budget=250))
+        result = await engine.query(Query("List all that Ann did for her dogs over time.", token_budget=160))
         first = result.context.text
         assert all(f"Ann: … {news}." in first for news in said)
+        assert sum(chore in first for chore in CHORES) < 3
         assert "You are a good friend" not in first
         result = await engine.query(Query("Who treated the young animals?", token_budget=600))
     assert "My vet gave the puppies their injections" in result.context.text
+
+
+async def test_of_a_window_that_does_not_fit_the_turn_that_answers_is_shown(tmp_path: Path) -> None:
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [talk(day, news) for day, news in NEWS.items()])
+        result = await engine.query(Query("To whom was the first violin sold?", token_budget=120))
+    assert "I just sold my first violin to a teacher from Lisbon" in result.context.text
