@@ -453,7 +453,7 @@ class Ingestion:
         changed: list[ReadDocument] = []
         # Others of the same ids may have been stored since these were read.
         found = await documents.find(self.collection, [each.document.id for each in read])
-        held = frozenset(await documents.chunk_ids(self.collection, [*found]))
+        held = frozenset(await documents.chunk_ids(self.collection, [*found]) if found else ())
         for each in read:
             document = each.document
             before = found.get(document.id)
