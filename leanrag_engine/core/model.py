@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import product
 from operator import add, attrgetter
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,8 +222,18 @@ class Document:
         return "" if self.date_origin == FILE_TIME else self.date
 
 
+class _Sent:
+    """Pickled by its fields in order: as a dataclass with slots does it by itself, most of the time of a message goes there."""
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]]
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), attrgetter(*self.__match_args__)(self)
+
+
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(_Sent):
     """A few sentences of a chunk: ``document.text[start:end]``, under the path of headings ``heading``. In source
     code (:func:`is_code`) ``heading`` holds the signatures that the window lies within, outermost first, as they are
     written. Search finds windows, and contexts are made of them; extraction and citations are by chunk."""
@@ -234,7 +244,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(_Sent):
     """A passage of a document: ``text == document.text[start:end]``, offsets in characters.
 
     ``id`` is made of the text, its headings and its windows, so it stays when other parts of the document change.
@@ -358,7 +368,7 @@ class ExtractedAttribute:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractedEntity:
+class ExtractedEntity(_Sent):
     """An entity in one chunk, with its other names in the document. Only extraction with a schema gives
     ``attributes`` and ``confidence``: from 0 to 1, how sure a type outside it is needed."""
 
@@ -371,7 +381,7 @@ class ExtractedEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractedRelation:
+class ExtractedRelation(_Sent):
     """A relation between named entities of one extract. ``importance`` is a model's rating from 1 to 10, 0
     for none; only a schema gives ``type`` and ``confidence``."""
 
@@ -384,7 +394,7 @@ class ExtractedRelation:
 
 
 @dataclass(frozen=True, slots=True)
-class Extract:
+class Extract(_Sent):
     """The entities and relations of one chunk, of which G0 is a pure function. ``schema`` is the digest of
     its author's schema."""
 

@@ -355,7 +355,8 @@ class DocumentStore(Protocol):
     async def put_file_stamps(self, collection: str, stamps: Mapping[str, tuple[str, str]]) -> None:
         """Record stamp and digest of files whose documents are unchanged, by the ids of the documents."""
 
-    async def find(self, collection: str, document_id: str) -> Document | None: ...
+    async def find(self, collection: str, ids: Sequence[str]) -> dict[str, Document]:
+        """Return the documents with these ids by id; unknown ids are left out."""
 
     async def find_all(self, collection: str) -> list[Document]:
         """Return all documents by number."""

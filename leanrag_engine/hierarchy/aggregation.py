@@ -259,11 +259,14 @@ def _central_sentences(group: _ClusterMembers, weights: dict[str, float]) -> lis
     for again in (False, True):
         owners: set[str] = {candidate.owner for candidate in chosen} if not again else set()
         for candidate in candidates:
+            if len(chosen) == DEFAULT.findings:
+                return chosen
+            if candidate.owner in owners:
+                continue
             content = content_words(candidate.text)
-            fresh = all(
+            if all(
                 len(content & other) < DEFAULT.repeated * min(len(content), len(other)) for other in contents
-            )
-            if fresh and candidate.owner not in owners and len(chosen) < DEFAULT.findings:
+            ):
                 chosen.append(candidate)
                 contents.append(content)
                 owners |= set() if again else {candidate.owner}

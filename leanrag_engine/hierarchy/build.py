@@ -132,6 +132,7 @@ async def build(
     previous: PreviousBuild | None = None,
     mode: BuildMode = "rebuild",
     name_keys: Mapping[str, str] = MappingProxyType({}),
+    note_base: Callable[[Vectors], None] = lambda _: None,
 ) -> BuiltHierarchy:
     """Build G1 … Gk on ``graph`` (G0).
 
@@ -139,8 +140,8 @@ async def build(
     and gain their ``parent_id`` and runner-up. Texts from ``sources`` replace the heuristic ones.
 
     With a ``previous`` build, written texts are carried over. The ``mode`` "update" also keeps its clusters: new entities
-    join them, and only those past the cap are split. ``name_keys`` are keys of names, as far as they are known. Raises
-    :class:`NotReady` without entities; :class:`InvalidInput` for contradicting sizes, vectors that are not finite or
+    join them, and only those past the cap are split. ``name_keys`` are keys of names, as far as they are known;
+    ``note_base`` gets the vectors of G0 when they are there. Raises :class:`NotReady` without entities; :class:`InvalidInput` for contradicting sizes, vectors that are not finite or
     a model that rejects every request; and whatever ``progress`` raises.
     """
     if not graph.entities:
@@ -153,6 +154,7 @@ async def build(
         graph, options, taken, embedder, sources or TextSources(), progress, previous, mode
     )
     vectors = await _embed(graph, embedder, progress)
+    note_base(vectors)
     lineage = await in_thread(Lineage.of_base, graph, previous)
     nothing = np.zeros(len(graph.entities), dtype=bool)
     stack = _LayerStack([graph], [vectors], np.arange(len(graph.entities)), lineage, nothing, vectors)

@@ -42,12 +42,13 @@ class PendingIndex:
         """Store documents as :meth:`DocumentStore.put_all`, their new chunks found by meaning from then on."""
         documents = self.stores.documents
         # The rows of those that stay are searched already; they must not get another title before their documents.
-        held = await documents.chunk_ids(collection, [each.document.id for each in read])
+        ids = [each.document.id for each in read]
+        held = {*await documents.chunk_ids(collection, ids)} if self.generation else set()
         new = [
             replace(chunk, title=each.document.title)
             for each in read
             for chunk in each.chunks
-            if chunk.id not in {*held}
+            if chunk.id not in held
         ]
         tokens = await self.add(new, report)
         await documents.put_all(collection, read)

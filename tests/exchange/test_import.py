@@ -427,21 +427,18 @@ def read_layers(folder: Path) -> list[Any]:
     )
 
 
-KILLED_BETWEEN_DOCUMENTS = """
+KILLED_AMONG_ROWS = """
 import os, signal, sys
-from leanrag_engine.adapters.sql import documents
-put = documents.put
-def put_and_die(connection, name, new):
-    if new.read.document.id == "graphrag:b":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return put(connection, name, new)
-documents.put = put_and_die
+from leanrag_engine.adapters.sql.dialect import fulltext
+def add_and_die(connection, collection, rows):
+    os.kill(os.getpid(), signal.SIGKILL)
+fulltext.add_windows = add_and_die
 from leanrag_mcp.cli.main import main
 main()
 """
 
 
-def test_an_import_that_is_killed_between_two_documents_leaves_nothing_and_is_whole_the_next_time(
+def test_an_import_that_is_killed_while_it_stores_documents_leaves_nothing_and_is_whole_the_next_time(
     tmp_path: Path, leanrag: Callable[..., Any]
 ) -> None:
     tables = graphrag_tables()
@@ -452,7 +449,7 @@ def test_an_import_that_is_killed_between_two_documents_leaves_nothing_and_is_wh
     ]
     folder = str(write_tables(tmp_path / "output", **tables))
     words = ["import", "graphrag", folder, "--data-dir", str(tmp_path / "index")]
-    killed = run_process("-c", KILLED_BETWEEN_DOCUMENTS, *words)
+    killed = run_process("-c", KILLED_AMONG_ROWS, *words)
     assert killed.returncode == -signal.SIGKILL
     assert leanrag("ls")["documents"] == []
     assert leanrag(*words[:3])["result"]["taken"]["passages"] == 3

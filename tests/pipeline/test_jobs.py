@@ -29,7 +29,7 @@ STARS = [
     DocumentSource(
         text=f"Star Kepler-{n} shines in Lyra. Planet Kepler-{n}b orbits star Kepler-{n}.", id=f"k{n}"
     )
-    for n in range(100)
+    for n in range(300)
 ]
 
 HOLDER = """

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
+from itertools import count
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
+    Row,
     RowMapping,
     Select,
     bindparam,
@@ -144,55 +146,82 @@ def prepare_document(read: ReadDocument, held: Collection[str]) -> PreparedDocum
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _PlacedDocument:
+    """A document as it will be stored: the numbers in its citations of its chunks by id, and which of these it had before."""
+
+    document: Document
+    new: PreparedDocument
+    labels: Mapping[str, int]
+    kept: Collection[str]
+    last_chunk: int
+    is_new: bool
+    is_retitled: bool
+
+    @property
+    def added(self) -> list[Chunk]:
+        return [part for part in self.new.read.chunks if part.id not in self.kept]
+
+
 def put_all(connection: Connection, name: str, new: Sequence[PreparedDocument]) -> list[Document]:
-    return [put(connection, name, each) for each in new]
-
-
-def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
-    """Write ``new``; of a document of the same id it keeps the number and all chunks that ``new`` has too.
+    """Write documents of different ids together; one that replaces another keeps its number and all chunks that it has too.
     Kept chunks keep their labels and the extracts that a model or an agent wrote. The collection's revision
-    grows by one."""
-    read = new.read
+    grows by one for each."""
     collection = collection_rows.number_of(connection, name)
-    this = (documents.c.collection == collection) & (documents.c.id == read.document.id)
-    before = connection.execute(
-        select(documents.c.number, documents.c.title, documents.c.last_chunk, documents.c.added).where(this)
-    ).first()
-    grown = collections.c.last_document if before else collections.c.last_document + 1
+    known = select(*documents.c["id", "number", "title", "last_chunk", "added"]).where(
+        documents.c.collection == collection, among(documents.c.id, [each.read.document.id for each in new])
+    )
+    held = {row.id: row for row in connection.execute(known)}
+    more = sum(each.read.document.id not in held for each in new)
     raised = (
         update(collections)
         .where(collections.c.number == collection)
-        .values(revision=collections.c.revision + 1, last_document=grown)
+        .values(revision=collections.c.revision + len(new), last_document=collections.c.last_document + more)
         .returning(collections.c.revision, collections.c.last_document)
     )
-    row = connection.execute(raised).one()
-    stored = _document(
-        read,
-        before.number if before else row.last_document,
-        before.added if before else row.revision,
-        row.revision,
-    )
+    grown = connection.execute(raised).one()
+    numbers = count(grown.last_document - more + 1)
+    placed = []
+    for revision, each in enumerate(new, grown.revision - len(new) + 1):
+        before = held.get(each.read.document.id)
+        number, added = (before.number, before.added) if before else (next(numbers), revision)
+        stored = _document(each.read, number, added, revision)
+        placed.append(_place(connection, collection, each, stored, before))
+    _write_documents(connection, collection, placed)
+    _update_chunks(connection, collection, placed)
+    _insert_chunks(connection, collection, placed)
+    _index_words(connection, collection, placed)
+    _replace_heuristic_extracts(connection, collection, placed)
+    return [each.document for each in placed]
+
+
+def _place(
+    connection: Connection, collection: int, new: PreparedDocument, stored: Document, before: Row[Any] | None
+) -> _PlacedDocument:
+    """Delete the chunks that ``new`` does not have, and label those that the document had not."""
     kept: dict[str, int] = {}
     if before:
-        kept = _remove_missing_chunks(connection, collection, stored.number, read)
-    added = [part for part in read.chunks if part.id not in kept]
+        kept = _remove_missing_chunks(connection, collection, stored.number, new.read)
+    added = [part.id for part in new.read.chunks if part.id not in kept]
     last = before.last_chunk if before else 0
-    labels = kept | {part.id: label for label, part in enumerate(added, last + 1)}
-    _write_document(connection, collection, stored, last + len(added), is_new=before is None)
+    labels = kept | {id_: label for label, id_ in enumerate(added, last + 1)}
     retitled = before is not None and before.title != stored.title
-    stays = [part for part in read.chunks if part.id in kept]
-    _update_chunks(connection, collection, stored, stays, labels, retitled)
-    _insert_chunks(connection, collection, stored, added, labels)
-    if retitled:
-        fulltext.remove_windows(connection, collection, stored.number, kept.values())
-    words = (
-        (labels[part.id], row)
-        for part in (read.chunks if retitled else added)
-        for row in new.words.get(part.id) or fulltext.make_indexed_windows(part, stored.title)
-    )
-    fulltext.add_windows(connection, collection, stored.number, words)
-    _replace_heuristic_extracts(connection, collection, stored.number, read, labels)
-    return stored
+    return _PlacedDocument(stored, new, labels, kept, last + len(added), before is None, retitled)
+
+
+def _index_words(connection: Connection, collection: int, placed: Sequence[_PlacedDocument]) -> None:
+    words = []
+    for each in placed:
+        document, title = each.document.number, each.document.title
+        if each.is_retitled:
+            labels = [each.labels[id_] for id_ in each.kept]
+            fulltext.remove_windows(connection, collection, document, labels)
+        words += [
+            ((document, each.labels[part.id]), row)
+            for part in (each.new.read.chunks if each.is_retitled else each.added)
+            for row in each.new.words.get(part.id) or fulltext.make_indexed_windows(part, title)
+        ]
+    fulltext.add_windows(connection, collection, words)
 
 
 def find_unindexed(connection: Connection) -> list[int]:
@@ -207,8 +236,9 @@ def index_windows(connection: Connection) -> None:
         fulltext.open_windows(connection, collection).create()
         rows = connection.execute(_CHUNKS, {"collection": collection}).all()
         for row, chunk in zip(rows, _chunks_of(rows), strict=True):
-            words = ((row.label, window) for window in fulltext.make_indexed_windows(chunk, chunk.title))
-            fulltext.add_windows(connection, collection, row.document, words)
+            place = row.document, row.label
+            words = ((place, window) for window in fulltext.make_indexed_windows(chunk, chunk.title))
+            fulltext.add_windows(connection, collection, words)
 
 
 def _remove_missing_chunks(
@@ -258,16 +288,18 @@ def _document(new: ReadDocument, number: int, added: int, revision: int) -> Docu
     )
 
 
-def _write_document(
-    connection: Connection, collection: int, document: Document, last_chunk: int, *, is_new: bool
-) -> None:
-    values = {name: getattr(document, name) for name in Document.__dataclass_fields__}
-    values |= {"collection": collection, "last_chunk": last_chunk}
-    if is_new:
-        connection.execute(insert(documents).values(values))
-        return
-    this = (documents.c.collection == collection) & (documents.c.number == document.number)
-    connection.execute(update(documents).where(this).values(values))
+def _write_documents(connection: Connection, collection: int, placed: Sequence[_PlacedDocument]) -> None:
+    new: list[dict[str, object]] = []
+    for each in placed:
+        values = {name: getattr(each.document, name) for name in Document.__dataclass_fields__}
+        values |= {"collection": collection, "last_chunk": each.last_chunk}
+        if each.is_new:
+            new.append(values)
+            continue
+        this = (documents.c.collection == collection) & (documents.c.number == each.document.number)
+        connection.execute(update(documents).where(this).values(values))
+    if new:
+        connection.execute(insert(documents), new)
 
 
 def put_file_stamps(connection: Connection, name: str, stamps: Mapping[str, tuple[str, str]]) -> None:
@@ -294,9 +326,8 @@ def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revi
     for document, label in places.values():
         here = (extracts.c.document == document) & (extracts.c.chunk == label)
         connection.execute(delete(extracts).where(extracts.c.collection == collection, here))
-    _insert_extracts(
-        connection, collection, [(*places[each.chunk_id], each) for each in new if each.chunk_id in places]
-    )
+    placed = [(*places[each.chunk_id], each) for each in new if each.chunk_id in places]
+    connection.execute(insert(extracts), _extract_rows(collection, placed))
     _set_reading(connection, collection, list(places), ReadingState.DONE)
     if revise:
         collection_rows.raise_revision(connection, name)
@@ -336,19 +367,13 @@ def _set_reading(connection: Connection, collection: int, ids: Sequence[str], re
     connection.execute(update(chunks).where(here).values(reading=reading.value))
 
 
-def _insert_chunks(
-    connection: Connection,
-    collection: int,
-    document: Document,
-    parts: Sequence[Chunk],
-    labels: Mapping[str, int],
-) -> None:
+def _insert_chunks(connection: Connection, collection: int, placed: Sequence[_PlacedDocument]) -> None:
     rows = [
         {
             "collection": collection,
-            "document": document.number,
-            "label": labels[part.id],
-            "revision": document.revision,
+            "document": each.document.number,
+            "label": each.labels[part.id],
+            "revision": each.document.revision,
             "reading": ReadingState.NEW.value,
             "id": part.id,
             "tokens": part.tokens,
@@ -356,30 +381,29 @@ def _insert_chunks(
             "text": part.text,
             **_place_values(part),
         }
-        for part in parts
+        for each in placed
+        for part in each.added
     ]
     if rows:
         connection.execute(insert(chunks), rows)
 
 
-def _update_chunks(
-    connection: Connection,
-    collection: int,
-    document: Document,
-    parts: Sequence[Chunk],
-    labels: Mapping[str, int],
-    retitled: bool,
-) -> None:
-    """Write the places of chunks that stay in a changed document. ``retitled``: their windows are embedded
+def _update_chunks(connection: Connection, collection: int, placed: Sequence[_PlacedDocument]) -> None:
+    """Write the places of chunks that stay in a changed document. Those of a retitled one are embedded
     with another title, so they count as brought by this revision."""
-    revision = {"revision": document.revision} if retitled else {}
-    rows = [{"the_label": labels[part.id], **_place_values(part), **revision} for part in parts]
-    if rows:
-        here = (chunks.c.collection == collection) & (chunks.c.document == document.number)
-        statement = update(chunks).where(here, chunks.c.label == bindparam("the_label"))
-        connection.execute(
-            statement.values({name: bindparam(name) for name in rows[0] if name != "the_label"}), rows
-        )
+    for each in placed:
+        revision = {"revision": each.document.revision} if each.is_retitled else {}
+        rows = [
+            {"the_label": each.labels[part.id], **_place_values(part), **revision}
+            for part in each.new.read.chunks
+            if part.id in each.kept
+        ]
+        if rows:
+            here = (chunks.c.collection == collection) & (chunks.c.document == each.document.number)
+            statement = update(chunks).where(here, chunks.c.label == bindparam("the_label"))
+            connection.execute(
+                statement.values({name: bindparam(name) for name in rows[0] if name != "the_label"}), rows
+            )
 
 
 def _place_values(part: Chunk) -> dict[str, object]:
@@ -395,27 +419,34 @@ def _place_values(part: Chunk) -> dict[str, object]:
 
 
 def _replace_heuristic_extracts(
-    connection: Connection, collection: int, document: int, new: ReadDocument, labels: Mapping[str, int]
+    connection: Connection, collection: int, placed: Sequence[_PlacedDocument]
 ) -> None:
-    """Write the extracts of ``new``; a heuristic one does not replace what a model or an agent wrote.
+    """Write the extracts of documents; a heuristic one does not replace what a model or an agent wrote.
     Heuristic extracts depend on the whole document, so those of kept chunks are replaced too."""
-    here = (extracts.c.collection == collection) & (extracts.c.document == document)
-    heuristic = extracts.c.method == Method.HEURISTIC.value
-    written = {labels[each.chunk_id] for each in new.extracts if each.method is not Method.HEURISTIC}
-    connection.execute(delete(extracts).where(here, heuristic | among(extracts.c.chunk, written)))
-    kept = set(connection.execute(select(extracts.c.chunk).where(here)).scalars())
-    placed = [(document, labels[each.chunk_id], each) for each in new.extracts]
-    _insert_extracts(connection, collection, [each for each in placed if each[1] not in kept])
-    _set_reading(
-        connection, collection, [id_ for id_, label in labels.items() if label in written], ReadingState.DONE
-    )
+    rows: list[dict[str, object]] = []
+    read: list[str] = []
+    for each in placed:
+        number, new = each.document.number, each.new.read.extracts
+        written = {extract.chunk_id for extract in new if extract.method is not Method.HEURISTIC}
+        read += written
+        kept: set[int] = set()
+        if not each.is_new:
+            here = (extracts.c.collection == collection) & (extracts.c.document == number)
+            replaced = among(extracts.c.chunk, [each.labels[id_] for id_ in written])
+            heuristic = extracts.c.method == Method.HEURISTIC.value
+            connection.execute(delete(extracts).where(here, heuristic | replaced))
+            kept = set(connection.execute(select(extracts.c.chunk).where(here)).scalars())
+        labelled = [(number, each.labels[extract.chunk_id], extract) for extract in new]
+        rows += _extract_rows(collection, [given for given in labelled if given[1] not in kept])
+    if rows:
+        connection.execute(insert(extracts), rows)
+    if read:
+        _set_reading(connection, collection, read, ReadingState.DONE)
 
 
-def _insert_extracts(
-    connection: Connection, collection: int, placed: Sequence[tuple[int, int, Extract]]
-) -> None:
-    """Insert extracts, each given with the numbers of its document and its chunk."""
-    rows = [
+def _extract_rows(collection: int, placed: Sequence[tuple[int, int, Extract]]) -> list[dict[str, object]]:
+    """Return the rows of extracts, each given with the numbers of its document and its chunk."""
+    return [
         {
             "collection": collection,
             "document": document,
@@ -428,8 +459,6 @@ def _insert_extracts(
         }
         for position, (document, chunk, extract) in enumerate(placed)
     ]
-    if rows:
-        connection.execute(insert(extracts), rows)
 
 
 def _entity_values(entity: ExtractedEntity) -> list[object]:
@@ -454,9 +483,9 @@ def _relation_values(relation: ExtractedRelation) -> list[object]:
 # --- read documents ------------------------------------------------------------------------
 
 
-def find(connection: Connection, name: str, id_: str) -> Document | None:
-    row = connection.execute(_documents(connection, name).where(documents.c.id == id_)).mappings().first()
-    return _document_of(row) if row else None
+def find(connection: Connection, name: str, ids: Sequence[str]) -> dict[str, Document]:
+    rows = connection.execute(_documents(connection, name).where(among(documents.c.id, ids))).mappings()
+    return {row["id"]: _document_of(row) for row in rows}
 
 
 def find_all(connection: Connection, name: str) -> list[Document]:

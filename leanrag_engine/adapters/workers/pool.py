@@ -22,6 +22,9 @@ from .child import LENGTH
 T = TypeVar("T")
 R = TypeVar("R")
 
+SMALL = 100_000
+"""Bytes of an answer that is read at once; a longer one is read in a thread."""
+
 COMMAND = (sys.executable, "-P", "-m", f"{__package__}.child")
 
 
@@ -38,7 +41,7 @@ class ProcessPool:
         are pickled, and ``say`` is not sent. If the call is cancelled, the process ends."""
         del say
         async with self._free:
-            request = await anyio.to_thread.run_sync(pickle.dumps, (work, value), pickle.HIGHEST_PROTOCOL)
+            request = pickle.dumps((work, value), pickle.HIGHEST_PROTOCOL)
             worker = self._idle.pop() if self._idle else await _Worker.start()
             try:
                 answer = await worker.call(request)
@@ -46,7 +49,8 @@ class ProcessPool:
                 await worker.end()
                 raise
             self._idle.append(worker)
-        failed, result = await anyio.to_thread.run_sync(pickle.loads, answer)
+        read = anyio.to_thread.run_sync(pickle.loads, answer) if len(answer) > SMALL else None
+        failed, result = await read if read else pickle.loads(answer)  # noqa: S301 - from a process of our own
         if isinstance(result, MemoryError):
             raise _describe_loss("there was not enough memory") from result
         if failed:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence
 from leanrag_engine.core.text.language.statements import is_statement
@@ -122,6 +123,7 @@ _EMPHASIS = re.compile(
 )
 
 
+@lru_cache(maxsize=1 << 10)  # a sentence describes each of its names
 def _plain(text: str) -> str:
     """Remove a leading bullet and emphasis marks."""
     return _EMPHASIS.sub(lambda m: m[1] or m[2], _BULLET.sub("", text)).strip()

@@ -313,22 +313,25 @@ def join_names(names: Sequence[str]) -> str:
 class _PhraseWord(NamedTuple):
     key: str
     text: str
+    is_empty: bool
 
 
 @lru_cache(maxsize=1 << 16)
-def _key(token: str) -> str:
-    return name_key(token.strip(_AROUND + ".'’()[]{}"))
+def _read_word(text: str) -> tuple[str, bool]:
+    """Return the key of a word, and whether it alone means nothing: a stop word, a number, a letter that is no initial."""
+    key = name_key(text.strip(_AROUND + ".'’()[]{}"))
+    if len(key) == 1:
+        return key, not (text[0].isupper() and text.endswith("."))
+    return key, key in STOPWORDS or not any(character.isalpha() for character in key)
 
 
 def _tokens(text: str) -> list[_PhraseWord]:
     """Return the words in order; runs of Chinese or Japanese are segmented."""
-    if not has_cjk(text):
-        return [_PhraseWord(key, token) for token in text.split() if (key := _key(token))]
-    found = []
-    for token in text.split():
-        parts = words(token) if has_cjk(token) else [token]
-        found += [_PhraseWord(key, part) for part in parts if (key := _key(part))]
-    return found
+    found = text.split()
+    if has_cjk(text):
+        found = [part for token in found for part in (words(token) if has_cjk(token) else [token])]
+    read = zip(found, map(_read_word, found), strict=True)
+    return [_PhraseWord(key, part, is_empty) for part, (key, is_empty) in read if key]
 
 
 def _runs(
@@ -337,14 +340,14 @@ def _runs(
     """Yield (key, words) of every run of up to ``longest`` words within commas that neither starts nor ends with an
     empty word; with ``openings`` only of those whose key is among them, and so are those of all shorter runs."""
     for start, first in enumerate(tokens):
-        if (openings is not None and first.key not in openings) or _empty(first):
+        if (openings is not None and first.key not in openings) or first.is_empty:
             continue
         key = ""
         for end in range(start, min(start + longest, len(tokens))):
             key = f"{key} {tokens[end].key}" if key else tokens[end].key
             if openings is not None and key not in openings:
                 break
-            if end == start or not _empty(tokens[end]):
+            if end == start or not tokens[end].is_empty:
                 yield key, tokens[start : end + 1]
             if tokens[end].text.endswith(","):
                 break
@@ -370,13 +373,6 @@ def _surface(tokens: Sequence[_PhraseWord]) -> str:
 def phrase_keys(text: str) -> set[str]:
     """Return the keys of all phrases among the first ``PHRASE_WORDS`` words of ``text``."""
     return {key for key, _ in _runs(_tokens(text)[:PHRASE_WORDS])}
-
-
-def _empty(token: _PhraseWord) -> bool:
-    """Return whether a word alone means nothing: a stop word, a number, a letter that is no initial."""
-    if len(token.key) == 1:
-        return not (token.text[0].isupper() and token.text.endswith("."))
-    return token.key in STOPWORDS or not any(character.isalpha() for character in token.key)
 
 
 def _select_phrases(

@@ -108,8 +108,8 @@ def _half_spoken(sentence: str) -> bool:
 def _is_listing(sentence: str, *, capitals: float = 0.4) -> bool:
     """Return whether a sentence is a table of contents or a heading merged with its text: pages, that share of capital
     letters, or four consecutive words that occur twice."""
-    letters = [letter for letter in sentence if letter.isalpha()]
-    if sum(letter.isupper() for letter in letters) >= capitals * max(1, len(letters)):
+    letters = [*filter(str.isalpha, sentence)]
+    if sum(map(str.isupper, letters)) >= capitals * max(1, len(letters)):
         return True
     if len(_PAGES.findall(sentence)) > 1:
         return True

@@ -29,6 +29,7 @@ from leanrag_engine.core.model import (
     Generation,
     Method,
     SchemaEffects,
+    Vectors,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
 from leanrag_engine.extraction.by_model.describe import Description, apply_descriptions, describe_by_model
@@ -58,7 +59,7 @@ from .models import NO_MODELS, BuildModels, open_forecast_models
 from .modes import ModeChoice, choose_mode, find_previous, keep_embedder, record_history
 from .publishing import FinishedBuild, publish_build
 from .schemas import find_schema
-from .vectors import write_windows_early
+from .vectors import write_entities_early, write_windows_early
 from .windows import IndexedChunks, index_chunks
 
 READING, GLEANING = "extract", "glean"
@@ -123,7 +124,12 @@ async def build_generation(
         fitted = await read_beside_embedding(stores, found, report, models, mode, pending)
         # Once more: new extracts have changed its revision.
         found = await require_documents(stores, collection)
-        drafted = await draft(stores, found, fitted, report, models, mode, given)
+        async with open_task_group() as group:
+
+            def write_early(base: Graph, vectors: Vectors) -> None:
+                group.start_soon(write_entities_early, stores, found, fitted.embedder, base, vectors)
+
+            drafted = await draft(stores, found, fitted, report, models, mode, given, write_early)
         schema = drafted.base.schema
         if schema is not None and outdated:
             left = (await stores.documents.count_outdated(collection)).get(Method.MODEL, 0)
@@ -254,8 +260,10 @@ async def draft(
     models: BuildModels,
     mode: AskedMode,
     given: GivenLayers | None = None,
+    note_base: Callable[[Graph, Vectors], None] = lambda *_: None,
 ) -> DraftBuild:
-    """Merge, describe, cluster and summarise; nothing is written yet."""
+    """Merge, describe, cluster and summarise; nothing is written yet. ``note_base`` gets G0 and its vectors if these are
+    to have a new space."""
     reused = fitted.previous.layers[0] if fitted.previous and mode != "rebuild" else None
     base = await base_graph(stores, collection, fitted.chunks.heads, report, models, reused)
     summaries = await stores.replies.texts(collection.name, "summary")
@@ -279,6 +287,11 @@ async def draft(
         health = before.record.health
         plan = replace(plan, cluster_size=health.cluster_size, cap=health.cluster_cap)
     known = base.mentions.keys_by_name() if base.mentions else {}
+
+    def note_vectors(vectors: Vectors) -> None:
+        if choice.mode == "rebuild":
+            note_base(base.graph, vectors)
+
     built = await build(
         base.graph,
         fitted.embedder,
@@ -288,6 +301,7 @@ async def draft(
         previous=previous,
         mode=choice.mode,
         name_keys=known,
+        note_base=note_vectors,
     )
     return DraftBuild(built, choice, base)
 

@@ -10,6 +10,7 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import StoreUnusable
+from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.ids import Places, decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Collection, Vectors, VectorSpaces, parse_window_id
@@ -65,6 +66,16 @@ async def write_windows_early(
                 await upsert(stores, space, VectorRows(ids, rows), ignore_progress)
             embedder.take_over(embedder.inner, dict(zip(part.digests.tolist(), rows, strict=True)))
             done += len(portion)
+
+
+async def write_entities_early(
+    stores: Stores, collection: Collection, embedder: ReusingEmbedder, base: Graph, vectors: Vectors
+) -> None:
+    """Write the entities of G0 to a new space, for which a processor is free while the layers above are built."""
+    texts = EmbeddedTexts.of_entities(base.entities, base.nodes)
+    space = VectorSpaces.of_build(collection, embedder.identity, {"entities": texts.key}).entities
+    async with announce_vector_change(stores):
+        await write_space(stores, space, VectorRows(decode_ids(texts.ids), vectors), ignore_progress)
 
 
 async def _fetch_all(stores: Stores, space: str, ids: Sequence[str]) -> Vectors | None:

@@ -87,7 +87,8 @@ async def ingest_all(
     is_idle = stores.extractor is not None or request.dry_run
     size = await anyio.to_thread.run_sync(count_bytes, due)
     async with open_workers(stores.settings, 0 if is_idle else size) as workers:
-        ingestion = Ingestion(stores, collection, request, allowed, workers, index, later)
+        known = frozenset(each.id for each in held)
+        ingestion = Ingestion(stores, collection, request, allowed, workers, index, later, known)
         statuses += await ingestion.ingest(due, progress)
     progress.report(Progress("ingest", to_kilobytes(size), to_kilobytes(size)))
     if not request.dry_run:
@@ -284,7 +285,8 @@ class QueuedDocument:
 
 @dataclass(frozen=True)
 class Ingestion:
-    """One run over documents. ``stamps`` collects those of files that turned out to be unchanged, by document."""
+    """One run over documents; ``known`` are the ids of those that were stored when it began. ``stamps`` collects those of
+    files that turned out to be unchanged, by document."""
 
     stores: Stores
     collection: str
@@ -293,6 +295,7 @@ class Ingestion:
     workers: Workers
     index: PendingIndex
     later: frozenset[str]
+    known: frozenset[str]
     stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @cached_property
@@ -381,7 +384,7 @@ class Ingestion:
             file = await anyio.to_thread.run_sync(
                 partial(read_file, source, allowed=self.allowed, max_bytes=limit)
             )
-            before = await self.stores.documents.find(self.collection, id_)
+            before = await self._find_known(id_)
             if before is not None and before.file_digest == file.digest:
                 self.stamps[id_] = (file.stamp, file.digest)
                 return IngestOutcome(before.id, before.title, "unchanged", before.chunks)
@@ -395,7 +398,7 @@ class Ingestion:
                 partial(load, source, allowed=self.allowed, max_bytes=limit)
             )
             size = len(source.text or "")
-            before = await self.stores.documents.find(self.collection, document.id)
+            before = await self._find_known(document.id)
         if unchanged := self._find_unchanged(document, before):
             return unchanged
         if self.request.dry_run:
@@ -421,6 +424,12 @@ class Ingestion:
             extracts = await stores.extractor(document, chunks, partial(say, document.title))
         return ReadDocument(document, chunks, extracts)
 
+    async def _find_known(self, id_: str) -> Document | None:
+        """Return the document of that id. One that was stored since this began is found when the new one is stored."""
+        if id_ not in self.known:
+            return None
+        return (await self.stores.documents.find(self.collection, [id_])).get(id_)
+
     async def _read_long(
         self, task: ReadingTask, limits: ParsingLimits, say: Callable[[str], None]
     ) -> tuple[list[Chunk], list[Extract]]:
@@ -442,10 +451,12 @@ class Ingestion:
         documents = self.stores.documents
         outcomes: list[IngestOutcome] = []
         changed: list[ReadDocument] = []
+        # Others of the same ids may have been stored since these were read.
+        found = await documents.find(self.collection, [each.document.id for each in read])
+        held = frozenset(await documents.chunk_ids(self.collection, [*found]) if found else ())
         for each in read:
             document = each.document
-            # Another one of the same id may have been stored since it was read.
-            before = await documents.find(self.collection, document.id)
+            before = found.get(document.id)
             if unchanged := self._find_unchanged(document, before):
                 outcomes.append(unchanged)
                 continue
@@ -457,7 +468,6 @@ class Ingestion:
                 told = "It would take the place of one with this id, whose text would be lost: that needs the right admin."
                 outcomes.append(IngestOutcome(document.id, document.title, "failed", error=told))
                 continue
-            held = frozenset(await documents.chunk_ids(self.collection, [document.id]))
             kept = sum(chunk.id in held for chunk in each.chunks)
             status: Literal["added", "replaced"] = "added" if before is None else "replaced"
             changed.append(each)

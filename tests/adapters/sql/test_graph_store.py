@@ -120,7 +120,7 @@ async def test_the_error_for_an_unknown_collection_lists_the_existing_ones(
 
 
 async def test_a_document_is_read_as_it_was_written(filled_store: SqlDatabase) -> None:
-    document = await filled_store.documents.find("default", "carol")
+    document = (await filled_store.documents.find("default", ["carol"]))["carol"]
     assert document is not None
     assert (document.number, document.title, document.source) == (1, "A Christmas Carol", "/carol")
     assert (document.chunks, document.metadata, document.media_type) == (
@@ -130,7 +130,7 @@ async def test_a_document_is_read_as_it_was_written(filled_store: SqlDatabase) -
     )
     assert document.ingested_at.tzinfo is UTC
     assert [each.id for each in await filled_store.documents.find_all("default")] == ["carol", "moons"]
-    assert await filled_store.documents.find("default", "unknown") is None
+    assert await filled_store.documents.find("default", ["unknown"]) == {}
 
 
 async def test_chunks_have_citation_and_title_and_the_order_of_the_ids(

@@ -118,12 +118,11 @@ def open_windows(connection: Connection, collection: int) -> FullTextIndex:
 
 
 def add_windows(
-    connection: Connection, collection: int, document: int, rows: Iterable[tuple[int, IndexedWindow]]
+    connection: Connection, collection: int, rows: Iterable[tuple[tuple[int, int], IndexedWindow]]
 ) -> None:
-    """Index windows of document number ``document``, each given with the label of its chunk."""
+    """Index windows, each given with the number of its document and the label of its chunk."""
     values = [
-        (WindowPlace(document, label, row.number).to_row(), row.title, row.heading, row.text)
-        for label, row in rows
+        (WindowPlace(*place, row.number).to_row(), row.title, row.heading, row.text) for place, row in rows
     ]
     open_windows(connection, collection).add(values)
 

@@ -1,6 +1,7 @@
 """Tell sentences that state something from headings, fragments, calls and questions."""
 
 import re
+from functools import lru_cache
 
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.scripts import has_cjk
@@ -17,6 +18,7 @@ _FRAGMENT = re.compile(r"\([a-z][^()]*\)\s+(?:and|or|but|with|for|of|to|in|on|by
 _TABLE = re.compile(r"^\||\|\s*$|\s\|\s.*\s\|\s|^[-=+*#>]{2,}|^!!!|^===")
 
 
+@lru_cache(maxsize=1 << 12)  # a sentence is asked about for each of its names
 def is_statement(text: str) -> bool:
     """Return whether ``text`` is a whole sentence that states something: it ends as one, has a verb and some words, and
     is no question. A turn of a chat needs no full stop."""

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 from leanrag_engine.core.text.scripts import (
@@ -234,14 +235,15 @@ def _cjk_query_words(run: str, *, japanese: bool) -> Iterator[str]:
         yield from [word] if len(word) <= 2 or word in STOPWORDS else _han_pairs(word)  # noqa: PLR2004
 
 
-def _latin_words(token: str) -> list[str]:
+@lru_cache(maxsize=1 << 16)  # few words make most of any text
+def _latin_words(token: str) -> tuple[str, ...]:
     word = _POSSESSIVE.sub("", token.replace("’", "'"))
     if "_" in word:
-        parts = [part for part in word.lower().split("_") if part]
-        return [word.lower(), *parts] if parts != [word.lower()] else parts
+        parts = tuple(part for part in word.lower().split("_") if part)
+        return (word.lower(), *parts) if parts != (word.lower(),) else parts
     if not (word.islower() or word.isupper() or word[1:].islower()) and _CAMEL.fullmatch(word):
-        return [word.lower(), *(part.lower() for part in _CAMEL_PART.findall(word))]
-    return [word.lower()]
+        return (word.lower(), *(part.lower() for part in _CAMEL_PART.findall(word)))
+    return (word.lower(),)
 
 
 def _spell_signs(name: str) -> str:

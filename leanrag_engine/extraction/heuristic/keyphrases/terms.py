@@ -289,7 +289,7 @@ def _cjk_mentions(text: str, compounds: Sequence[Compound], lexicon: Lexicon) ->
         kind = Kind.TERM if compound.weak else Kind.NAME if compound.proper else Kind.CONCEPT
         found.append(Mention(compound.name, kind, compound.start, compound.end, compound.weak))
         if compound.type:
-            lexicon.kinds.setdefault(name_key(compound.name), Counter())[compound.type] += 1
+            lexicon.kinds[name_key(compound.name)][compound.type] += 1
     return found
 
 

@@ -2,9 +2,10 @@
 within it."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from leanrag_engine.core.text.language.names import name_key, split_humps
 from leanrag_engine.core.text.language.words import STOPWORDS
@@ -26,8 +27,8 @@ _KINDS = frozenset(kind.value for kind in Kind)
 class Lexicon:
     """The names of a document, filled with its mentions in reading order; keys are those of :func:`name_key`."""
 
-    surfaces: dict[str, Counter[str]] = field(default_factory=dict)
-    kinds: dict[str, Counter[str]] = field(default_factory=dict)
+    surfaces: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
+    kinds: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
     full: dict[str, str] = field(default_factory=dict)
     """Short form → full form, both as keys."""
     preferred: dict[str, str] = field(default_factory=dict)
@@ -41,14 +42,13 @@ class Lexicon:
         key = name_key(mention.name)
         if not key:
             return ""
-        self.surfaces.setdefault(key, Counter())[mention.name] += 1
-        kinds = self.kinds.setdefault(key, Counter())
-        kinds[type_ or mention.kind.value] += 1
+        self.surfaces[key][mention.name] += 1
+        self.kinds[key][type_ or mention.kind.value] += 1
         return key
 
     def know(self, name: str) -> None:
         """Add a name that no sentence mentions."""
-        self.surfaces.setdefault(name_key(name), Counter())[name] += 0
+        self.surfaces[name_key(name)][name] += 0
 
     def prefer(self, name: str) -> None:
         """Use this spelling of the name even if others are more frequent."""
@@ -78,11 +78,12 @@ class Lexicon:
         return key
 
     def count(self, key: str) -> int:
-        return sum(self.surfaces.get(key, Counter()).values())
+        return self.surfaces[key].total() if key in self.surfaces else 0
 
     def name(self, key: str) -> str:
         """Return the most frequent surface form; the first one wins ties."""
-        return self.preferred.get(key) or self.surfaces[key].most_common(1)[0][0]
+        surfaces = self.surfaces[key]
+        return self.preferred.get(key) or max(surfaces, key=surfaces.__getitem__)
 
     def aliases(self, key: str) -> tuple[str, ...]:
         """Return the names of at most eight short forms that stand for ``key``."""
