@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from leanrag_engine.core.jobs import ImportRequest, IngestRequest, JobRequest, Step, describe_done
 
@@ -126,6 +119,11 @@ class WholeProgress:
         done = sum(each.share for each in self._steps[:found]) + part * self._steps[found].share
         self.share = max(self.share, done / sum(each.share for each in self._steps))
 
+    def describe(self, step: StageProgress) -> tuple[str, float]:
+        """Take note of a step; return what the job does, and the share of it that is done."""
+        self.see(step)
+        return str(self), self.share
+
     @property
     def seconds_left(self) -> float | None:
         """The time that the job still takes if it goes on as fast; None while too little is known."""
@@ -157,30 +155,6 @@ def format_seconds(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"  # noqa: PLR2004 - as above
 
 
-@contextmanager
-def whole_bar(whole: WholeProgress) -> Iterator[Callable[[StageProgress], None]]:
-    """Yield a function that shows how far a whole job is: a bar that vanishes at the end at a terminal, else lines."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        lines = ProgressLines(console)
-
-        def show_line(step: StageProgress) -> None:
-            whole.see(step)
-            lines.print(str(whole))
-
-        yield show_line
-        return
-    columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=console, transient=True) as bars:
-        task = bars.add_task("", total=1.0)
-
-        def show_bar(step: StageProgress) -> None:
-            whole.see(step)
-            bars.update(task, completed=whole.share, description=str(whole))
-
-        yield show_bar
-
-
 class StageProgress(Step, Protocol):
     """Progress of some work: ``done`` of ``total`` units of ``stage``, and what is said of it."""
 
@@ -188,25 +162,33 @@ class StageProgress(Step, Protocol):
     def message(self) -> str: ...
 
 
+def describe_stage(step: StageProgress) -> tuple[str, float]:
+    """Return what a stage does, and the share of it that is done."""
+    count = f" {describe_done(step)}" if step.total else ""
+    message = f" ({step.message[:60]})" if step.message else ""
+    return f"{step.stage}{count}{message}", step.done / step.total if step.total else 0.0
+
+
 @contextmanager
-def stage_bars() -> Iterator[Callable[[StageProgress], None]]:
-    """Yield a function that shows each stage on standard error: a bar at a terminal, else lines."""
+def progress_bar(
+    describe: Callable[[StageProgress], tuple[str, float]] = describe_stage,
+) -> Iterator[Callable[[StageProgress], None]]:
+    """Yield a function that shows on standard error what ``describe`` says of a step: a bar that vanishes at the end at a
+    terminal, else lines."""
     console = Console(stderr=True)
     if not console.is_terminal:
         lines = ProgressLines(console)
-        yield lambda step: lines.print(format_stage(step))
+        yield lambda step: lines.print(describe(step)[0])
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[message]}"),
-    )
-    with Progress(*columns, console=console) as bars:
-        yield lambda step: draw(bars, step)
-        finish(bars)
+    columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, transient=True) as bars:
+        task = bars.add_task("", total=1.0)
+
+        def show(step: StageProgress) -> None:
+            text, share = describe(step)
+            bars.update(task, completed=share, description=text)
+
+        yield show
 
 
 class ProgressLines:
@@ -226,18 +208,12 @@ class ProgressLines:
         self._console.print(line[:1].upper() + line[1:], markup=False, highlight=False, soft_wrap=True)
 
 
-def format_stage(step: StageProgress) -> str:
-    count = f" {describe_done(step)}" if step.total else ""
-    message = f" ({step.message})" if step.message else ""
-    return f"{step.stage}{count}{message}"
-
-
 async def follow(engine: LeanRAG, job: Job, *, verbose: bool = False, watched: bool = False) -> Job:
     """Show how far the job is until it ends, ``verbose`` by stages; if this is interrupted, cancel it unless it is only
     ``watched``."""
     steps = list_steps(job.kind, job.request, engine.settings)
     try:
-        with stage_bars() if verbose else whole_bar(WholeProgress(steps)) as show:
+        with progress_bar(describe_stage if verbose else WholeProgress(steps).describe) as show:
             while (state := await engine.job_state(job.id, wait_seconds=0.1)).status.value in (
                 "queued",
                 "running",
@@ -249,18 +225,3 @@ async def follow(engine: LeanRAG, job: Job, *, verbose: bool = False, watched: b
                 await engine.cancel_job(job.id)
         raise
     return await engine.job(job.id)
-
-
-def draw(bars: Progress, step: StageProgress) -> None:
-    task = next((each.id for each in bars.tasks if each.description == step.stage), None)
-    if task is None:
-        finish(bars)
-        task = bars.add_task(step.stage, total=None, message="")
-    bars.update(task, completed=step.done, total=step.total or None, message=step.message[:60])
-
-
-def finish(bars: Progress) -> None:
-    """Fill the bars of finished stages."""
-    for task in bars.tasks:
-        total = task.total or 1
-        bars.update(task.id, completed=total, total=total, message="")

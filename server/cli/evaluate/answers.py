@@ -183,14 +183,14 @@ async def run_judgement(
 @contextmanager
 def open_scratch(data_dir: Path | None) -> Iterator[tuple[Path, ProgressReport]]:
     """Yield ``data_dir`` or a folder that is removed afterwards, and what shows progress on standard error."""
-    from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
+    from ..progress import progress_bar  # noqa: PLC0415 - rich is heavy
 
     with ExitStack() as cleanup:
         if data_dir is None:
             # Windows cannot remove files that the vector store still has open.
             made = tempfile.TemporaryDirectory(prefix="leanrag-eval-", ignore_cleanup_errors=True)
             data_dir = Path(cleanup.enter_context(made))
-        yield data_dir, cleanup.enter_context(stage_bars())
+        yield data_dir, cleanup.enter_context(progress_bar())
 
 
 @contextmanager

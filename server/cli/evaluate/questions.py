@@ -107,10 +107,10 @@ async def write(
     from leanrag_engine.evaluation.replies.writing import open_writer, write_by_model  # noqa: PLC0415
     from leanrag_engine.llm.prompts import Prompts  # noqa: PLC0415 - only here
 
-    from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
+    from ..progress import progress_bar  # noqa: PLC0415 - rich is heavy
 
     async with open_writer(settings, budget) as model:
-        with stage_bars() as show:
+        with progress_bar() as show:
             prompts = Prompts.open(settings.prompts_dir)
             return await write_by_model(model, corpus, file, number, show, prompts)
 
