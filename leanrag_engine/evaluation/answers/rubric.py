@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from leanrag_engine.core.errors import ReplyUnusable
@@ -27,25 +26,11 @@ _SCORE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/\s*10)?")
 _WINNER = re.compile(r"(?:answer\s*)?([12])", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """``value`` from 1 to 10."""
+Scores = Mapping[str, float]
+"""From 1 to 10, by measure, all of ``MEASURES``."""
 
-    value: float
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """``winner`` is the answer's place in the request, 1 or 2."""
-
-    winner: int
-    reason: str
-
-
-Scores = Mapping[str, Score]
-Choices = Mapping[str, Choice]
-"""By measure, all of ``MEASURES``."""
+Choices = Mapping[str, int]
+"""The winner by measure: its place in the request, 1 or 2."""
 
 
 def score_request(question: str, answer: str, temperature: float, seed: int, prompts: Prompts) -> ChatRequest:
@@ -64,25 +49,18 @@ def choice_request(
 
 def read_scores(text: str) -> Scores:
     """Read the scores. Raises ``ReplyUnusable`` with what is missing or out of range."""
-    return {
-        measure: Score(value, reason)
-        for measure, (value, reason) in _read(text, "score", _score, "a number from 1 to 10").items()
-    }
+    return _read(text, "score", _score, "a number from 1 to 10")
 
 
 def read_choices(text: str) -> Choices:
     """Read the winners. Raises ``ReplyUnusable`` with what is missing or not 1 or 2."""
-    return {
-        measure: Choice(value, reason)
-        for measure, (value, reason) in _read(text, "winner", _winner, "1 or 2").items()
-    }
+    return _read(text, "winner", _winner, "1 or 2")
 
 
-def _read(
-    text: str, key: str, value_of: Callable[[Json], T | None], expected: str
-) -> dict[str, tuple[T, str]]:
+def _read(text: str, key: str, value_of: Callable[[Json], T | None], expected: str) -> dict[str, T]:
+    """Return the values by measure. Each needs a reason too, so that the judge gives it before its verdict."""
     verdicts = {_plain(name): value for name, value in read_object(text).items()}
-    found: dict[str, tuple[T, str]] = {}
+    found: dict[str, T] = {}
     for measure in MEASURES:
         verdict = verdicts.get(measure)
         if not isinstance(verdict, dict):
@@ -95,7 +73,7 @@ def _read(
             )
         if not isinstance(reason, str) or not reason.strip():
             raise ReplyUnusable(f'The {key} of "{measure}" has no reason.')
-        found[measure] = (value, reason.strip())
+        found[measure] = value
     return found
 
 
