@@ -154,13 +154,10 @@ class _PlacedDocument:
     new: PreparedDocument
     labels: Mapping[str, int]
     kept: Collection[str]
+    added: Sequence[Chunk]
     last_chunk: int
     is_new: bool
     is_retitled: bool
-
-    @property
-    def added(self) -> list[Chunk]:
-        return [part for part in self.new.read.chunks if part.id not in self.kept]
 
 
 def put_all(connection: Connection, name: str, new: Sequence[PreparedDocument]) -> list[Document]:
@@ -199,25 +196,22 @@ def _place(
     connection: Connection, collection: int, new: PreparedDocument, stored: Document, before: Row[Any] | None
 ) -> _PlacedDocument:
     """Delete the chunks that ``new`` does not have, and label those that the document had not."""
-    kept: dict[str, int] = {}
-    if before:
-        kept = _remove_missing_chunks(connection, collection, stored.number, new.read)
-    added = [part.id for part in new.read.chunks if part.id not in kept]
+    kept = _remove_missing_chunks(connection, collection, stored.number, new.read) if before else {}
+    added = [part for part in new.read.chunks if part.id not in kept]
     last = before.last_chunk if before else 0
-    labels = kept | {id_: label for label, id_ in enumerate(added, last + 1)}
+    labels = kept | {part.id: label for label, part in enumerate(added, last + 1)}
     retitled = before is not None and before.title != stored.title
-    return _PlacedDocument(stored, new, labels, kept, last + len(added), before is None, retitled)
+    return _PlacedDocument(stored, new, labels, kept, added, last + len(added), before is None, retitled)
 
 
 def _index_words(connection: Connection, collection: int, placed: Sequence[_PlacedDocument]) -> None:
     words = []
     for each in placed:
-        document, title = each.document.number, each.document.title
+        number, title = each.document.number, each.document.title
         if each.is_retitled:
-            labels = [each.labels[id_] for id_ in each.kept]
-            fulltext.remove_windows(connection, collection, document, labels)
+            fulltext.remove_windows(connection, collection, number, [each.labels[id_] for id_ in each.kept])
         words += [
-            ((document, each.labels[part.id]), row)
+            ((number, each.labels[part.id]), row)
             for part in (each.new.read.chunks if each.is_retitled else each.added)
             for row in each.new.words.get(part.id) or fulltext.make_indexed_windows(part, title)
         ]

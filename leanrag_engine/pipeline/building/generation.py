@@ -287,11 +287,6 @@ async def draft(
         health = before.record.health
         plan = replace(plan, cluster_size=health.cluster_size, cap=health.cluster_cap)
     known = base.mentions.keys_by_name() if base.mentions else {}
-
-    def note_vectors(vectors: Vectors) -> None:
-        if choice.mode == "rebuild":
-            note_base(base.graph, vectors)
-
     built = await build(
         base.graph,
         fitted.embedder,
@@ -301,7 +296,7 @@ async def draft(
         previous=previous,
         mode=choice.mode,
         name_keys=known,
-        note_base=note_vectors,
+        note_base=partial(note_base, base.graph) if choice.mode == "rebuild" else lambda _: None,
     )
     return DraftBuild(built, choice, base)
 
