@@ -19,16 +19,15 @@ from .matching import QueryWords
 from .relevance import RankedWindow, asks_for_list, asks_for_order, asks_for_overview
 
 _BLANK = re.compile(r"\n[ \t]*\n\s*")
-_OF_SPEAKER = re.compile(
-    rf"\b(?:{'|'.join(sorted(read_words('language', 'first_person')))})\b", re.IGNORECASE
+_OF_SPEAKER, _OF_OTHER = (
+    re.compile(rf"\b(?:{'|'.join(sorted(each))})\b", re.IGNORECASE)
+    for each in (read_words("language", "first_person"), read_words("language", "second_person"))
 )
-_OF_OTHER = re.compile(rf"\b(?:{'|'.join(sorted(read_words('language', 'second_person')))})\b", re.IGNORECASE)
 _WHEN = re.compile(
     rf"\b(?:yesterday|today|tonight|tomorrow|just|recently|lately|ago|{'|'.join(sorted(DATE_WORDS))}"
     r"|(?:last|next|this|past|few) (?:day|week|weekend|month|year|morning|night|spring|summer|autumn|fall|winter)s?)\b",
     re.IGNORECASE,
 )
-
 
 GREETING = 15
 """Characters up to which a sentence that speaks of nobody tells nothing."""
