@@ -25,7 +25,7 @@ class Duel:
         without a verdict."""
         if self.ahead is None or self.behind is None:
             return None
-        return ((self.ahead[measure] == 1) + (self.behind[measure] == 2)) / 2  # noqa: PLR2004 - the places
+        return ((self.ahead[measure].winner == 1) + (self.behind[measure].winner == 2)) / 2  # noqa: PLR2004 - the places
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def grades(results: Sequence[JudgedQuestion], strategy: str) -> dict[str, Grade]
 
 
 def _grade(scores: Sequence[Sequence[Scores | None]], measure: str) -> Grade | None:
-    by_question = [[vote[measure] for vote in votes if vote is not None] for votes in scores]
+    by_question = [[vote[measure].value for vote in votes if vote is not None] for votes in scores]
     means = [mean(values) for values in by_question if values]
     if not means:
         return None
@@ -103,7 +103,11 @@ def _rounds(scores: Sequence[Sequence[Scores | None]], measure: str) -> list[flo
     most = max(map(len, scores), default=0)
     complete = [votes for votes in scores if len(votes) == most and None not in votes] or scores
     rounds = [
-        [vote[measure] for votes in complete if place < len(votes) and (vote := votes[place]) is not None]
+        [
+            vote[measure].value
+            for votes in complete
+            if place < len(votes) and (vote := votes[place]) is not None
+        ]
         for place in range(most)
     ]
     return [mean(values) for values in rounds if values]
@@ -140,7 +144,7 @@ def _wins(results: Sequence[JudgedQuestion], strategy: str, measure: str) -> Win
 def _firsts(duels: Sequence[Duel], measure: str) -> list[bool]:
     """Return for each verdict of a complete vote whether the answer in first place won."""
     whole = [(duel.ahead, duel.behind) for duel in duels]
-    return [each[measure] == 1 for pair in whole if None not in pair for each in pair if each]
+    return [each[measure].winner == 1 for pair in whole if None not in pair for each in pair if each]
 
 
 def overview(results: Sequence[JudgedQuestion], strategy: str) -> Overview:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from leanrag_engine.core.errors import ReplyUnusable
@@ -26,11 +27,25 @@ _SCORE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/\s*10)?")
 _WINNER = re.compile(r"(?:answer\s*)?([12])", re.IGNORECASE)
 
 
-Scores = Mapping[str, float]
-"""From 1 to 10, by measure, all of ``MEASURES``."""
+@dataclass(frozen=True, slots=True)
+class Score:
+    """``value`` from 1 to 10."""
 
-Choices = Mapping[str, int]
-"""The winner by measure: its place in the request, 1 or 2."""
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``winner`` is the answer's place in the request, 1 or 2."""
+
+    winner: int
+    reason: str
+
+
+Scores = Mapping[str, Score]
+Choices = Mapping[str, Choice]
+"""By measure, all of ``MEASURES``."""
 
 
 def score_request(question: str, answer: str, temperature: float, seed: int, prompts: Prompts) -> ChatRequest:
@@ -49,18 +64,25 @@ def choice_request(
 
 def read_scores(text: str) -> Scores:
     """Read the scores. Raises ``ReplyUnusable`` with what is missing or out of range."""
-    return _read(text, "score", _score, "a number from 1 to 10")
+    return {
+        measure: Score(value, reason)
+        for measure, (value, reason) in _read(text, "score", _score, "a number from 1 to 10").items()
+    }
 
 
 def read_choices(text: str) -> Choices:
     """Read the winners. Raises ``ReplyUnusable`` with what is missing or not 1 or 2."""
-    return _read(text, "winner", _winner, "1 or 2")
+    return {
+        measure: Choice(value, reason)
+        for measure, (value, reason) in _read(text, "winner", _winner, "1 or 2").items()
+    }
 
 
-def _read(text: str, key: str, value_of: Callable[[Json], T | None], expected: str) -> dict[str, T]:
-    """Return the values by measure. Each needs a reason too, so that the judge gives it before its verdict."""
+def _read(
+    text: str, key: str, value_of: Callable[[Json], T | None], expected: str
+) -> dict[str, tuple[T, str]]:
     verdicts = {_plain(name): value for name, value in read_object(text).items()}
-    found: dict[str, T] = {}
+    found: dict[str, tuple[T, str]] = {}
     for measure in MEASURES:
         verdict = verdicts.get(measure)
         if not isinstance(verdict, dict):
@@ -73,7 +95,7 @@ def _read(text: str, key: str, value_of: Callable[[Json], T | None], expected: s
             )
         if not isinstance(reason, str) or not reason.strip():
             raise ReplyUnusable(f'The {key} of "{measure}" has no reason.')
-        found[measure] = value
+        found[measure] = (value, reason.strip())
     return found
 
 

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 import pytest
 
 from leanrag_engine.evaluation.answers.figures import Duel, JudgedQuestion, grades, holds, overview, wins
-from leanrag_engine.evaluation.answers.rubric import MEASURES, Choices, Scores
+from leanrag_engine.evaluation.answers.rubric import MEASURES, Choice, Choices, Score, Scores
 from leanrag_engine.evaluation.datasets import Question
 from leanrag_engine.llm.answering import Answer
 
 
 def make_scores(value: float | None) -> Scores | None:
-    return None if value is None else dict.fromkeys(MEASURES, value)
+    return None if value is None else {measure: Score(value, "r") for measure in MEASURES}
 
 
 def make_choices(winner: int) -> Choices:
-    return dict.fromkeys(MEASURES, winner)
+    return {measure: Choice(winner, "r") for measure in MEASURES}
 
 
 def make_question(

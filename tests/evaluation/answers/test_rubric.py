@@ -23,20 +23,21 @@ def choices(**changed: Any) -> dict[str, Any]:
     return {measure: {"reason": f"for {measure}", "winner": 2} for measure in MEASURES} | changed
 
 
-def test_scores_are_read() -> None:
+def test_scores_are_read_with_their_reasons() -> None:
     held = scores(diversity={"reason": "one thought only", "score": 3})
     found = read_scores(json.dumps(held))
-    assert found == {
+    assert {measure: score.value for measure, score in found.items()} == {
         "comprehensiveness": 7,
         "diversity": 3,
         "empowerment": 7,
         "overall": 7,
     }
+    assert found["diversity"].reason == "one thought only"
 
 
 @pytest.mark.parametrize("value", [8, 8.0, "8", "8/10", " 8 / 10 ", "8.0"])
 def test_a_score_may_be_written_in_several_ways(value: Any) -> None:
-    assert read_scores(json.dumps(scores(overall={"reason": "x", "score": value})))["overall"] == 8
+    assert read_scores(json.dumps(scores(overall={"reason": "x", "score": value})))["overall"].value == 8
 
 
 @pytest.mark.parametrize(
@@ -53,14 +54,14 @@ def test_the_object_is_found_amid_other_text(reply: str) -> None:
     from leanrag_engine.llm.batching import complete_text  # noqa: PLC0415 - what stands between a reply and its reading
 
     text = complete_text(Reply(reply.format(json.dumps(scores())), FinishReason.STOP, 1, 1))
-    assert read_scores(text)["overall"] == 7
+    assert read_scores(text)["overall"].value == 7
 
 
 def test_small_faults_of_the_json_are_mended() -> None:
     text = json.dumps(scores(), indent=1).replace('"reason"', "reason").rstrip("}\n ") + "},}"
     with pytest.raises(json.JSONDecodeError):
         json.loads(text)
-    assert read_scores(text)["overall"] == 7
+    assert read_scores(text)["overall"].value == 7
 
 
 def test_other_names_of_keys_are_known() -> None:
@@ -70,7 +71,7 @@ def test_other_names_of_keys_are_known() -> None:
         "Diversity": {"Score": 7, "Explanation": "c"},
         "Overall Quality": {"Score": 6, "Explanation": "d"},
     }
-    assert list(read_scores(json.dumps(held)).values()) == [9, 7, 8, 6]
+    assert [each.value for each in read_scores(json.dumps(held)).values()] == [9, 7, 8, 6]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_a_reply_without_an_object_is_no_vote(text: str) -> None:
 @pytest.mark.parametrize("value", [2, "2", "Answer 2", "answer2"])
 def test_a_winner_may_be_written_in_several_ways(value: Any) -> None:
     found = read_choices(json.dumps(choices(overall={"reason": "x", "winner": value})))
-    assert found["overall"] == 2
+    assert found["overall"].winner == 2
 
 
 @pytest.mark.parametrize("value", [0, 3, "both", "tie", None, True, 1.5, "Answer 12"])
