@@ -370,9 +370,10 @@ def _surface(tokens: Sequence[_PhraseWord]) -> str:
     return text
 
 
-def phrase_keys(text: str) -> set[str]:
+@lru_cache(maxsize=1 << 12)  # a sentence is asked about for each name and relation in it
+def phrase_keys(text: str) -> frozenset[str]:
     """Return the keys of all phrases among the first ``PHRASE_WORDS`` words of ``text``."""
-    return {key for key, _ in _runs(_tokens(text)[:PHRASE_WORDS])}
+    return frozenset(key for key, _ in _runs(_tokens(text)[:PHRASE_WORDS]))
 
 
 def _select_phrases(

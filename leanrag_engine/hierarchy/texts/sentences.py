@@ -3,6 +3,7 @@ languages pass them."""
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.language.words import word_count
@@ -46,6 +47,7 @@ _SPLICED = re.compile(
 """What introduced a list or an example, or headed a paragraph, with the sentence after that behind it."""
 
 
+@lru_cache(maxsize=1 << 12)  # a sentence is asked about for each name and relation in it
 def stands_alone(sentence: str) -> bool:
     """Return whether a sentence can be read without its surroundings and is no listing. Of a turn of a chat, what is
     said is judged; that it says *I* or *you* does no harm, for the speaker is named."""
@@ -59,8 +61,8 @@ def stands_alone(sentence: str) -> bool:
 def score_sentence(text: str, subject: str, weights: Mapping[str, float], centrality: float) -> float:
     """Return the weight of distinguishing phrases relative to length, times the centrality of the subject."""
     turn = find_turn(text)
-    present = {key for key in phrase_keys(text) if key in weights}
-    worth = centrality * sum(weights[key] for key in sorted(present)) / (DEFAULT.terse + word_count(text))
+    present = sorted(weights.keys() & phrase_keys(text))
+    worth = centrality * sum(weights[key] for key in present) / (DEFAULT.terse + word_count(text))
     if is_speech(text):
         worth *= 0.5  # it says little about its subject
     if turn is None and _LABEL.match(text):
