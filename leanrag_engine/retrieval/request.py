@@ -55,8 +55,6 @@ class Ranking(StrEnum):
 
     SPREAD = "spread"
     """Personalised PageRank from the seeds, fused with dense and keyword ranks."""
-    FUSED = "fused"
-    """Dense, keyword and seed ranks fused, no spreading."""
     PAPER = "paper"
     """Exactly the paper's rule: number of seeds in the passage, ties by similarity (eq. 6, appendix B.4)."""
 

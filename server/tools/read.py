@@ -58,7 +58,7 @@ class ReadTools(ToolGroup):
             ),
         ] = "lca",
         ranking: Annotated[
-            Literal["spread", "fused", "paper"], Field(description="paper: graph first, as in LeanRAG")
+            Literal["spread", "paper"], Field(description="paper: graph first, as in LeanRAG")
         ] = "spread",
         seeds: Annotated[int, Field(ge=1, le=100)] = 5,
         top_k: Annotated[int, Field(ge=1, le=100, description="Most sources")] = 10,

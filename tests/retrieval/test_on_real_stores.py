@@ -105,7 +105,7 @@ def shown_elsewhere(result: QueryResult) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["lca", "local", "global", "naive"])
-@pytest.mark.parametrize("ranking", ["spread", "fused", "paper"])
+@pytest.mark.parametrize("ranking", ["spread", "paper"])
 async def test_under_a_filter_nothing_is_said_that_its_documents_do_not_say(
     engine: LeanRAG, mode: str, ranking: str
 ) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 MODES = ["lca", "local", "global", "naive"]
-RANKINGS = ["spread", "fused", "paper"]
+RANKINGS = ["spread", "paper"]
 
 TRUSTING = replace(DEFAULT_RELEVANCE, graph=20.0, graph_from=-1.0, graph_full=0.0, graph_seats=0)
 """With these the walk always decides the order."""

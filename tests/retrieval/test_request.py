@@ -20,7 +20,7 @@ from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
         ({"sub_queries": ("x" * 10_001,)}, ["sub-query", "10,001"]),
         ({"sub_queries": ("What?", " \u200b")}, ["Sub-query 2 of 2 is empty", "leave it out"]),
         ({"mode": "lcaa"}, ["'lcaa'", "Did you mean 'lca'", "lca, local, global, naive"]),
-        ({"ranking": "magic"}, ["'magic'", "spread, fused, paper"]),
+        ({"ranking": "magic"}, ["'magic'", "spread, paper"]),
         ({"seeds": 0}, ["seeds", "0", "1 to 100"]),
         ({"seeds": True}, ["seeds", "True", "1 to 100"]),
         ({"top_k": 101}, ["top_k", "101", "1 to 100"]),

@@ -35,8 +35,6 @@ async def rank_passages(run: QueryRun, found: Sequence[SearchHits], seeds: Seque
     if run.query.ranking == Ranking.PAPER:
         return [await _rank_by_seed_count(run, found, [seed.entity for seed in grounded])]
     searched = [_ranking_input(run, each, grounded) for each in found]
-    if run.query.ranking == Ranking.FUSED:
-        return [ranking.rank_by_fusion(each, grounded) for each in searched]
     graph = adjacency_of(run.index)
     allowed = run.scope.mask(graph.chunk_ids)
     walked = [ranking.rank_by_spreading(graph, each, run.query.ranking_options, allowed) for each in searched]

@@ -1,4 +1,4 @@
-"""In which order passages answer a query: the paper's rule, fused search, and spreading from the seeds. Pure:
+"""In which order passages answer a query: the paper's rule, and spreading from the seeds. Pure:
 everything that the stores know comes in, ids and scores go out."""
 
 import math
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Chunk, Entity, Hit, Seed
+from leanrag_engine.core.model import Chunk, Entity, Hit
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
 from leanrag_engine.retrieval.graph.pagerank import Shares, WalkRules, pagerank
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
@@ -52,16 +52,6 @@ class RankingInput:
     keyword: Sequence[Hit]
     dense_facts: Sequence[Hit] = ()
     keyword_facts: Sequence[Hit] = ()
-
-
-def rank_by_fusion(searched: RankingInput, seeds: Sequence[Seed]) -> list[Hit]:
-    """Return dense rank, keyword rank and the rank by seeds (the sum of the scores of those in a chunk), fused."""
-    evidence: dict[str, float] = {}
-    for seed in seeds:
-        for chunk_id in seed.entity.chunk_ids:
-            evidence[chunk_id] = evidence.get(chunk_id, 0.0) + seed.score
-    rankings = [searched.dense, searched.keyword, best_first(evidence)]
-    return fuse([[hit.id for hit in each] for each in rankings])
 
 
 def rank_by_spreading(

@@ -55,7 +55,7 @@ async def answers(
         str,
         typer.Option(
             metavar="A,B,…",
-            help="Ways beside lca: local, global, naive, paper, fused, without-relations, without-chunks.",
+            help="Ways beside lca: local, global, naive, paper, without-relations, without-chunks.",
         ),
     ] = "",
     ablations: Annotated[

@@ -35,7 +35,7 @@ async def retrieval(
         ),
     ] = None,
     mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
-    ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
+    ranking: Annotated[str, typer.Option(help="spread or paper.")] = "spread",
     compare: Annotated[
         str,
         typer.Option(

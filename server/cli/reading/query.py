@@ -22,7 +22,7 @@ async def query(
     engine: LeanRAG,
     text: Annotated[str, typer.Argument(help="The question.")],
     mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
-    ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
+    ranking: Annotated[str, typer.Option(help="spread or paper.")] = "spread",
     token_budget: Annotated[int, typer.Option(help="Most tokens of the context.")] = 2000,
     seen: Annotated[
         list[str] | None,

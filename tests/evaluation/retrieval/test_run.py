@@ -134,7 +134,7 @@ async def test_a_tiny_set_is_answered_and_the_evidence_found(tiny_path: Path, tm
 async def test_the_ranking_does_not_depend_on_the_budgets(tiny_path: Path, tmp_path: Path) -> None:
     questions = read_set(tiny_path)
     async with open_scratch(scratch_settings(tmp_path), questions, None, lambda _: None) as held:
-        ways = [strategy(ranking=ranking) for ranking in ("spread", "fused", "paper")]
+        ways = [strategy(ranking=ranking) for ranking in ("spread", "paper")]
         for way in ways:
             narrow = await ask_all(held, questions, way, (100,))
             wide = await ask_all(held, questions, way, (3000,))

@@ -66,7 +66,7 @@ def relevance(**options: float) -> Query:
 VARIANTS = (
     Strategy("default", Query("?")),
     Strategy("naive: no graph at all", Query("?", mode="naive")),
-    Strategy("ranking without spreading", Query("?", ranking="fused")),
+    Strategy("ranking without spreading", relevance(graph=0.0)),
     Strategy("the paper's ranking", Query("?", ranking="paper")),
     Strategy("no hierarchy edges in the walk", ranking(parent=0.0, inter_cluster=0.0)),
     Strategy("no relations in the walk", ranking(relation=0.0)),

@@ -17,7 +17,6 @@ from leanrag_engine.core.model import (
     Entity,
     Hit,
     Relation,
-    Seed,
 )
 from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
@@ -25,7 +24,6 @@ from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.ranking import (
     RankingInput,
     contenders,
-    rank_by_fusion,
     rank_by_seed_count,
     rank_by_spreading,
     restart_weights,
@@ -64,18 +62,6 @@ def test_contenders_are_all_that_could_be_among_the_first(counts: dict[str, int]
     found = contenders(counts, limit)
     least = sorted(counts.values(), reverse=True)[:limit][-1] if counts else 0
     assert set(found) == {id_ for id_, count in counts.items() if count >= least}
-
-
-def test_fused_ranking_unites_searches_and_seeds() -> None:
-    searched = RankingInput((), (Hit("a", 0.9), Hit("b", 0.8)), (Hit("b", 7.0),))
-    ranked = rank_by_fusion(searched, [Seed(seed("x", "c", "b"), 0.5), Seed(seed("y", "c"), 0.4)])
-    assert [hit.id for hit in ranked] == ["b", "a", "c"]
-    assert ranked[0].score == pytest.approx(1 / 62 + 1 / 61 + 1 / 62)
-
-
-def test_one_sure_seed_outweighs_two_unsure_ones_in_fused_ranking() -> None:
-    seeds = [Seed(seed("x", "sure"), 0.9), Seed(seed("y", "unsure"), 0.3), Seed(seed("z", "unsure"), 0.3)]
-    assert [hit.id for hit in rank_by_fusion(RankingInput((), (), ()), seeds)] == ["sure", "unsure"]
 
 
 def titled(id_: str, title: str) -> Chunk:

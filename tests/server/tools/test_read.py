@@ -30,7 +30,7 @@ async def test_a_two_hop_question_brings_the_passages_of_both_hops(call: Caller)
 
 
 @pytest.mark.parametrize("mode", ["lca", "local", "global", "naive"])
-@pytest.mark.parametrize("ranking", ["spread", "fused", "paper"])
+@pytest.mark.parametrize("ranking", ["spread", "paper"])
 async def test_every_mode_and_ranking_answers_within_the_budget(
     call: Caller, mode: str, ranking: str
 ) -> None:
