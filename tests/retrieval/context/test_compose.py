@@ -16,6 +16,7 @@ from leanrag_engine.core.model import Chunk, Context, Window
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.core.text.fencing import fence_for
+from leanrag_engine.core.text.wrapping import join_wrapped_lines
 from leanrag_engine.retrieval.context.compose import (
     ContextMaterial,
     compose_context,
@@ -237,7 +238,7 @@ def test_no_window_is_cut_and_an_excerpt_is_windows_that_touch(
             for place, first in enumerate(chunk.windows)
             for last in chunk.windows[place:]
         ]
-        assert excerpt in [collapse_blank_lines(sanitise(run)) for run in runs]
+        assert excerpt in [join_wrapped_lines(collapse_blank_lines(sanitise(run))) for run in runs]
 
 
 @given(materials(), st.integers(300, 2000))
