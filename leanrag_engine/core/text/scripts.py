@@ -17,7 +17,7 @@ CJK_CHARACTER = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 _LATIN = "A-Za-zªºÀ-ÖØ-öø-\u02af\u1e00-\u1eff"
 _LATIN_RUN = re.compile(f"[{_LATIN}]+")
 _ENGLISH = frozenset(["the", "and", "to", "that", "with", "this", "you", "by", "from", "are"])
-_FOREIGN = read_words("language", "frequent_foreign")
+FREQUENT_FOREIGN = read_words("language", "frequent_foreign")
 _SAMPLE = 2000
 """Texts that are read of a large collection."""
 _OTHER_RUN = re.compile(rf"(?:(?![{_LATIN}{HAN}{KANA}])[^\W\d_])+")
@@ -58,7 +58,7 @@ def is_mostly_english(texts: Sequence[str]) -> bool:
     all than English ones are: English texts name the Le Verriers and El Dorado."""
     sample = texts[:: max(len(texts) // _SAMPLE, 1)]
     words = [word for text in sample for word in _LATIN_RUN.findall(text.lower())]
-    excess = sum((word in _FOREIGN) - (word in _ENGLISH) for word in words)
+    excess = sum((word in FREQUENT_FOREIGN) - (word in _ENGLISH) for word in words)
     return is_mostly_latin(sample) and 20 * excess <= len(words)
 
 

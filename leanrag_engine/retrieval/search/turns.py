@@ -150,8 +150,9 @@ class _TurnChoice:
 
     def choose(self, ranking: Sequence[RankedWindow]) -> list[RankedWindow]:
         """Return the first windows whole, none if several things are asked, then single turns and what is no conversation, best first."""
-        if not ranking:
-            return []
+        talks = [place for place, each in enumerate(ranking) if turns_of(each)]
+        if not talks:
+            return [*ranking]
         count = 0 if self._several else TURNS.whole
         whole = [self._show_whole(each) for each in ranking[:count]]
         parts = [
@@ -159,12 +160,12 @@ class _TurnChoice:
             for place, each in enumerate(ranking)
             for part in self._split(each, ranking[0].value)
         ]
-        # Turns are on the scale of windows, after those that are whole. Of one that does not fit a turn may.
-        last = whole[-1] if whole else ranking[0]
+        # Turns are on the scale of windows of conversations, after those that are whole. Of one that does not fit a turn may.
+        last = ranking[next((place for place in talks if place >= count - 1), talks[-1])]
         most = max((part.value for place, part in parts if part.turns and place >= count), default=0.0) or 1.0
         rest = (
-            replace(part, value=last.value * part.value / most, near=last.near * part.value / most)
-            if part.turns
+            replace(part, value=last.value * share, near=last.near * share)
+            if part.turns and (share := min(part.value / most, 1.0))
             else part
             for place, part in parts
             if part.turns or place >= count

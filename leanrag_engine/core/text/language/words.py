@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from leanrag_engine.core.text.scripts import (
     CJK_RUN,
+    FREQUENT_FOREIGN,
     HAN,
     HANGUL,
     KANA,
@@ -16,6 +17,7 @@ from leanrag_engine.core.text.scripts import (
     has_hangul,
     has_kana,
     is_japanese,
+    is_mostly_english,
 )
 from leanrag_engine.core.text.word_lists import read_words
 
@@ -138,6 +140,7 @@ def whole_forms(word: str) -> list[list[str]]:
 
 
 _REQUESTS = read_words("language", "requests")
+_FOREIGN_QUESTIONS = read_words("language", "foreign_questions")
 
 
 def find_whole_words(text: str, limit: int = 32) -> list[str]:
@@ -148,7 +151,10 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     tokens = (_OUTER.sub("", _POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
     words_ = [word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token])]
     said = [word for word in words_ if word.strip("_")]
-    found = [word for word in said if word.casefold() not in STOPWORDS]
+    empty = STOPWORDS | _FOREIGN_QUESTIONS
+    if not is_mostly_english([text]):
+        empty |= FREQUENT_FOREIGN
+    found = [word for word in said if word.casefold() not in empty]
     if len(said) == 1:
         found = said  # asked alone, a stopword is what is looked for
     if len(found) > 1 and found[0].casefold() in _REQUESTS and text.lstrip().startswith(found[0]):
