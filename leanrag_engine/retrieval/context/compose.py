@@ -278,7 +278,10 @@ def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
 
 
 def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list[Evidence]:
-    """Return the evidence above the cutoff, and the first few that are weaker, then what is kept although it is below."""
+    """Return the evidence above the cutoff, and the first few that are weaker, then what is kept although it is below. Where a word
+    alone is asked for, and found, only strong evidence stands beside what holds it."""
+    if any(isinstance(each, RankedWindow) and each.asked_alone for each in ranking):
+        return _above_cutoff(ranking, options.strong)
     above = _above_cutoff(ranking, options.cutoff)
     if len(above) < options.least:
         above = _above_cutoff(ranking, options.weaker)[: options.least]

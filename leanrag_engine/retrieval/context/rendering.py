@@ -33,6 +33,7 @@ OUTLINE_LINE, OUTLINE = "outline line", "Outline of the documents"
 """The kind of a statement that stands for a document, and the heading of such."""
 
 _WORD = re.compile(r"\w+")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 _BLANK_LINES = re.compile(r"\n\s*\n(?:[ \t]*\n)+")
 _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
 
@@ -162,9 +163,11 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
 
 
 def render_turns(run: Sequence[RankedWindow]) -> str:
-    """Render the chosen turns of one chunk behind its citation, each on a line; an ellipsis stands for what is left out."""
-    text, said, reached = run[0].chunk.text, list[str](), 0
-    for start, end in sorted({span for window in run for span in window.turns}):
+    """Render the chosen turns of one chunk behind its citation, each on a line, the first of another day than its document's behind
+    that; an ellipsis stands for what is left out."""
+    text, day, said, reached = run[0].chunk.text, run[0].chunk.own_date, list[str](), 0
+    days = {span: _DAY.findall(window.heading) for window in run for span in window.turns}
+    for (start, end), found in sorted(days.items()):
         skipped = text[reached:start]
         if said and skipped.strip():
             said[-1] += " …"
@@ -172,8 +175,8 @@ def render_turns(run: Sequence[RankedWindow]) -> str:
         if said and "\n\n" not in skipped:
             said[-1] += f" {quoted}"
         else:
-            said.append(quoted)
-        reached = end
+            said.append(quoted if found in ([], [day]) else f"{found[0]} {quoted}")
+        day, reached = (found or [day])[0], end
     if text[reached:].strip():
         said[-1] += " …"
     return f"[{run[0].chunk.citation}] {chr(10).join(said)}"

@@ -46,6 +46,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             tuple(id_ for id_ in each.windows if run.scope.allows(parse_window_id(id_)[0])),
             options.exact,
             sought=short,
+            alone=len(text.split()) <= SHORT,
         )
         for each in counted
         if each.windows and (short or is_name(each.word)) and not (few and len(each.windows) >= _FEW_WINDOWS)

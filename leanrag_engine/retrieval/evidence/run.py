@@ -127,7 +127,8 @@ class QueryRun:
         best = [window.indexed_text for window in windows]
         asked = QueryWords([found.text])
         enough, short = 0.5, len(words) <= SHORT
-        sure = not nowhere if short else asked.share(best[:1]) > enough
+        named = any(is_name(word) for word in words if self.absent.get(word) != ())
+        sure = named or not nowhere if short else asked.share(best[:1]) >= enough
         if windows and windows[0].exact and sure:
             return False
         share = asked.share(best)

@@ -77,7 +77,8 @@ NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 class RankedWindow:
     """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone. ``near`` is
     the value without the gains by the graph and by exact words. ``kept``: it is shown where there is room,
-    however low its value; ``exact``: likewise and in its place, as it holds a rare word of the text; ``older``: the
+    however low its value; ``exact``: likewise and in its place, as it holds a rare word of the text, ``asked_alone`` if the text
+    is that word; ``older``: the
     text asks for what holds now, and a newer window says as much. ``turns``: of a conversation, the parts of the chunk's
     text that are shown in its place. ``explain``
     returns what the value is made of; it is called for the few windows that are shown."""
@@ -88,6 +89,7 @@ class RankedWindow:
     near: float = 0.0
     kept: bool = False
     exact: bool = False
+    asked_alone: bool = False
     older: bool = False
     turns: tuple[tuple[int, int], ...] = ()
     explain: Callable[[], ScoreParts] = field(default=ScoreParts, compare=False, repr=False)
@@ -115,12 +117,14 @@ class RankedWindow:
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
     """A rare word or phrase of the question, the ids of the windows that hold it, and what one gains by it.
-    ``sought``: the question is hardly more than this, so that each of the windows gains."""
+    ``sought``: the question is hardly more than this, so that each of the windows gains; ``alone``: it has no other word than
+    such."""
 
     word: str
     windows: tuple[str, ...]
     gain: float
     sought: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +239,7 @@ def rank_windows(
         seated.add(place)
         seats -= windows[place][0].citation not in seen
     gains = _exact_gains(exact, ids, plain)
+    alone = {id_ for match in exact if match.alone for id_ in match.windows}
     ranked = []
     for place, (chunk, number) in enumerate(windows):
         seat, graph = graph_weight if place in seated else 0.0, 0.0
@@ -249,7 +254,17 @@ def rank_windows(
         explain = partial(
             _explain, scores, ids[place], own[place], near, about, graph, seat, gain, recent, fullness[place]
         )
-        ranked.append(RankedWindow(chunk, number, value, plain[place], exact=gain > 0, explain=explain))
+        ranked.append(
+            RankedWindow(
+                chunk,
+                number,
+                value,
+                plain[place],
+                exact=gain > 0,
+                asked_alone=ids[place] in alone,
+                explain=explain,
+            )
+        )
     ranked.sort(key=lambda each: -each.value)
     return _keep_first(ranked, graph_ranks, options.graph_kept) if graph_weight else ranked
 

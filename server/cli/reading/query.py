@@ -61,8 +61,6 @@ async def query(
         from ...replies.drawing.accounting import explain_lines  # noqa: PLC0415 - heavy
 
         typer.echo("\n" + "\n".join(explain_lines(result.context, engine.count_tokens)))
-    for warning in result.warnings:
-        typer.echo(f"Warning: {warning}", err=True)
     typer.echo(f"{result.context.tokens} tokens", err=True)
 
 
