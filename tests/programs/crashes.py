@@ -223,7 +223,7 @@ async def submit(engine: LeanRAG, step: Step) -> Job | None:
         case "put":
             job = await engine.submit_ingest(notes_of(step.versions), build=step.build)
         case "sync":
-            folder = engine.settings.data_dir / "files"
+            folder = sources_of(engine) / "files"
             write_files(folder, step.versions)
             job = await engine.submit_ingest(
                 [DocumentSource(path=str(folder))],
@@ -233,7 +233,7 @@ async def submit(engine: LeanRAG, step: Step) -> Job | None:
                 allow_empty=True,
             )
         case "import":
-            vault = engine.settings.data_dir / "vault"
+            vault = sources_of(engine) / "vault"
             write_files(vault, step.versions)
             job = await engine.submit_import("obsidian", str(vault), build=step.build, allowed=None)
         case "delete":
@@ -250,6 +250,11 @@ async def submit(engine: LeanRAG, step: Step) -> Job | None:
         case _:
             job = await engine.submit_build(order=BuildRequest(mode="auto"))
     return job
+
+
+def sources_of(engine: LeanRAG) -> Path:
+    """Return where files are written that are read: elsewhere if the disk of the data folder is to be full."""
+    return Path(os.environ.get("CRASHES_SOURCES", engine.settings.data_dir))
 
 
 def notes_of(versions: dict[int, int]) -> list[DocumentSource]:

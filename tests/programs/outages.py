@@ -366,6 +366,7 @@ def opened(kind: str) -> Iterator[tuple[Settings, Any]]:
         (folder / "service").mkdir()
         if kind == "disk":
             strike: Any = Disk(data)
+            os.environ["CRASHES_SOURCES"] = str(folder)
             settings = settings_of(data / "store")
         else:
             serve = {"postgres": serve_postgres, "chroma": serve_chroma, "dask": serve_dask}[kind]
