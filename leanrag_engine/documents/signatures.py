@@ -101,10 +101,10 @@ def find_signatures(text: str, media_type: str, *, most: int = 4) -> Callable[[i
 
 
 def _shorten(signature: str, longest: int = 400) -> str:
-    """Return a signature as it is written; of a very long one the first lines, or the beginning of the first."""
+    """Return a signature as it is written; of a very long one the first lines, or the beginning of the first, and an ellipsis."""
     if len(signature) <= longest:
         return signature
-    return signature[: max(signature.rfind("\n", 0, longest), 0) or longest]
+    return f"{signature[: max(signature.rfind(chr(10), 0, longest), 0) or longest]} …"
 
 
 def _blank(text: str, media_type: str) -> str:

@@ -1,0 +1,105 @@
+"""A folder as people have it, of notes, a chat and a table: what is asked comes first, and what is not stays out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from leanrag_tests_jobs import finish, open_engine
+
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.retrieval.query import QueryResult
+from leanrag_engine.retrieval.request import Query
+
+pytestmark = pytest.mark.anyio
+
+NOTES = {
+    "permit.md": "# Greenhouse, second meeting\n\nThe permit costs 310 euro and takes six weeks. Priya has filed it under KB-2025-0417.\n",
+    "heating.md": "# Greenhouse, fourth meeting\n\nThe heat pump won, three votes to one. It is installed in week 41.\n",
+    "bees.md": "# Notes on the bees\n\nThe sensor under the hive sends its weight every ten minutes. If the readings stop, first "
+    "check the fuse behind the shed, then the battery.\n",
+    "tools.md": "# Shed\n\nThe hedge trimmer is dull. One of the wheelbarrows has a flat tyre, the ladder is new.\n",
+    "presse.md": "# Wartung\n\nAlle 500 Stunden ist das Öl zu wechseln, in staubiger Umgebung alle 300 Stunden.\n",
+    "chat.txt": "[12/08/2025, 18:02:11] Kwame: who took the long ladder??\n"
+    "[12/08/2025, 18:03:40] Priya: me, sorry. I needed it for the vents. back tomorrow\n"
+    "[13/08/2025, 07:15:20] Dag: ladder is back. also: somebody left the hose running all night\n"
+    "[13/08/2025, 07:20:00] Ottilie: that was the timer, it is broken. I check it first thing tomorrow\n"
+    "[15/08/2025, 16:50:31] Priya: perfect. and who feeds the cat while I am in Bergen?\n"
+    "[15/08/2025, 16:52:10] Dag: I do. 22nd to 29th right?\n"
+    "[15/08/2025, 16:52:50] Priya: yes!! thank you\n",
+    "members.csv": "member,plot,size,fee,paid\n"
+    + "".join(f"{name},P{number},{20 + number},{90 + number},no\n" for number, name in enumerate(
+        ["Asante", "Brandvold", "Raman", "Lindqvist", "Okafor", "Petrov", "Nakamura", "Dubois", "Haugen", "Silva", "Kowalczyk", "Novak", "Moreau", "Eriksen"]
+    )),
+}  # fmt: skip
+
+
+async def ask(engine: LeanRAG, question: str) -> QueryResult:
+    return await engine.query(Query(question, token_budget=1000))
+
+
+def first_document(result: QueryResult) -> str:
+    heading = re.search(r"^### (.+)$", result.context.text, re.MULTILINE)
+    return heading[1] if heading else ""
+
+
+@pytest.fixture(scope="module")
+async def engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LeanRAG]:
+    folder = tmp_path_factory.mktemp("mixed")
+    for name, text in NOTES.items():
+        folder.joinpath(name).write_text(text, encoding="utf-8")
+    async with open_engine(tmp_path_factory.mktemp("data")) as held:
+        await finish(held, await held.submit_ingest([DocumentSource(path=str(folder))], allowed=None))
+        yield held
+
+
+@pytest.mark.parametrize(
+    ("question", "document"),
+    [
+        ("The sensor readings stopped, what do I check first?", "bees.md"),
+        ("How much does the permit cost?", "permit.md"),
+        ("Which heating was chosen and when is it installed?", "heating.md"),
+        ("Who feeds the cat and when?", "chat.txt"),
+    ],
+)
+async def test_a_chat_comes_first_only_if_it_is_what_was_asked_for(
+    engine: LeanRAG, question: str, document: str
+) -> None:
+    assert document in first_document(await ask(engine, question))
+
+
+@pytest.mark.parametrize(("word", "document"), [("KB-2025-0417", "permit.md"), ("wheelbarrows", "tools.md")])
+async def test_a_word_asked_alone_is_answered_by_what_holds_it_and_no_more(
+    engine: LeanRAG, word: str, document: str
+) -> None:
+    result = await ask(engine, word)
+    assert document in first_document(result)
+    assert result.context.text.count("###") == 1
+    assert result.context.tokens < 150
+
+
+async def test_turns_of_a_chat_stand_behind_their_days(engine: LeanRAG) -> None:
+    lines = (await ask(engine, "Who feeds the cat and when?")).context.text.splitlines()
+    asked = next(line for line in lines if "who feeds the cat" in line)
+    answered = lines[lines.index(asked) + 1]
+    assert "2025-08-15 [16:50:31] Priya" in asked
+    assert answered.startswith("[16:52:10] Dag: I do. 22nd to 29th"), "the day is said once"
+
+
+async def test_a_row_of_the_member_that_is_named_is_no_weak_evidence(engine: LeanRAG) -> None:
+    result = await ask(engine, "What does Eriksen pay and how big is the plot?")
+    assert "member: Eriksen; plot: P13; size: 33; fee: 103" in result.context.text
+    assert not any("Weak" in warning for warning in result.warnings)
+
+
+@pytest.mark.parametrize(
+    "question", ["Wie oft muss das Öl gewechselt werden?", "Wann ist das Öl zu wechseln?"]
+)
+async def test_a_question_word_of_another_language_is_no_name_that_stands_nowhere(
+    engine: LeanRAG, question: str
+) -> None:
+    result = await ask(engine, question)
+    assert "Alle 500 Stunden" in result.context.text
+    assert not any("No document has" in warning for warning in result.warnings)
