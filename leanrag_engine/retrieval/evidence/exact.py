@@ -1,12 +1,18 @@
 """Find the rare words and phrases of a question, and the windows that hold them: what is named outright is no guess."""
 
+import re
+
 from leanrag_engine.core.model import parse_window_id
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
+from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.retrieval.search.dating import asks_for_now
 from leanrag_engine.retrieval.search.relevance import ExactMatch, asks_for_overview
 
 from .run import SHORT, QueryRun
+
+_PHRASES = (each.replace("/", " ") for each in sorted(read_words("language", "empty_phrases")))
+_EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
 
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
@@ -21,7 +27,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     A word that stands nowhere is replaced by the nearest one where it is a name or the text is short; ``run.absent``
     notes it.
     """
-    words = [word for word in find_whole_words(text) if not asks_for_now(word)]
+    words = [word for word in find_whole_words(_EMPTY.sub(" ", text)) if not asks_for_now(word)]
     short = len(words) <= SHORT
     options, documents, name = run.query.relevance_options, run.index.documents, run.index.collection.name
     sought = [word for word in words if short or is_name(word)]
