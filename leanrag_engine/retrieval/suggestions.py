@@ -1,12 +1,13 @@
 """Questions that a collection can answer, made from its entities and relations, each tried before it is suggested."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from leanrag_engine.core.model import Entity, Relation
+from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.documents.chunking import is_prose
@@ -16,6 +17,8 @@ from .query import answer_query
 from .request import Query
 
 PLAIN_NAME = re.compile(r"[^\W\d][\w.' -]{2,48}")
+MOST_WORDS = 5
+"""Words of a name or heading that stands in a question."""
 QUOTES = str.maketrans("", "", '"“”„«»`*')
 
 
@@ -40,8 +43,7 @@ class QuestionCandidate:
 async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQuestion]:
     """Return up to ``limit`` questions about different things, each from another folder as long as there is one,
     whose own passage comes first in their context. They are drawn from prose; without any, from code. In turn: one
-    about a thing that a passage defines, one about two things from different clusters, one about two things that
-    belong together."""
+    about a thing that a passage defines, one about a section of a document, one about two things that are related."""
     number = index.generation.number
     titles = {name_key(each.title) for each in await index.documents.find_all(index.collection.name)}
     chunks = await index.documents.all_chunks(index.collection.name)
@@ -67,8 +69,8 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
         seen: set[str] = set()
         kinds = [
             define(entities.values()),
-            relate(things, relations, across=True),
-            relate(things, relations, across=False),
+            ask_for_sections([each for each in chunks if is_prose(each.media_type)]),
+            relate(things, relations),
         ]
         # Four candidates are tried for each question, with a query each.
         for _ in range(limit * 4):
@@ -96,8 +98,7 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
 
 def is_plain(entity: Entity) -> bool:
     """Return whether a person could write this name in a question."""
-    most_words = 5
-    return bool(PLAIN_NAME.fullmatch(entity.name)) and len(entity.name.split()) <= most_words
+    return bool(PLAIN_NAME.fullmatch(entity.name)) and len(entity.name.split()) <= MOST_WORDS
 
 
 def is_thing(entity: Entity) -> bool:
@@ -134,11 +135,27 @@ def ask_for(entity: Entity, what: str, verb: str) -> str:
     return f"What {verb} {what}?"
 
 
-def relate(
-    entities: dict[str, Entity], relations: Iterable[Relation], *, across: bool
-) -> Iterator[QuestionCandidate]:
+def ask_for_sections(chunks: Sequence[Chunk]) -> Iterator[QuestionCandidate]:
+    """Yield questions for what a section says, the longest sections first; those of documents of one section are left out."""
+    sections: defaultdict[tuple[str, str], list[Chunk]] = defaultdict(list)
+    for each in chunks:
+        for heading in {window.heading.rpartition(" > ")[2] for window in each.windows}:
+            sections[each.title, heading].append(each)
+    several = Counter(title for title, _ in sections)
+    for (title, heading), held in sorted(sections.items(), key=lambda each: (-len(each[1]), each[0])):
+        plain = (
+            all(PLAIN_NAME.fullmatch(each) and not each.isupper() for each in (title, heading))
+            and "_" not in title
+        )
+        plain = plain and len(heading.split()) <= MOST_WORDS
+        if plain and several[title] > 1 and name_key(heading) not in name_key(title):
+            text = f"What is there about {heading} in {title}?"
+            yield QuestionCandidate(text, frozenset([name_key(heading)]), frozenset(each.id for each in held))
+
+
+def relate(entities: dict[str, Entity], relations: Iterable[Relation]) -> Iterator[QuestionCandidate]:
     """Yield questions for how two things are related, those first that are mentioned more than in passing, are stated often
-    and rare; ``across``: of things in different clusters."""
+    and rare."""
 
     def weight(relation: Relation) -> float:
         source, target = entities[relation.source_id], entities[relation.target_id]
@@ -152,16 +169,10 @@ def relate(
     for relation in sorted(relations, key=lambda each: (is_passing(each), -weight(each), each.id)):
         source, target = entities[relation.source_id], entities[relation.target_id]
         keys = name_key(source.name), name_key(target.name)
-        if (
-            (source.parent_id != target.parent_id) is across
-            and keys[0] not in keys[1]
-            and keys[1] not in keys[0]
-        ):
-            text = (
-                f"What connects {source.name} and {target.name}?"
-                if across
-                else f"How are {source.name} and {target.name} related?"
-            )
+        if keys[0] not in keys[1] and keys[1] not in keys[0]:
+            across = source.parent_id != target.parent_id
+            text = "What connects {} and {}?" if across else "How are {} and {} related?"
+            text = text.format(source.name, target.name)
             yield QuestionCandidate(text, frozenset(keys), frozenset(relation.chunk_ids))
 
 

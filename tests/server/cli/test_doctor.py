@@ -292,7 +292,7 @@ def test_an_interrupted_build_is_noted_unless_a_later_one_has_made_all_of_it(
     assert ("job-gone" in found["message"]) is noted
 
 
-def test_a_data_folder_that_is_a_file_or_may_not_be_written_is_broken(
+def test_a_data_folder_that_is_a_file_or_may_not_be_written_or_holds_such_a_file_is_broken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "data").write_text("")
@@ -301,15 +301,18 @@ def test_a_data_folder_that_is_a_file_or_may_not_be_written_is_broken(
     assert "is a file" in found["data folder"]["message"]
     folder = tmp_path / "private"
     folder.mkdir()
-
-    def access(path: Any, mode: int, **more: Any) -> bool:
-        return not (path == folder and mode & os.W_OK) and real(path, mode, **more)
-
+    (folder / "writer.lock").touch()
     real: Any = os.access
-    monkeypatch.setattr(os, "access", access)  # as root every folder can be written
-    code, found = examine(folder)
-    assert (code, found["data folder"]["state"]) == (1, "broken")
-    assert "--data-dir" in found["data folder"]["mend"]
+    for closed, mend in ((folder, "--data-dir"), (folder / "writer.lock", "permissions")):
+
+        def access(path: Any, mode: int, closed: Path = closed, **more: Any) -> bool:
+            return not (path == closed and mode & os.W_OK) and real(path, mode, **more)
+
+        monkeypatch.setattr(os, "access", access)  # as root every folder can be written
+        code, found = examine(folder)
+        assert (code, found["data folder"]["state"]) == (1, "broken")
+        assert closed.name in found["data folder"]["message"]
+        assert mend in found["data folder"]["mend"]
 
 
 def test_a_folder_in_which_another_process_writes_is_in_order(tmp_path: Path) -> None:
