@@ -218,23 +218,6 @@ def _index_words(connection: Connection, collection: int, placed: Sequence[_Plac
     fulltext.add_windows(connection, collection, words)
 
 
-def find_unindexed(connection: Connection) -> list[int]:
-    """Return the numbers of the collections whose windows have no keyword index, which a migration has dropped."""
-    known = connection.execute(select(collections.c.number)).scalars().all()
-    return [number for number in known if not fulltext.open_windows(connection, number).exists()]
-
-
-def index_windows(connection: Connection) -> None:
-    """Make the keyword index of the windows where it is missing."""
-    for collection in find_unindexed(connection):
-        fulltext.open_windows(connection, collection).create()
-        rows = connection.execute(_CHUNKS, {"collection": collection}).all()
-        for row, chunk in zip(rows, _chunks_of(rows), strict=True):
-            place = row.document, row.label
-            words = ((place, window) for window in fulltext.make_indexed_windows(chunk, chunk.title))
-            fulltext.add_windows(connection, collection, words)
-
-
 def _remove_missing_chunks(
     connection: Connection, collection: int, document: int, new: ReadDocument
 ) -> dict[str, int]:

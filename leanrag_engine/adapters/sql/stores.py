@@ -329,7 +329,7 @@ class SqlDatabase:
         allowed. Raises ``StoreUnusable`` if the folder cannot be written to (it need not, to be read) or the
         file is damaged, not ours or of a newer schema; ``NotReady`` if there is nothing to open read-only."""
         database = await to_thread.run_sync(partial(opening.open_file, folder, read_only=read_only))
-        return await cls._complete(database, read_only=read_only)
+        return cls(database)
 
     @classmethod
     async def connect(cls, url: str, *, read_only: bool) -> "SqlDatabase":
@@ -341,16 +341,7 @@ class SqlDatabase:
         from .dialect.postgres import server  # noqa: PLC0415 - as above
 
         database = await to_thread.run_sync(partial(server.open_server, url, read_only=read_only))
-        return await cls._complete(database, read_only=read_only)
-
-    @classmethod
-    async def _complete(cls, database: OpenedDatabase, *, read_only: bool) -> "SqlDatabase":
-        """Return the stores of a database, after making the keyword index that a migration has dropped."""
-        opened = cls(database)
-        missing = [] if read_only else await opened._transactions.read(documents.find_unindexed)
-        if missing:
-            await opened._transactions.write(documents.index_windows)
-        return opened
+        return cls(database)
 
     async def identity(self) -> str:
         """Return the name that the database got when it was made."""

@@ -24,7 +24,7 @@ from leanrag_engine.adapters.sql.dialect.sqlite import opening
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION, metadata
 from leanrag_engine.core.errors import Busy, InvalidInput, NotReady, StoreUnusable
-from leanrag_engine.core.model import DocumentSource, window_id
+from leanrag_engine.core.model import DocumentSource
 
 pytestmark = pytest.mark.anyio
 
@@ -335,15 +335,7 @@ async def test_a_write_behind_a_held_lock_raises_busy(
 # --- the schema ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kept", ["", "schema_0002.sql"])
-async def test_a_new_and_a_migrated_store_have_the_schema_that_the_code_uses(
-    tmp_path: Path, kept: str
-) -> None:
-    if kept:
-        with closing(sqlite3.connect(tmp_path / opening.FILE)) as connection:
-            connection.executescript(Path(__file__).with_name(kept).read_text())
-            connection.execute("INSERT INTO alembic_version VALUES ('0002')")
-            connection.commit()
+async def test_a_new_store_has_the_schema_that_the_code_uses(tmp_path: Path) -> None:
     engine = opening.open_engine(tmp_path, read_only=False)
     with engine.begin() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
@@ -389,12 +381,12 @@ async def test_a_store_of_an_unreleased_schema_is_refused_with_the_next_step(
     await fill_store(tmp_path, parcel)
     engine = opening.open_engine(tmp_path, read_only=False)
     with engine.execution_options(writes=True).begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0004'"))
     engine.dispose()
     for read_only in (False, True):
         message = await open_refused(tmp_path, read_only=read_only)
         assert (
-            f"{tmp_path / opening.FILE} has schema 0001, this version of LeanRAG reads {REVISION}" in message
+            f"{tmp_path / opening.FILE} has schema 0004, this version of LeanRAG reads {REVISION}" in message
         )
         assert "Use the version of LeanRAG that wrote it, or another data folder." in message
 
@@ -434,33 +426,6 @@ async def test_an_older_store_is_migrated_with_all_its_data(
     engine.dispose()
     assert rows == [("x", "unknown", 200)]
     assert "9001" in await open_refused(tmp_path)  # to the code of this version it is newer
-
-
-async def test_a_store_whose_words_were_indexed_in_another_way_is_indexed_anew_when_it_is_opened(
-    tmp_path: Path, parcel: MakeParcel
-) -> None:
-    store = await SqlDatabase.open(tmp_path, read_only=False)
-    await store.documents.create_collection("default")
-    one = parcel("x", "Set max_size first.", "Then open it.", title="Settings")
-    await store.documents.put_all("default", [one])
-    await store.close()
-    with closing(sqlite3.connect(tmp_path / opening.FILE)) as connection:
-        connection.execute("UPDATE fts_windows_1 SET title = 'Settings', text = 'Set max_size first.'")
-        connection.execute("DROP TABLE token_vectors")
-        connection.execute("ALTER TABLE collections DROP COLUMN notes")
-        connection.execute("UPDATE alembic_version SET version_num = '0002'")
-        connection.commit()
-    assert "Open it once for writing" in await open_refused(tmp_path, read_only=True)
-    store = await SqlDatabase.open(tmp_path, read_only=False)
-    found = {
-        query: [hit.id for hit in await store.documents.search_windows("default", query, 5)]
-        for query in ("maxsize", "then open", "settings")
-    }
-    await store.close()
-    first, second = (window_id(chunk.id, 0) for chunk in one.chunks)
-    assert found["maxsize"] == [first]
-    assert found["then open"] == [second]
-    assert sorted(found["settings"]) == sorted([first, second])
 
 
 async def test_a_migration_that_fails_changes_nothing(

@@ -31,7 +31,6 @@ from leanrag_engine.core.model import (
     Entity,
     Generation,
     ReadDocument,
-    window_id,
 )
 from leanrag_engine.core.ports import LockHolder
 from leanrag_engine.engine import LeanRAG
@@ -460,21 +459,3 @@ async def _count_traces(store: SqlDatabase, letters: str) -> int:
         )
 
     return await store._transactions.read(count)
-
-
-async def test_the_words_of_an_older_database_are_indexed_anew(
-    postgres_database: str, parcel: MakeParcel
-) -> None:
-    store = await SqlDatabase.connect(postgres_database, read_only=False)
-    await store.documents.create_collection("default")
-    one = parcel("x", "Set max_size first.")
-    await store.documents.put_all("default", [one])
-    await store.close()
-    execute(postgres_database, "DELETE FROM fts_windows_1")
-    execute(postgres_database, "DROP TABLE token_vectors")
-    execute(postgres_database, "ALTER TABLE collections DROP COLUMN notes")
-    execute(postgres_database, "UPDATE alembic_version SET version_num = '0002'")
-    store = await SqlDatabase.connect(postgres_database, read_only=False)
-    hits = await store.documents.search_windows("default", "maxsize", 5)
-    await store.close()
-    assert [hit.id for hit in hits] == [window_id(one.chunks[0].id, 0)]

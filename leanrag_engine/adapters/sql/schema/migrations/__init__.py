@@ -1,6 +1,5 @@
 """Create the schema from the tables, and change that of an older store with alembic: a file in ``versions``
-for each change. A step after which the keyword index is made in another way drops the tables of the windows:
-who opens the store for writing makes those that are missing."""
+for each change."""
 
 import uuid
 from pathlib import Path
