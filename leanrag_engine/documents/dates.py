@@ -2,7 +2,7 @@
 precise as the source: ``2024-03-01``, ``2024-03``, or ``2024`` (from metadata alone)."""
 
 import re
-from calendar import day_name
+from calendar import day_name, month_name
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -150,6 +150,13 @@ def _format_match(match: re.Match[str]) -> str:
         if not in_words:
             return ""
     return f"{year}-{month:02d}" if 1 <= month <= 12 else ""  # noqa: PLR2004 - months
+
+
+def spell_day(day: str) -> tuple[str, ...]:
+    """Return how an ISO day stands in documents: ``2024-11-07``, ``07/11/2024``, ``07.11.2024``, ``7 November``, ``November 7``."""
+    found = date.fromisoformat(day)
+    month = month_name[found.month]
+    return (day, f"{found:%d/%m/%Y}", f"{found:%d.%m.%Y}", f"{found.day} {month}", f"{month} {found.day}")
 
 
 def month_number(name: str) -> int:

@@ -120,12 +120,14 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
     lines: list[str] = []
     section, page = "", chunk.page_at(_start_of(windows[0]))
     labelled, end = "", 0  # the chunk that the last label names, and its last window that is shown
+    after = (0, 0)  # the window that would go on where the last one ends
     shown = {each.heading for each in windows}
     runs = group_touching(windows)
     for run, following in zip_longest(runs, runs[1:]):
         start = _start_of(run[0])
-        heading = shown_heading(run[0]) if run[0].heading != section else ""
-        section = run[0].heading or section
+        goes_on = is_code(chunk.media_type) and (run[0].chunk.number, run[0].number) == after
+        heading = shown_heading(run[0]) if run[0].heading != section and not goes_on else ""
+        section, after = run[-1].heading or section, run[-1].chunk.next_window(run[-1].number)
         if run[0].chunk.id == labelled:
             gap = _format_gap(run[0].chunk, end + 1, run[0].number, shown)
             lines.append(render_excerpt(run, heading=heading, label=gap).lstrip(" \n"))
@@ -198,7 +200,8 @@ def _start_of(window: RankedWindow) -> int:
 
 
 def group_touching(windows: Sequence[RankedWindow]) -> list[list[RankedWindow]]:
-    """Return windows of one document in runs that touch, lie in one section and bear one citation."""
+    """Return windows of one document in runs that touch, bear one citation and lie in one section, if it is no code: there a
+    signature within what it heads would be a line that the file does not have."""
     runs: list[list[RankedWindow]] = []
     for window in windows:
         last = runs[-1][-1] if runs else None
@@ -206,7 +209,7 @@ def group_touching(windows: Sequence[RankedWindow]) -> list[list[RankedWindow]]:
             last is not None
             and last.chunk.id == window.chunk.id
             and last.number + 1 == window.number
-            and last.heading == window.heading
+            and (last.heading == window.heading or is_code(window.chunk.media_type))
         ):
             runs[-1].append(window)
         else:
@@ -230,7 +233,8 @@ def render_excerpt(
     text = text if is_code(chunk.media_type) else join_wrapped_lines(text)
     label = f"[{chunk.citation}]" if label is None else label
     if heading and is_code(chunk.media_type):
-        section = f"\n{sanitise(heading)}"  # the signatures around it, as they are written
+        # The signatures around it, as they are written, and what lies between them and the text.
+        section = f"\n{sanitise(heading).removesuffix(' …')} …"
     else:
         section = f" {SECTION} {format_label(heading)}" if heading else ""
     return f"{label}{place}{section}{chr(10) if section or _BLOCK.match(text) else ' '}{text}"

@@ -5,8 +5,8 @@ import re
 from leanrag_engine.core.model import parse_window_id
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.core.text.word_lists import read_words
-from leanrag_engine.documents.dates import DATE_WORDS
-from leanrag_engine.retrieval.search.dating import asks_for_now
+from leanrag_engine.documents.dates import DATE_WORDS, spell_day
+from leanrag_engine.retrieval.search.dating import asks_for_now, find_named_dates
 from leanrag_engine.retrieval.search.relevance import ExactMatch, asks_for_overview
 
 from .run import SHORT, QueryRun
@@ -45,15 +45,22 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     nearest = [near[0] for near in guesses.values() if near]
     if nearest:
         counted += await documents.find_rare_words(name, nearest, most_windows=_FEW_WINDOWS)
+    days = [
+        each for day in find_named_dates(text) if len(day) == len("2024-11-07") for each in spell_day(day)
+    ]
+    on_days = await documents.find_rare_words(name, days, most_windows=_FEW_WINDOWS) if days else []
+    told = [word for word in words if not (word.isdigit() or word.casefold() in {*DATE_WORDS, "happened"})]
+    bare = len(text.split()) <= SHORT and not text.rstrip().endswith(("?", "？"))
+    alone = not run.query.entities and (bare or not told or (len(words) == 1 and is_name(words[0])))
     few = run.index.collection.documents <= _SMALL
     return [
         ExactMatch(
             each.word,
             tuple(id_ for id_ in each.windows if run.scope.allows(parse_window_id(id_)[0])),
             options.exact,
-            sought=short,
-            alone=len(text.split()) <= SHORT,
+            sought=short or each.word in days,
+            alone=alone,
         )
-        for each in counted
+        for each in (*counted, *on_days)
         if each.windows and (short or is_name(each.word)) and not (few and len(each.windows) >= _FEW_WINDOWS)
     ]
