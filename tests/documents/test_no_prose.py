@@ -81,6 +81,16 @@ def test_what_is_no_prose_is_left_out_of_a_folder_and_read_by_its_own_path(
             'def area(width: int) -> int:\n    """Return the area of a square."""\n    return width * width\n\n'
             * 20,
         ),
+        (
+            "__init__.py",
+            '"""Find communities."""\n\n'
+            + "".join(f"from graphs.algorithms.community.part_{n:02d}.finders import *\n" for n in range(30)),
+        ),
+        (
+            "test_paths.py",
+            "def test_paths() -> None:\n"
+            + "".join(f"    g.add([({n}, {n + 1}), ({n + 2}, {n + 30}), ({n}, 7)])\n" for n in range(60)),
+        ),
         ("chinese.txt", "知识图谱是一种用图结构表示实体与关系的方法。" * 80),
         (
             "diary.txt",

@@ -29,6 +29,17 @@ NOTES = {
     "[15/08/2025, 16:50:31] Priya: perfect. and who feeds the cat while I am in Bergen?\n"
     "[15/08/2025, 16:52:10] Dag: I do. 22nd to 29th right?\n"
     "[15/08/2025, 16:52:50] Priya: yes!! thank you\n",
+    "radio.log": "2024-11-07 21:48:03 gust of 41 m/s at the gate, wind from north\n2024-11-07 21:52:17 sensor link was lost\n",
+    "storm.md": "# Storm\n\nThe dome of the greenhouse was dry on 8 November 2024, the morning after.\n",
+    "routes.py": "import heapq\n\n\ndef find_route(network, start, goal, weights=None, forbidden=()):\n"
+    '    """Return the stops of the cheapest route from start to goal."""\n'
+    + "".join(
+        f"    # stage {number}: look at the stops beside the last one and leave out what is forbidden\n"
+        f"    stops_{number} = [each for each in network[start] if each not in forbidden]\n"
+        f"    heapq.heapify(stops_{number})\n\n"
+        for number in range(12)
+    )
+    + "    return goal\n",
     "members.csv": "member,plot,size,fee,paid\n"
     + "".join(f"{name},P{number},{20 + number},{90 + number},no\n" for number, name in enumerate(
         ["Asante", "Brandvold", "Raman", "Lindqvist", "Okafor", "Petrov", "Nakamura", "Dubois", "Haugen", "Silva", "Kowalczyk", "Novak", "Moreau", "Eriksen"]
@@ -86,6 +97,26 @@ async def test_turns_of_a_chat_stand_behind_their_days(engine: LeanRAG) -> None:
     answered = lines[lines.index(asked) + 1]
     assert "2025-08-15 [16:50:31] Priya" in asked
     assert answered.startswith("[16:52:10] Dag: I do. 22nd to 29th"), "the day is said once"
+
+
+async def test_what_happened_on_a_day_is_found_however_the_day_is_written(engine: LeanRAG) -> None:
+    for question, said in (
+        ("What happened on 13 August 2025?", "somebody left the hose running all night"),
+        ("What happened on November 7, 2024?", "sensor link was lost"),
+    ):
+        context = (await ask(engine, question)).context
+        assert said in context.text
+        assert context.tokens < 350
+
+
+async def test_code_is_quoted_with_its_signature_once(engine: LeanRAG) -> None:
+    text = (await ask(engine, "How does find_route leave out forbidden stops, stage by stage?")).context.text
+    quoted = text.partition("routes.py")[2].split("```")[1]
+    source = NOTES["routes.py"]
+    assert quoted.count("stops_") > 6
+    assert quoted.count("def find_route") == 1
+    for part in re.split(r"\[d\d+:c\d+\](?: \(line \d+\))?|\[…\]|: …\n", quoted):
+        assert part.strip("\n ") in source
 
 
 async def test_a_row_of_the_member_that_is_named_is_no_weak_evidence(engine: LeanRAG) -> None:
