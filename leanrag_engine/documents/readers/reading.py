@@ -70,10 +70,15 @@ def sensible_title(title: object) -> str:
     return "" if _NO_TITLE.match(line) else line
 
 
+_TEMPLATES = frozenset(["2013-12-23", "2013-01-27"])
+"""The days of the templates of python-docx and python-pptx, which what they write bears."""
+
+
 def office_date(properties: Any) -> str:
     """Return the day of the last change in the properties of an Office file, else that of its making, else ""."""
     changed: datetime | None = properties.modified or properties.created
-    return changed.date().isoformat() if changed else ""
+    day = changed.date().isoformat() if changed else ""
+    return "" if day in _TEMPLATES else day
 
 
 @contextmanager

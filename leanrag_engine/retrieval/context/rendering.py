@@ -144,7 +144,7 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
         if following is None or following[0].chunk.id != labelled:
             lines += filter(None, [_format_gap(run[0].chunk, end + 1, None, shown)])
     heading = format_document(chunk, _start_of(windows[0]))
-    heading += ", older" * all(each.older for each in windows)
+    heading += ", older" * any(each.older for each in windows)
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
 
 
@@ -152,7 +152,7 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
     """Render dated conversations, each with its chosen turns behind its date."""
     lines: list[str] = []
     for windows in documents:
-        date = windows[0].chunk.own_date + ", older" * all(each.older for each in windows)
+        date = windows[0].chunk.own_date + ", older" * any(each.older for each in windows)
         runs = [render_turns(list(run)) for _, run in groupby(windows, key=lambda each: each.chunk.id)]
         lines += [f"{date} {runs[0]}" if len(documents) > 1 else runs[0], *runs[1:]]
     if len(documents) == 1:

@@ -23,7 +23,8 @@ _FILLING = re.compile(rf"[\s{_BULLETS}]+")
 
 _OVERVIEW = re.compile(
     r"\b(?:(?:main|major|central|overall|key|common|recurring|general) (?:\w+ ){0,2}(?:themes?|topics?|ideas?|points?|subjects?|motifs?)"
-    r"|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?:this|these|the \w+)(?: \w+){0,3} about)\b",
+    r"|worum geht(?: es)?(?: hier)?|(?:gib mir )?(?:eine |einen )?(?:zusammenfassung|überblick)|de quoi (?:s'agit-il|parle-t-on)|résumé"
+    r"|de qué (?:se )?trata|resumen|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?:this|these|the \w+)(?: \w+){0,3} about)\b",
     re.IGNORECASE,
 )
 
