@@ -126,6 +126,8 @@ async def delete_documents(
     )
     content, changes = None, GraphChanges()
     if remains and remains.hierarchy:
+        sizes = [len(each.layers[0].entities) for each in (remains.old, remains.hierarchy)]
+        history = replace(history, moved=history.moved + sizes[0] - sizes[1])
         content = GenerationContent(
             remains.hierarchy,
             remains.identity,

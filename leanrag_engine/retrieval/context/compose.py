@@ -279,9 +279,11 @@ def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
 
 def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list[Evidence]:
     """Return the evidence above the cutoff, and the first few that are weaker, then what is kept although it is below. Where a word
-    alone is asked for, and found, only strong evidence stands beside what holds it."""
-    if any(isinstance(each, RankedWindow) and each.asked_alone for each in ranking):
-        return _above_cutoff(ranking, options.strong)
+    alone is asked for, and found, only strong evidence of other documents stands beside what holds it."""
+    windows = [each for each in ranking if isinstance(each, RankedWindow)]
+    if holders := {each.chunk.document_id for each in windows if each.asked_alone}:
+        others = {each.key for each in windows if each.chunk.document_id in holders and not each.exact}
+        return [each for each in _above_cutoff(ranking, options.strong) if each.key not in others]
     above = _above_cutoff(ranking, options.cutoff)
     if len(above) < options.least:
         above = _above_cutoff(ranking, options.weaker)[: options.least]

@@ -1,7 +1,7 @@
 """Value the windows of candidate passages and the statements of the graph for each text of a query."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -10,6 +10,7 @@ import numpy as np
 
 from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import (
+    Chunk,
     Entity,
     Hit,
     Relation,
@@ -33,6 +34,7 @@ from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of
 from leanrag_engine.retrieval.search.late_interaction import compare_tokens, spread_similarities
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import (
+    ExactMatch,
     RankedWindow,
     asks_for_overview,
     fuse_scores,
@@ -65,12 +67,27 @@ async def value_windows(
     ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in windows), *(hit.id for hit in ranked)]))
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
+    exact = [_narrow(match, run.chunks) for match in exact]
     if run.query.mode != Mode.NAIVE:
         scores = scores.add_tokens(await _compare_tokens(run, found.text, best[: options.compared]))
     places = {hit.id: place for place, hit in enumerate(ranked)}
     recency = weigh_dates(found.text, chunks, options.recent, options.dated)
     valued = rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
     return put_newer_first(valued, found.text)
+
+
+def _narrow(match: ExactMatch, chunks: Mapping[str, Chunk]) -> ExactMatch:
+    """Return the match with the windows that hold the word itself, if one does: search finds its parts in the rows of a table."""
+
+    def holds(id_: str) -> bool:
+        chunk_id, number = parse_window_id(id_)
+        chunk = chunks.get(chunk_id)
+        if chunk is None:
+            return False
+        window = chunk.windows[number]
+        return match.word.casefold() in f"{chunk.title}\n{window.heading}\n{chunk.quote(window)}".casefold()
+
+    return replace(match, windows=tuple(filter(holds, match.windows)) or match.windows)
 
 
 async def _compare_tokens(run: QueryRun, text: str, windows: Sequence[str]) -> dict[str, float]:
