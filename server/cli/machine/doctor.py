@@ -76,7 +76,9 @@ def find_folder(folder: Path) -> Iterator[Check]:
     elif not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
         message = f"you may not read and write in {existing}"
         yield report("data folder", "broken", message, f"Change its owner or permissions, or {OTHER_FOLDER}.")
-    elif closed := [each for each in sorted(place.glob("*")) if not os.access(each, os.R_OK | os.W_OK)]:
+    elif existing == place and (
+        closed := [each for each in sorted(place.iterdir()) if not os.access(each, os.R_OK | os.W_OK)]
+    ):
         message = f"you may not read and write {', '.join(each.name for each in closed)} in {place}"
         yield report("data folder", "broken", message, "Change their owner or permissions.")
     yield find_room(existing)
