@@ -416,7 +416,9 @@ class TextSearchReply(ReplyModel):
         elif found.nearest:
             step = f"Call get_sources with citations=[{found.nearest.citation!r}] to compare."
         elif not found.total:
-            step = "Try fewer or other words; query_lca_context searches by meaning."
+            step = (
+                f"{suggest_spellings(found)}Try fewer or other words; query_lca_context searches by meaning."
+            )
         elif cards:
             step = f"Call get_sources with citations=[{cards[0].citation!r}] to read on."
         if found.topic and (found.topic.below or not found.total):
@@ -468,6 +470,12 @@ class TextSearchReply(ReplyModel):
             last = int(self.next_cursor or self.entries)
             said += f" Here {best}{last - len(self.matches) + 1:,}–{last:,} of {self.entries:,}."
         return said
+
+
+def suggest_spellings(found: TextMatches) -> str:
+    """Return the words that may be meant, "" for none."""
+    near = " or ".join(map(repr, found.spellings))
+    return disarm(f"Did you mean {near}? ") if near else ""
 
 
 def _explain_topic(found: TextMatches, bounds: TopicBounds) -> str:

@@ -16,11 +16,12 @@ import regex
 from anyio import to_thread
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import Chunk, Document, PassageText
+from leanrag_engine.core.model import Chunk, Document, PassageText, parse_window_id
 from leanrag_engine.core.text.citation import format_citation, format_range
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.excerpts import quote_around
 from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.words import find_spellings, spell_as_one
 from leanrag_engine.core.text.nearest import similarity
 from leanrag_engine.core.text.shortening import cut_middle, one_line
 from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope, count_undated, select_documents
@@ -92,7 +93,7 @@ class TextMatch:
 class TextMatches:
     """One page of passages with matches, the number of all matches, of all such entries and of their documents;
     unless ``complete``, there may be more. ``nearest`` is the most similar sentence where a text of several words
-    stands nowhere, ``undated`` the number of documents that were left out only because they have no date. ``topic``
+    stands nowhere, ``spellings`` words that are written nearly as a single one, ``undated`` the number of documents that were left out only because they have no date. ``topic``
     says how a topic was looked for, ``problem`` why only by words, ``about`` what the folders of the matches are."""
 
     matches: tuple[TextMatch, ...]
@@ -101,6 +102,7 @@ class TextMatches:
     documents: int = 0
     complete: bool = True
     nearest: TextMatch | None = None
+    spellings: tuple[str, ...] = ()
     undated: int = 0
     topic: TopicBounds | None = None
     problem: str = ""
@@ -170,8 +172,10 @@ async def search_text(
         expression = _compile_once(_literal_pattern(bare, any_mark=True))
         again = await _search_literal(index, bare, begin(expression), numbers)
         found = replace(again, undated=undated)
-    if found.total or len(wanted.split()) < LIMITS.near_words:
+    if found.total or 1 < len(wanted.split()) < LIMITS.near_words:
         return found
+    if len(wanted.split()) == 1:
+        return replace(found, spellings=await _find_spellings(index, bare or wanted))
     return replace(found, nearest=await _find_nearest(index, bare or wanted, chosen))
 
 
@@ -205,6 +209,15 @@ async def _search(index: IndexSnapshot, search: _TextSearch, numbers: Sequence[i
         if not await to_thread.run_sync(search.scan, stretches, abandon_on_cancel=True):
             break
     return await _load_matches(index, search)
+
+
+async def _find_spellings(index: IndexSnapshot, word: str) -> tuple[str, ...]:
+    """Return how a word is written with other signs and accents, else words that differ in a letter."""
+    documents, name = index.documents, index.collection.name
+    hits = await documents.search_windows(name, word, 3)
+    held = await documents.chunks(name, [parse_window_id(each.id)[0] for each in hits])
+    written = [each for chunk in held for each in find_spellings(spell_as_one(word), chunk.text)]
+    return tuple(dict.fromkeys(written))[:3] or await documents.nearest_words(name, word)
 
 
 async def _find_nearest(

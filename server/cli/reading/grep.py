@@ -93,8 +93,9 @@ def format_matches(reply: TextSearchReply, pattern: str, *, regex: bool) -> Iter
 def summarise(reply: TextSearchReply, found: TextMatches) -> str:
     """Return how much was found, and whether that is all."""
     from ...replies.base import count_things  # noqa: PLC0415 - heavy
+    from ...replies.sources import suggest_spellings  # noqa: PLC0415 - heavy
 
-    parts = [reply.summarise()]
+    parts = [reply.summarise(), *filter(None, [suggest_spellings(found).strip()])]
     if len(reply.matches) < reply.entries:
         parts.append("--limit gives more.")
     if not reply.complete:

@@ -56,12 +56,26 @@ async def query(
 
         typer.echo(ExplainedReply.explain(result, engine.count_tokens).model_dump_json())
         return
-    typer.echo(result.context.text)
+    typer.echo(_name_commands(result.context.text))
     if explain:
         from ...replies.drawing.accounting import explain_lines  # noqa: PLC0415 - heavy
 
         typer.echo("\n" + "\n".join(explain_lines(result.context, engine.count_tokens)))
+    for warning in result.warnings:
+        if warning not in result.context.text:  # it did not fit
+            typer.echo(f"Warning: {warning}", err=True)
     typer.echo(f"{result.context.tokens} tokens", err=True)
+
+
+def _name_commands(text: str) -> str:
+    """Return a context with commands in place of the tools that its notes name."""
+    for tools, commands in (
+        ("names from search_entities, or search_text.", "or leanrag grep."),
+        ("or call get_outline.", "or see leanrag ls."),
+        ("seen=[citations above] gives them.", "--seen with the citations above gives them."),
+    ):
+        text = text.replace(tools, commands)
+    return text
 
 
 def write_drawings(result: QueryResult, engine: LeanRAG, html: Path | None, svg: Path | None) -> None:
