@@ -31,6 +31,8 @@ NOTES = {
     "[15/08/2025, 16:52:50] Priya: yes!! thank you\n",
     "radio.log": "2024-11-07 21:48:03 gust of 41 m/s at the gate, wind from north\n2024-11-07 21:52:17 sensor link was lost\n",
     "storm.md": "# Storm\n\nThe dome of the greenhouse was dry on 8 November 2024, the morning after.\n",
+    "2024-11-09.md": "# Repairs\n\nTwo panes of the dome were replaced, the gutter was cleared.\n",
+    "invoice.md": "# Glazier\n\nThe visit of 9 November 2024 cost 80 euro, to be paid by the treasurer.\n",
     "routes.py": "import heapq\n\n\ndef find_route(network, start, goal, weights=None, forbidden=()):\n"
     '    """Return the stops of the cheapest route from start to goal."""\n'
     + "".join(
@@ -107,6 +109,18 @@ async def test_what_happened_on_a_day_is_found_however_the_day_is_written(engine
         context = (await ask(engine, question)).context
         assert said in context.text
         assert context.tokens < 350
+
+
+async def test_a_document_of_the_day_counts_as_one_that_says_the_day(engine: LeanRAG) -> None:
+    text = (await ask(engine, "What happened on 9 November 2024?")).context.text
+    assert "Two panes of the dome were replaced" in text
+    assert "cost 80 euro" in text
+
+
+async def test_what_happened_in_a_month_is_more_than_what_names_it(engine: LeanRAG) -> None:
+    text = (await ask(engine, "What happened in November 2024?")).context.text
+    for said in ("Two panes of the dome", "The dome of the greenhouse was dry", "cost 80 euro"):
+        assert said in text
 
 
 async def test_code_is_quoted_with_its_signature_once(engine: LeanRAG) -> None:

@@ -1,8 +1,9 @@
 """Find the rare words and phrases of a question, and the windows that hold them: what is named outright is no guess."""
 
 import re
+from collections.abc import Sequence
 
-from leanrag_engine.core.model import parse_window_id
+from leanrag_engine.core.model import parse_window_id, window_id
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
@@ -16,6 +17,9 @@ _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
 
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
+
+_FEW_DATED = 30
+"""Documents of one day, month or year up to which their date says what is asked for."""
 
 _SMALL = 10
 """Documents up to which a word of few documents may be a common one: then it must stand in few windows too."""
@@ -45,15 +49,17 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     nearest = [near[0] for near in guesses.values() if near]
     if nearest:
         counted += await documents.find_rare_words(name, nearest, most_windows=_FEW_WINDOWS)
-    days = [
-        each for day in find_named_dates(text) if len(day) == len("2024-11-07") for each in spell_day(day)
-    ]
+    dates = find_named_dates(text)
+    days = [each for day in dates if len(day) == len("2024-11-07") for each in spell_day(day)]
+    if days:  # neither the number of the day alone nor its month is asked for
+        counted = [each for each in counted if not _is_of_date(each.word)]
     on_days = await documents.find_rare_words(name, days, most_windows=_FEW_WINDOWS) if days else []
-    told = [word for word in words if not (word.isdigit() or word.casefold() in {*DATE_WORDS, "happened"})]
+    only_dates = bool(dates) and all(map(_is_of_date, words))
     bare = len(text.split()) <= SHORT and not text.rstrip().endswith(("?", "？"))
-    alone = not run.query.entities and (bare or not told or (len(words) == 1 and is_name(words[0])))
+    alone = not run.query.entities and (bare or only_dates or (len(words) == 1 and is_name(words[0])))
+    dated = await _find_dated(run, dates, alone=alone) if days or only_dates else []
     few = run.index.collection.documents <= _SMALL
-    return [
+    said = [
         ExactMatch(
             each.word,
             tuple(id_ for id_ in each.windows if run.scope.allows(parse_window_id(id_)[0])),
@@ -64,3 +70,24 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         for each in (*counted, *on_days)
         if each.windows and (short or is_name(each.word)) and not (few and len(each.windows) >= _FEW_WINDOWS)
     ]
+    return [*said, *dated]
+
+
+def _is_of_date(word: str) -> bool:
+    return word.isdigit() or word.casefold() in DATE_WORDS
+
+
+async def _find_dated(run: QueryRun, dates: Sequence[str], *, alone: bool) -> list[ExactMatch]:
+    """Return the windows of the documents of each date, if those are few: they are as good as passages that say it."""
+    documents, name, gain = run.index.documents, run.index.collection.name, run.query.relevance_options.exact
+    own = {each.id: each.own_date for each in await documents.find_all(name)}
+    found = []
+    for day in dates:
+        ids = [id_ for id_, date in own.items() if date.startswith(day) or date[4:7] == day]
+        if len(ids) <= _FEW_DATED:
+            chunk_ids = await documents.chunk_ids(name, ids)
+            await run.load(chunk_ids)
+            chunks = [run.chunks[id_] for id_ in chunk_ids if id_ in run.chunks]
+            windows = [window_id(each.id, number) for each in chunks for number in range(len(each.windows))]
+            found.append(ExactMatch(day, tuple(windows), gain, sought=True, alone=alone))
+    return found
