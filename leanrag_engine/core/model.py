@@ -1020,7 +1020,6 @@ class ScoreParts:
     seat: float = _part("a place among the first of plain search, in lieu of graph")
     exact: float = _part("a rare word or phrase of the question that stands in it")
     recent: float = _part("being among the newest documents, where the question asks for what holds now")
-    bridge: float = _part("joining seeds: a relation between two, or their LCA")
     summary: float = _part("being a summary, in mode global")
     fixed: float = _part("the value of all evidence of ranking paper, which chooses whole passages")
 

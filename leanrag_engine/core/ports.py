@@ -560,9 +560,6 @@ class GenerationStore(Protocol):
     ) -> list[Hit]:
         """Return entity ids by keyword relevance over name, aliases and description."""
 
-    async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
-        """Return ids of base relations by keyword relevance, one for each distinct description."""
-
     async def relations(self, generation: int, layer: int) -> list[Relation]:
         """Return all relations of one layer, in the order in which they were built."""
 

@@ -17,7 +17,6 @@ from .evidence.citations import load_citations
 from .evidence.outline import outline_documents
 from .evidence.passages import order_plain, put_anchors_first, rank_passages, rank_sources
 from .evidence.pool import (
-    find_bridges,
     leave_out_seen,
     list_statements,
     rank_chunk_windows,
@@ -225,8 +224,7 @@ async def _find_statements(
     leading = state_relations(graph, between, citations)[:LEADING]
     if listed:
         return list_statements(run, wider, citations), leading
-    bridges = find_bridges(graph)
-    return [await value_statements(run, each, wider, citations, bridges) for each in found], leading
+    return [await value_statements(run, each, wider, citations) for each in found], leading
 
 
 def _lists_statements(query: Query) -> bool:

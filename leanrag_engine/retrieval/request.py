@@ -68,13 +68,8 @@ class RankingOptions:
     damping: float = 0.85
     """Probability of another step. High, as multi-hop evidence lies several steps from what the query names."""
     sharpness: float = 6.0
-    """Power of the score with which seeds and facts start the walk: the first few dominate, a long tail does not
+    """Power of the score with which seeds start the walk: the first few dominate, a long tail does not
     blur it."""
-    fact_mass: float = 0.5
-    """Start mass at both ends of matching facts (seeds have 1), multiplied by the doubt about the best seed: where
-    the query names its entities, facts add little but noise."""
-    facts: int = 5
-    """Facts that start the walk, the best of both searches."""
     dense_mass: float = 0.2
     """Start mass at similar passages. A large one would keep the walk from the second hop."""
     mention: float = 1.0
@@ -130,9 +125,6 @@ class SearchOptions:
     """Entities that each search gives, at least."""
     part_hits: int = 20
     """Entities that are examined for a word that may be part of a name."""
-    min_doubt: float = 0.1
-    """Facts weigh as much as the entities are in doubt (see ``RankingOptions.fact_mass``): below this doubt they are
-    not searched for."""
     widening: int = 8
     """Factor by which a search is repeated if most of its hits are out of scope."""
     max_hits: int = 4096
@@ -219,8 +211,6 @@ class RelevanceOptions:
     """What a written sentence loses for each unit by which its similarity to a better one is above ``alike``."""
     alike: float = 0.5
     """The cosine similarity of two written sentences up to which neither repeats the other."""
-    bridge: float = 0.1
-    """What a statement gains that joins seeds: a relation between two, or the summary of their LCA."""
     statement_kept: float = 2.0
     """Nearness to the question (1: that of the best window by meaning alone) from which on a written sentence is shown where there is
     room."""

@@ -473,47 +473,17 @@ async def test_the_walk_adds_less_the_more_passages_a_document_has(corpus: Corpu
         assert several[each] == pytest.approx(alone[each] / 2)
 
 
-@pytest.mark.parametrize("keywords", [True, False])
-async def test_facts_that_match_the_question_start_the_walk_too(corpus: Corpus, keywords: bool) -> None:
-    """By meaning alone and with keywords; without facts the mass that they start with is without effect."""
-    question = "Who pitches it into something, and who computed an orbit?"
-
-    async def scores(fact_mass: float) -> dict[str, float]:
-        options = replace(DEFAULT_RANKING, fact_mass=fact_mass, keywords=keywords)
-        return {
-            ranked.chunk.title: ranked.score
-            for ranked in (
-                await ask(corpus, question, ranking_options=options, relevance_options=TRUSTING)
-            ).sources
-        }
-
-    without, much = await scores(0.0), await scores(5.0)
-    assert without != much
-
-
-async def test_both_searches_look_for_facts_unless_a_seed_is_sure(corpus: Corpus) -> None:
-    index = await corpus.index()
-    (unsure,) = await search_all(index, EVERYTHING, ["Who computed an orbit?"], 10)
-    said = "r7"  # Edmond Halley computed the orbit of a comet.
-    assert unsure.dense_facts[0].id == unsure.keyword_facts[0].id == said
-    (sure,) = await search_all(index, EVERYTHING, ["Edmond Halley"], 10)
-    assert sure.doubt < 0.1
-    assert sure.dense_facts == sure.keyword_facts == ()
-
-
 async def test_vectors_that_a_killed_update_left_take_the_place_of_no_hit(corpus: Corpus) -> None:
     index = await corpus.index()
     assert index.spaces
     question = "Who computed an orbit?"
     (before,) = await search_all(index, EVERYTHING, [question], 10)
-    assert before.dense_facts
     assert before.dense_entities
     assert before.vector is not None
-    for space in (index.spaces.facts, index.spaces.entities):
-        left = [f"left{number}" for number in range(300)]
-        await index.vectors.upsert(space, left, np.tile(before.vector, (300, 1)))
+    left = [f"left{number}" for number in range(300)]
+    await index.vectors.upsert(index.spaces.entities, left, np.tile(before.vector, (300, 1)))
     (after,) = await search_all(index, EVERYTHING, [question], 10)
-    assert (after.dense_facts, after.dense_entities) == (before.dense_facts, before.dense_entities)
+    assert after.dense_entities == before.dense_entities
 
 
 # --- entities, sub-queries, options --------------------------------------------------------

@@ -260,11 +260,6 @@ class SqlGenerationStore(_Store):
             entity_rows.search, generation, text, limit, layer, self._row_counts
         )
 
-    async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
-        return await self._transactions.read(
-            relation_rows.search_facts, generation, text, limit, self._row_counts
-        )
-
     relations = _reading(relation_rows.in_layer)
     relations_of = _reading(relation_rows.find_touching)
     relations_among = _reading(relation_rows.find_joining)

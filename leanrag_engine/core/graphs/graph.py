@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import BuildRecord, Entity, Relation
 
-from .columns import Digests, EntityColumns, RelationColumns, digest_text
+from .columns import EntityColumns, RelationColumns, digest_text
 from .ids import Ids, SortedIds, make_ids
 from .rows import LayerRows, select_rows
 
@@ -85,20 +85,12 @@ class Graph:
         made.__dict__["nodes"] = self.nodes.replace_parents(entities)
         return made
 
-    def find_facts(self, among: Digests | None = None) -> NDArray[np.intp]:
-        """Return the places of the relations that are the first with their description, of those ``among`` the given ones if
-        there are any."""
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the id of each relation that is the first with its description, and this as a text for search, to which
+        the names of its ends are added if it lacks them."""
         said = self.edges.descriptions
-        wanted = (
-            said != digest_text("") if among is None else np.isin(said, among) & (said != digest_text(""))
-        )
-        places = np.flatnonzero(wanted)
-        return np.sort(places[np.unique(said[places], return_index=True)[1]])
-
-    def facts(self, places: NDArray[np.intp] | None = None) -> list[tuple[str, str]]:
-        """Return the id of each relation at ``places``, by default of all that :meth:`find_facts` gives, and its description as
-        a text for search, to which the names of its ends are added if it lacks them."""
-        chosen = self.find_facts() if places is None else places
+        places = np.flatnonzero(said != digest_text(""))
+        chosen = np.sort(places[np.unique(said[places], return_index=True)[1]])
         ends = self.ends[chosen]
         met = np.unique(ends)
         entities = select_rows(self.entities, met.tolist())

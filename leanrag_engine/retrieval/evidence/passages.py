@@ -74,9 +74,7 @@ def _ranking_input(run: QueryRun, found: SearchHits, seeds: Sequence[Seed]) -> r
         for seed in seeds
         if seed.entity.id in own or seed.score >= 1.0
     ]
-    return ranking.RankingInput(
-        hits, found.dense_chunks, found.keyword_chunks, found.dense_facts, found.keyword_facts
-    )
+    return ranking.RankingInput(hits, found.dense_chunks, found.keyword_chunks)
 
 
 async def _rank_by_seed_count(

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 
@@ -143,9 +142,9 @@ async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[Rank
 
 
 async def value_statements(
-    run: QueryRun, found: SearchHits, graph: Subgraph, citations: LineCitations, bridges: AbstractSet[str]
+    run: QueryRun, found: SearchHits, graph: Subgraph, citations: LineCitations
 ) -> list[Statement]:
-    """Return what a model or agent wrote about the subgraph, valued like windows; unsorted. Those of ``bridges`` gain.
+    """Return what a model or agent wrote about the subgraph, valued like windows; unsorted.
 
     In mode ``global`` summaries count whether or not a model wrote them, and come first. Without sources everything counts.
     """
@@ -184,7 +183,6 @@ async def value_statements(
         parts = ScoreParts(
             meaning=(high if id_ in first else beside * options.statement * closeness) * closeness,
             keyword=(high if id_ in first else beside) * options.statement_keyword * share / most,
-            bridge=options.bridge * (id_ in bridges),
             summary=high * (id_ in first or (overview and statement.kind in ("summary", "finding"))),
         )
         near = parts.meaning + parts.keyword >= options.statement_kept
@@ -320,12 +318,6 @@ def relations_between_named(graph: Subgraph, sure: float) -> list[Relation]:
     between = [each for each in graph.base_relations if {each.source_id, each.target_id} <= named]
     clusters = sorted(graph.inter_cluster_relations, key=lambda each: -each.strength)[:2]
     return (between or clusters) if len(named) > 1 else []
-
-
-def find_bridges(graph: Subgraph) -> set[str]:
-    """Return the ids of what joins seeds: relations between two of them, and the LCAs of several."""
-    lcas = {group.lca.id for group in graph.groups if len(group.seeds) > 1}
-    return {each.id for each in graph.base_relations} | lcas
 
 
 def unite_evidence(

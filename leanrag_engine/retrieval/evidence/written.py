@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from leanrag_engine.core.model import Hit, Subgraph, parse_window_id
-from leanrag_engine.retrieval.search.hits import SearchHits, adjacency_of, spaces_of
+from leanrag_engine.core.model import Subgraph, parse_window_id
+from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of
 from leanrag_engine.retrieval.search.relevance import asks_about_all
 
 from .run import QueryRun
@@ -29,18 +29,14 @@ def wants_overview(run: QueryRun) -> bool:
 async def widen_by_sentences(run: QueryRun, found: Sequence[SearchHits], graph: Subgraph) -> Subgraph:
     """Return the subgraph with the entities, clusters and relations of which a sentence is near to a text of the query."""
     options, number = run.query.evidence_options, run.index.generation.number
-    generations, adjacency = run.index.generations, adjacency_of(run.index)
+    generations = run.index.generations
     items: dict[str, None] = {}
-    facts: dict[str, None] = {}
     for each in found:
-        near, stated = await _search(run, each, options.sentences)
-        items |= dict.fromkeys(parse_window_id(hit.id)[0] for hit in near)
+        items |= dict.fromkeys(await _search(run, each, options.sentences))
         named = await generations.search_entities(number, each.text, options.keyword_items)
         items |= dict.fromkeys(hit.id for hit in named)
-        keyword = await generations.search_facts(number, each.text, options.keyword_items)
-        facts |= dict.fromkeys(hit.id for hit in [*adjacency.existing_facts(stated), *keyword])
     relations = {each.id: each for each in (*graph.base_relations, *graph.inter_cluster_relations)}
-    wanted = [id_ for id_ in (*items, *facts) if id_ not in relations]
+    wanted = [id_ for id_ in items if id_ not in relations]
     relations |= {each.id: each for each in await generations.relations_by_id(number, wanted)}
     ends = [end for each in relations.values() for end in (each.source_id, each.target_id)]
     nodes = {each.id: each for each in graph.path}
@@ -59,9 +55,11 @@ async def widen_by_sentences(run: QueryRun, found: Sequence[SearchHits], graph: 
     )
 
 
-async def _search(run: QueryRun, found: SearchHits, most: int) -> tuple[list[Hit], list[Hit]]:
+async def _search(run: QueryRun, found: SearchHits, most: int) -> list[str]:
+    """Return the ids of what has a sentence or, a relation, a description that is near to the text."""
     if found.vector is None:
-        return [], []
+        return []
     spaces, vectors = spaces_of(run.index), run.index.vectors
     near = await vectors.search(spaces.sentences, found.vector, most)
-    return near, await vectors.search(spaces.facts, found.vector, most) if spaces.facts else []
+    stated = await vectors.search(spaces.facts, found.vector, most) if spaces.facts else []
+    return [*(parse_window_id(hit.id)[0] for hit in near), *(hit.id for hit in stated)]

@@ -2,7 +2,7 @@
 store. Nodes are numbered: first the chunks, then the entities of every layer, each in the order of their ids.
 The arrays may be mapped from files: what a walk does not touch is never read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, Self
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.columns import Digests
 from leanrag_engine.core.graphs.ids import Ids
-from leanrag_engine.core.model import Hit
 
 Nodes = NDArray[np.intp]
 
@@ -39,8 +38,7 @@ class Adjacency:
     The edges of node ``n`` are ``targets``, ``kinds`` and ``strengths`` from ``offsets[n]`` to
     ``offsets[n + 1]``. The mentions of an entity come first. ``titles`` and ``title_keys`` stand beside ``chunk_ids``: digests of
     the title of the document and of its key as a name. ``layers`` and ``parents`` (places among the entities; −1 for the root) stand beside
-    ``entity_ids``: the tree without the second-best parents; ``incomplete`` tells which cite chunks that do not exist. A fact is a distinct description of base relations, known by the id of the first
-    relation that bears it; ``fact_ends`` are the nodes of all entities that it joins, in rows likewise.
+    ``entity_ids``: the tree without the second-best parents; ``incomplete`` tells which cite chunks that do not exist.
     """
 
     chunk_ids: Ids
@@ -54,9 +52,6 @@ class Adjacency:
     targets: NDArray[np.int32]
     kinds: NDArray[np.uint8]
     strengths: NDArray[np.float32]
-    fact_ids: Ids
-    fact_offsets: NDArray[np.int64]
-    fact_ends: NDArray[np.int32]
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self | None:
@@ -69,15 +64,14 @@ class Adjacency:
 
     def _fits(self) -> bool:
         """Return whether the lengths of the arrays belong together."""
-        chunks, entities, facts = map(len, (self.chunk_ids, self.entity_ids, self.fact_ids))
-        if (len(self.offsets), len(self.fact_offsets)) != (chunks + entities + 1, facts + 1):
+        chunks, entities = len(self.chunk_ids), len(self.entity_ids)
+        if len(self.offsets) != chunks + entities + 1:
             return False
-        edges, ends = int(self.offsets[-1]), int(self.fact_offsets[-1])
+        edges = int(self.offsets[-1])
         columns = (
             *((each, chunks) for each in (self.titles, self.title_keys)),
             *((each, entities) for each in (self.layers, self.parents, self.incomplete)),
             *((each, edges) for each in (self.targets, self.kinds, self.strengths)),
-            (self.fact_ends, ends),
         )
         return all(len(each) == length for each, length in columns)
 
@@ -137,19 +131,6 @@ class Adjacency:
         rows = [self.targets[self.offsets[node] : self.offsets[node + 1]] for node in nodes if node >= 0]
         found = np.unique(np.concatenate(rows)) if rows else np.empty(0, dtype=np.int32)
         return [str(id_, "ascii") for id_ in self.entity_ids[found - len(self.chunk_ids)].tolist()]
-
-    def ends(self, fact_id: str) -> Nodes:
-        """Return the nodes that a fact joins; none if it is not of this generation."""
-        place = int(_places(self.fact_ids, [fact_id])[0])
-        if place < 0:
-            return np.empty(0, dtype=np.intp)
-        return self.fact_ends[self.fact_offsets[place] : self.fact_offsets[place + 1]].astype(np.intp)
-
-    def existing_facts(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Return those of ``hits`` that are facts of this generation."""
-        found = list(hits)
-        places = _places(self.fact_ids, [hit.id for hit in found])
-        return [hit for hit, place in zip(found, places.tolist(), strict=True) if place >= 0]
 
 
 def _places(ids: Ids, wanted: Sequence[str]) -> Nodes:

@@ -83,7 +83,6 @@ def make_adjacency(
         np.concatenate([np.empty(0, dtype=np.int32), *parents]).astype(np.int32)[order],
         incomplete,
         *_make_rows(_Edges(*map(np.concatenate, zip(*edges, strict=True))), len(chunk_ids) + len(ids)),
-        *_make_fact_rows(layers[0] if layers else Graph((), ()), own, len(chunk_ids) + len(ids)),
     )
 
 
@@ -221,29 +220,3 @@ def _make_rows(
     targets = np.concatenate([edges.far, edges.near])[order]
     place = np.where(order < len(edges.near), order, order - len(edges.near))
     return offsets, targets, edges.kinds[place], edges.strengths.astype(np.float32)[place]
-
-
-def _make_fact_rows(
-    base: Graph, own: Sequence[NDArray[np.int32]], nodes: int
-) -> tuple[Ids, NDArray[np.int64], NDArray[np.int32]]:
-    """Return the ids of all facts, and in compressed rows the nodes that each joins, each once in order of appearance."""
-    if not own:
-        own = [np.empty(0, dtype=np.int32)]
-    digests, firsts, numbers = np.unique(base.edges.descriptions, return_index=True, return_inverse=True)
-    said = np.flatnonzero(digests != digest_text(""))
-    said = said[sort_ids(base.edges.ids[firsts[said]])]
-    ranks = np.full(len(digests), -1, dtype=np.int64)
-    ranks[said] = np.arange(len(said))
-    facts = np.repeat(ranks[numbers], 2)
-    pairs = own[0][base.ends]
-    # Of a fact of one relation only the ends of that one could be equal.
-    several = (np.bincount(numbers, minlength=len(digests)) > 1)[numbers] | (pairs[:, 0] == pairs[:, 1])
-    ends = pairs.ravel()
-    chosen = facts >= 0
-    doubtful = np.flatnonzero(chosen & np.repeat(several, 2))
-    _, first = np.unique(facts[doubtful] * nodes + ends[doubtful], return_index=True)
-    chosen[doubtful] = False
-    chosen[doubtful[first]] = True
-    facts, ends = facts[chosen], ends[chosen]
-    offsets, order = _group(facts, len(said))
-    return base.edges.ids[firsts[said]], offsets, ends[order]

@@ -27,8 +27,6 @@ class SearchHits:
     dense_entities: tuple[Hit, ...] = ()
     keyword_entities: tuple[Hit, ...] = ()
     names: tuple[Hit, ...] = ()
-    dense_facts: tuple[Hit, ...] = ()
-    keyword_facts: tuple[Hit, ...] = ()
     options: SearchOptions = DEFAULT_SEARCH
 
     @property
@@ -41,15 +39,9 @@ class SearchHits:
         """The chunks of the keyword hits, likewise."""
         return best_chunks(self.keyword_windows)[: self.options.chunk_hits]
 
-    @property
-    def doubt(self) -> float:
-        """From 0, the text names an entity that both searches find first too, to 1, nothing is found."""
-        best = self.rank_entities(1)
-        return 1.0 - best[0].score if best else 1.0
-
     def without_keywords(self) -> "SearchHits":
         """Return only the hits of search by meaning, and names that the text holds word for word."""
-        return replace(self, keyword_windows=(), keyword_entities=(), keyword_facts=())
+        return replace(self, keyword_windows=(), keyword_entities=())
 
     def rank_entities(self, limit: int, *, paper: bool = False) -> list[Hit]:
         """Return the entities that this text is about, best first; by ``paper`` the nearest alone, with their similarity."""
@@ -146,7 +138,7 @@ class _Searcher:
         keyword_windows = await self._keyword_windows(text)
         keyword_entities = await self._keyword_entities(text, wanted)
         names = await self._find_named_entities(text)
-        found = SearchHits(
+        return SearchHits(
             text=text,
             vector=vector,
             dense_windows=tuple(await dense_windows),
@@ -156,10 +148,6 @@ class _Searcher:
             names=tuple(names),
             options=self.options,
         )
-        if found.doubt < self.options.min_doubt:
-            return found
-        dense_facts, keyword_facts = await self._dense_facts(vector), await self._keyword_facts(text)
-        return replace(found, dense_facts=tuple(dense_facts), keyword_facts=tuple(keyword_facts))
 
     async def nearest_entities_of(self, text: str, vector: Vectors | None, wanted: int) -> SearchHits:
         if vector is None:
@@ -263,25 +251,6 @@ class _Searcher:
             for hit in match_name_part(part, entities, self.options):
                 hits.setdefault(hit.id, hit)
         return list(hits.values())
-
-    # --- facts -----------------------------------------------------------------------------
-
-    async def _dense_facts(self, vector: Vectors | None, most: int = 30) -> list[Hit]:
-        # Under a filter a fact may be stated in what is excluded alone: facts then start no walk.
-        space = spaces_of(self.index).facts
-        if vector is None or not space or not self.scope.everything:
-            return []
-        return await self._search_widening(
-            lambda limit: self.index.vectors.search(space, vector, limit),
-            adjacency_of(self.index).existing_facts,  # a killed update leaves others
-            most,
-        )
-
-    async def _keyword_facts(self, text: str, most: int = 30) -> list[Hit]:
-        if not spaces_of(self.index).facts or not self.scope.everything:
-            return []
-        number = self.index.generation.number
-        return await self.index.generations.search_facts(number, text, most)
 
 
 async def rank_windows_by_similarity(

@@ -13,7 +13,7 @@ from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
 from leanrag_engine.retrieval.graph.pagerank import Shares, WalkRules, pagerank
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 
-from .seeds import best_first, fuse
+from .seeds import fuse
 
 
 def seed_counts(seeds: Sequence[Entity]) -> dict[str, int]:
@@ -45,13 +45,11 @@ def rank_by_seed_count(
 
 @dataclass(frozen=True, slots=True)
 class RankingInput:
-    """What search gave for one text: the seeds that it anchors, chunks, and facts (see :class:`Adjacency`), each best first."""
+    """What search gave for one text: the seeds that it anchors, and chunks, each best first."""
 
     seeds: Sequence[Hit]
     dense: Sequence[Hit]
     keyword: Sequence[Hit]
-    dense_facts: Sequence[Hit] = ()
-    keyword_facts: Sequence[Hit] = ()
 
 
 def rank_by_spreading(
@@ -135,30 +133,16 @@ def _insert_unknown(walked: Sequence[Hit], graph: Adjacency, searched: RankingIn
 
 
 def restart_weights(graph: Adjacency, searched: RankingInput, options: RankingOptions) -> dict[int, float]:
-    """Return where the walker starts anew: at seeds, at the ends of matching facts, a little at similar passages."""
+    """Return where the walker starts anew: at seeds, a little at similar passages."""
     found: dict[int, float] = {}
     seeds = graph.entity_nodes([hit.id for hit in searched.seeds]).tolist()
     sharpened = [max(hit.score, 0.0) ** options.sharpness for hit in searched.seeds]
     _add(found, zip(seeds, sharpened, strict=True), 1.0)
-    doubt = 1.0 - min(max((hit.score for hit in searched.seeds), default=0.0), 1.0)
-    _add(found, _fact_ends(graph, searched, options), options.fact_mass * doubt)
     similar = graph.chunk_nodes([hit.id for hit in searched.dense]).tolist()
     _add(
         found, zip(similar, (max(hit.score, 0.0) for hit in searched.dense), strict=True), options.dense_mass
     )
     return found
-
-
-def _fact_ends(graph: Adjacency, searched: RankingInput, options: RankingOptions) -> list[tuple[int, float]]:
-    """Return the ends of the facts that both searches like best, a fact's score to each of its ends."""
-    scores: dict[str, float] = {}
-    for hits in (searched.dense_facts, searched.keyword_facts):
-        most = max((hit.score for hit in hits), default=0.0)
-        for hit in hits:
-            if hit.score > 0:
-                scores[hit.id] = scores.get(hit.id, 0.0) + hit.score / most
-    best = graph.existing_facts(best_first(scores))[: options.facts]
-    return [(int(node), hit.score**options.sharpness) for hit in best for node in graph.ends(hit.id).tolist()]
 
 
 def _add(found: dict[int, float], scores: Iterable[tuple[int, float]], mass: float) -> None:

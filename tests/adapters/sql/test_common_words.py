@@ -38,18 +38,18 @@ def connection() -> Iterator[Connection]:
     engine.dispose()
 
 
-def add_facts(connection: Connection, texts: Sequence[str]) -> None:
-    fulltext.open_facts(connection, 1).add(list(enumerate(texts)))
+def add_rows(connection: Connection, texts: Sequence[str]) -> None:
+    fulltext.open_entities(connection, 1).add([(row, "", "", text) for row, text in enumerate(texts)])
 
 
 def find_rows(connection: Connection, query: str, limit: int = 1000) -> list[int]:
-    return [row for row, _ in search_facts(connection, query, limit, LOW_BOUNDS)]
+    return [row for row, _ in search_rows(connection, query, limit, LOW_BOUNDS)]
 
 
-def search_facts(
+def search_rows(
     connection: Connection, query: str, limit: int, bounds: FullTextOptions = DEFAULT
 ) -> list[tuple[int, float]]:
-    return search(fulltext.open_facts(connection, 1), query, limit, bounds)
+    return search(fulltext.open_entities(connection, 1), query, limit, bounds)
 
 
 def search(
@@ -71,41 +71,41 @@ def record_statements(connection: Connection) -> list[str]:
 async def test_only_the_row_with_the_rare_word_is_found(
     connection: Connection,
 ) -> None:
-    add_facts(
+    add_rows(
         connection, ["common words here"] * BOUND * 2 + ["common unicorn here"] + ["common words"] * BOUND
     )
     assert find_rows(connection, "common unicorn words") == [2 * BOUND]
 
 
 async def test_a_query_of_common_words_finds_the_rows_of_the_rarest(connection: Connection) -> None:
-    add_facts(connection, ["everywhere"] * BOUND + ["everywhere amber"] * (BOUND + 1) + ["everywhere"])
+    add_rows(connection, ["everywhere"] * BOUND + ["everywhere amber"] * (BOUND + 1) + ["everywhere"])
     assert find_rows(connection, "everywhere amber") == list(range(BOUND, 2 * BOUND + 1))
     assert len(find_rows(connection, "everywhere")) == 2 * BOUND + 2
 
 
 async def test_a_common_word_decides_between_rows_that_hold_the_rare_one(connection: Connection) -> None:
     texts = ["amber filler"] * 5 + ["amber birch"] * 5 + ["birch filler"] * 2 * BOUND + ["filler"] * 3 * BOUND
-    add_facts(connection, texts)
-    unbounded = search_facts(connection, "birch amber", 10)
+    add_rows(connection, texts)
+    unbounded = search_rows(connection, "birch amber", 10)
     assert [row for row, _ in unbounded] == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
-    assert search_facts(connection, "birch amber", 100, LOW_BOUNDS) == unbounded
+    assert search_rows(connection, "birch amber", 100, LOW_BOUNDS) == unbounded
 
 
 async def test_a_word_in_half_of_all_rows_has_no_weight(connection: Connection) -> None:
-    add_facts(connection, ["amber filler"] * 5 + ["amber birch"] * 5 + ["birch filler"] * 2 * BOUND)
-    rare = search_facts(connection, "amber", 100, LOW_BOUNDS)
-    assert search_facts(connection, "birch amber", 100, LOW_BOUNDS) == rare
+    add_rows(connection, ["amber filler"] * 5 + ["amber birch"] * 5 + ["birch filler"] * 2 * BOUND)
+    rare = search_rows(connection, "amber", 100, LOW_BOUNDS)
+    assert search_rows(connection, "birch amber", 100, LOW_BOUNDS) == rare
     assert len(rare) == 10
 
 
 async def test_a_word_that_no_row_contains_does_not_count_as_the_rarest(connection: Connection) -> None:
-    add_facts(connection, ["everywhere"] * (BOUND + 5))
+    add_rows(connection, ["everywhere"] * (BOUND + 5))
     assert len(find_rows(connection, "nowhere everywhere \x00")) == BOUND + 5
     assert find_rows(connection, "nowhere") == []
 
 
 async def test_words_are_used_from_the_rarest_on_until_the_bound_is_reached(connection: Connection) -> None:
-    add_facts(connection, ["amber"] * 10 + ["birch"] * 20 + ["cedar"] * 15 + ["delta"] * 5 + ["ember"] * 10)
+    add_rows(connection, ["amber"] * 10 + ["birch"] * 20 + ["cedar"] * 15 + ["delta"] * 5 + ["ember"] * 10)
     # delta 5, amber 10, cedar 15: 30 in all; birch would make it 50.
     assert sorted(find_rows(connection, "birch cedar delta amber")) == [*range(10), *range(30, 50)]
     # In all exactly the bound: nothing is left out.
@@ -118,17 +118,17 @@ async def test_up_to_the_bound_a_search_equals_the_unbounded_one(connection: Con
     rare = [
         " ".join(WORDS[(place * step) % len(WORDS)] for step in (1, 3, 4, 6)) for place in range(BOUND // 4)
     ]
-    add_facts(connection, rare + ["filler"] * (rows - len(rare)))
+    add_rows(connection, rare + ["filler"] * (rows - len(rare)))
     queries = [*WORDS, "heath amber delta", "fjord grove unknown", " ".join(WORDS)]
     if rows <= BOUND:
         queries += ["amber filler", "filler"]
-    unbounded = [search_facts(connection, query, 1000) for query in queries]
-    assert [search_facts(connection, query, 1000, LOW_BOUNDS) for query in queries] == unbounded
+    unbounded = [search_rows(connection, query, 1000) for query in queries]
+    assert [search_rows(connection, query, 1000, LOW_BOUNDS) for query in queries] == unbounded
     assert all(unbounded)
 
 
 async def test_a_small_table_is_searched_with_one_statement(connection: Connection) -> None:
-    add_facts(connection, ["amber birch"] * BOUND)
+    add_rows(connection, ["amber birch"] * BOUND)
     asked = record_statements(connection)
     find_rows(connection, "amber birch cedar")
     assert sum("MATCH" in each for each in asked) == 1

@@ -611,19 +611,6 @@ async def test_the_relations_of_a_layer_come_in_the_order_of_the_build(built: Bu
     assert await store.generations.relations(generation, 99) == []
 
 
-async def test_a_fact_is_found_by_its_words_and_identified_by_its_first_relation(built: Built) -> None:
-    store, generation, hierarchy_ = built
-    facts = hierarchy_.layers[0].facts()
-    assert facts
-    for id_, text in facts:
-        hits = await store.generations.search_facts(generation, text, 100)
-        best = [hit.id for hit in hits if hit.score == hits[0].score]
-        assert id_ in best
-        assert {hit.id for hit in hits} <= {each for each, _ in facts}
-    assert await store.generations.search_facts(generation, "quantum chromodynamics", 5) == []
-    assert await store.generations.search_facts(generation + 99, facts[0][1], 5) == []
-
-
 async def test_keyword_search_over_entities_can_be_limited_to_a_layer(built: Built) -> None:
     store, generation, hierarchy_ = built
     scrooge = hierarchy_.layers[0].entities[0]

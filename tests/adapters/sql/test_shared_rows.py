@@ -110,7 +110,6 @@ async def search(store: SqlDatabase, generation: Generation) -> list[Any]:
     hits = [
         *[await stored.search_entities(number, query, 20) for query in ("Node 3", "said", "Cluster", "new")],
         *[await stored.search_entities(number, "said of Node", 20, layer) for layer in (0, 1)],
-        await stored.search_facts(number, "meeting 3 layer", 20),
     ]
     heads = await stored.entity_heads(number)
     return [

@@ -70,8 +70,6 @@ VARIANTS = (
     Strategy("the paper's ranking", Query("?", ranking="paper")),
     Strategy("no hierarchy edges in the walk", ranking(parent=0.0, inter_cluster=0.0)),
     Strategy("no relations in the walk", ranking(relation=0.0)),
-    Strategy("no facts as starts of the walk", ranking(fact_mass=0.0)),
-    Strategy("one fact starts the walk", ranking(facts=1)),
     Strategy("no gain for what the first passages name", ranking(hop=0.0)),
     Strategy("no keywords", ranking(keywords=False)),
     Strategy("no gain by the graph", relevance(graph=0.0)),

@@ -45,8 +45,8 @@ STEPS = (
     "hierarchy.invariants:check_hierarchy",
     "hierarchy.health:measure_hierarchy _layer _measure_meetings",
     "hierarchy.changes.comparing:compare",
-    "adapters.sql.generations.publish:prepare_build find_misfit _find_changes _find_facts find_positions publish prune",
-    "retrieval.graph.adjacency_building:make_adjacency _collect_mentions _make_fact_rows",
+    "adapters.sql.generations.publish:prepare_build find_misfit _find_changes find_positions publish prune",
+    "retrieval.graph.adjacency_building:make_adjacency _collect_mentions",
 )
 """Modules of the engine and functions in them; one that this version lacks is left out."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from leanrag_engine.adapters.files.arrays import ArrayFiles
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import Chunk, Entity, Hit, Relation
+from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
 from leanrag_engine.retrieval.graph.adjacency_building import PreviousAdjacency, make_adjacency
 
@@ -94,18 +94,6 @@ def test_under_a_filter_only_entities_that_an_allowed_chunk_mentions_count(graph
     assert (graph.base_nodes(["e1", "e2", "e3"], allowed) >= 0).tolist() == [True, False, False]
     assert graph.entities_in(["k1"]) == ["e1", "e2"]
     assert graph.entities_in(["k0", "unknown"]) == []
-
-
-def test_a_fact_joins_the_ends_of_all_relations_that_share_its_words(graph: Adjacency) -> None:
-    """r1 says what r2 says, so r2, the first, stands for both."""
-    assert graph.ends("r2").tolist() == graph.entity_nodes(["e1", "e2", "e3"]).tolist()
-    assert graph.ends("r1").tolist() == []
-    hits = [Hit("r1", 1.0), Hit("r3", 0.5), Hit("nowhere", 0.2)]
-    assert [hit.id for hit in graph.existing_facts(hits)] == ["r3"]
-    assert BASE.facts() == [
-        ("r2", "Alan Stevenson built Skerryvore."),
-        ("r3", "Skerryvore, Paris: far"),
-    ]
 
 
 def test_a_graph_of_nothing_has_no_nodes() -> None:

@@ -132,26 +132,12 @@ def test_what_search_likes_better_comes_first_of_passages_that_the_walk_likes_eq
             assert ranked[0].score > ranked[1].score
 
 
-def test_a_fact_starts_the_walk_where_no_seed_is_sure() -> None:
-    unsure = RankingInput(
-        (Hit("e4", 0.1),), (), (), dense_facts=(Hit("r2", 0.9),), keyword_facts=(Hit("r2", 4.0),)
-    )
-    assert walk(unsure, replace(DEFAULT_RANKING, fact_mass=9.0))[0] == "hop2"
-    assert walk(unsure, replace(DEFAULT_RANKING, fact_mass=0.0))[0] == "far"
-    sure = replace(unsure, seeds=(Hit("e4", 1.0),))
-    assert walk(sure, replace(DEFAULT_RANKING, fact_mass=9.0))[0] == "far"
-
-
 @pytest.mark.parametrize("sharpness", [1.0, 6.0])
-def test_the_first_seeds_and_facts_start_the_walk_by_a_power_of_their_scores(sharpness: float) -> None:
+def test_the_first_seeds_start_the_walk_by_a_power_of_their_scores(sharpness: float) -> None:
     unsure = RankingInput((Hit("e4", 0.8), Hit("e1", 0.4)), (), ())
     options = replace(DEFAULT_RANKING, sharpness=sharpness)
     strong, weak = restart_weights(BRIDGE, unsure, options).values()
     assert strong / weak == pytest.approx(2**sharpness)
-    facts = RankingInput((), (), (), dense_facts=(Hit("r1", 1.0), Hit("r2", 0.5)))
-    first, both, second = restart_weights(BRIDGE, facts, options).values()
-    assert first / second == pytest.approx(2**sharpness)
-    assert both == pytest.approx(first + second)
 
 
 def test_a_long_tail_of_weak_seeds_does_not_outweigh_the_best_one() -> None:

@@ -1,7 +1,7 @@
 """Keyword search: the tables, what is indexed, and which terms of a query rank rows.
 
-Each collection has one table for the windows of its chunks, each edition three for the entities, names and facts of the
-newest generation that has it. BM25's statistics then belong to one corpus. A query that began before an update was published
+Each collection has one table for the windows of its chunks, each edition two for the entities and names of the newest
+generation that has it. BM25's statistics then belong to one corpus. A query that began before an update was published
 finds what the update left, and drops hits that are not of its generation. Indexed texts and queries are
 segmented by :mod:`leanrag_engine.core.text.language`, which splits Chinese and Japanese text into words.
 """
@@ -161,7 +161,7 @@ def find_known(
     return [term for group in groups if is_known(group) for term in group if is_known([term])]
 
 
-# --- entities, names and facts of an edition ---------------------------------------------
+# --- entities and names of an edition ----------------------------------------------------
 
 
 def open_entities(connection: Connection, edition: int) -> FullTextIndex:
@@ -175,12 +175,7 @@ def open_names(connection: Connection, edition: int) -> FullTextIndex:
     return _open(connection, FullTextTable(f"fts_names_{edition}", ("key",), (1.0,), TRIGRAMS))
 
 
-def open_facts(connection: Connection, edition: int) -> FullTextIndex:
-    """Return the index of an edition's facts: positions of relations, and segmented texts."""
-    return _open(connection, FullTextTable(f"fts_facts_{edition}", ("description",), (1.0,)))
-
-
-EDITION = (open_entities, open_names, open_facts)
+EDITION = (open_entities, open_names)
 """What opens each index of an edition."""
 
 

@@ -25,15 +25,12 @@ from leanrag_engine.adapters.sql.schema.tables import (
     relations,
 )
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
-from leanrag_engine.core.graphs.columns import Digests, digest_texts
 from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.layers import find_misfit
-from leanrag_engine.core.graphs.rows import find_rows, match_rows
 from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import READ_GENERATIONS, Publication
 from leanrag_engine.core.model import Entity, Generation, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
-from leanrag_engine.core.text.language.words import search_text
 
 from . import history
 from .difference import RowChanges, compare_rows, place_rows
@@ -64,7 +61,7 @@ class Build:
     """A hierarchy prepared for writing: slow steps are done before the write lock is taken. ``base`` is the
     generation whose rows it shares, None if it is written as a whole. ``words`` are those of the entities
     that are added. ``names`` are pairs of key and position, sorted like their table, so that rows are
-    appended. ``facts`` are pairs of a relation's position and segmented text."""
+    appended."""
 
     content: GenerationContent
     base: int | None
@@ -72,8 +69,6 @@ class Build:
     relations: RowChanges[Relation]
     words: list[tuple[int, IndexedEntity]]
     names: list[tuple[str, int]]
-    facts: list[tuple[int, str]]
-    ended_facts: list[int]
 
     @property
     def all_entities(self) -> Iterator[Entity]:
@@ -83,7 +78,7 @@ class Build:
     @property
     def rows(self) -> int:
         """The number of rows that are added to all tables; an entity has two."""
-        return 2 * len(self.words) + len(self.relations.added) + len(self.facts) + len(self.names)
+        return 2 * len(self.words) + len(self.relations.added) + len(self.names)
 
     @property
     def layers(self) -> list[tuple[int, int, int]]:
@@ -106,18 +101,15 @@ def prepare_build(
     changes = _find_changes(shared, hierarchy) if shared else None
     base = shared if changes else None
     added, joined = changes or _place_all(hierarchy)
-    facts, ended_facts = _find_facts(hierarchy, base, joined)
-    watch = _Watch(report, "preparing", len(added.added) + len(joined.added) + len(facts))
+    watch = _Watch(report, "preparing", len(added.added))
     words = [
         (position, fulltext.make_indexed_entity(each))
         for batch in watch.batches(added.added)
         for position, each in batch
     ]
-    watch.done += len(joined.added)
     names = sorted((key, position) for position, each in words for key in each.keys)
-    indexed = [(position, search_text(text)) for batch in watch.batches(facts) for position, text in batch]
     number = base.published.generation if base else None
-    return Build(content, number, added, joined, words, names, indexed, ended_facts)
+    return Build(content, number, added, joined, words, names)
 
 
 def _place_all(hierarchy: Hierarchy) -> tuple[RowChanges[Entity], RowChanges[Relation]]:
@@ -154,49 +146,6 @@ def _of_layer(positions: NDArray[np.int64], number: int) -> NDArray[np.int64]:
         positions, [collection_rows.first_position(number), collection_rows.first_position(number + 1)]
     )
     return positions[first:after]
-
-
-def _find_facts(
-    hierarchy: Hierarchy, base: SharedRows | None, joined: RowChanges[Relation]
-) -> tuple[list[tuple[int, str]], list[int]]:
-    """Return the positions and texts of the facts to add, and the positions of those that end."""
-    after = hierarchy.layers[0] if hierarchy.layers else Graph((), ())
-    positions = {each.id: position for position, each in joined.added}
-    if base is None:
-        return [(positions[id_], text) for id_, text in after.facts()], []
-    old = base.published.hierarchy.layers[0]
-    held = _of_layer(base.relations, 0)
-    # Most descriptions are only in relations that stay, between entities that keep their names.
-    touched = np.concatenate(
-        (
-            digest_texts(each.description for _, each in joined.added if not each.layer),
-            old.edges.descriptions[np.isin(held, joined.ended)],
-            *_find_renamed_facts(old, after),
-        )
-    )
-    facts = old.find_facts(touched)
-    texts = (text for _, text in old.facts(facts))
-    before = dict(zip(held[facts].tolist(), texts, strict=True))
-    found = after.facts(after.find_facts(touched))
-    unmoved = find_rows(old.relations, [id_ for id_, _ in found])
-    now = {
-        positions.get(id_) or int(held[place]): text
-        for (id_, text), place in zip(found, unmoved, strict=True)
-    }
-    added = [(position, text) for position, text in now.items() if before.get(position) != text]
-    return added, [position for position, text in before.items() if now.get(position) != text]
-
-
-def _find_renamed_facts(old: Graph, after: Graph) -> list[Digests]:
-    """Return the digests of the descriptions of all relations, before and after, of entities that got another name."""
-    matches = match_rows(old.entities, after.entities)
-    renamed = [place for place, (then, now) in matches.differing.items() if then and then.name != now.name]
-    if not renamed:
-        return []
-    return [
-        graph.edges.descriptions[np.isin(graph.ends, places).any(axis=1)]
-        for graph, places in ((old, matches.origins[renamed]), (after, np.array(renamed)))
-    ]
 
 
 @dataclass(slots=True)
@@ -247,8 +196,6 @@ def publish(
     _insert_all(
         connection, relations, watch.batches(write_rows(relations, edition, number, build.relations.added))
     )
-    for facts in watch.batches(build.facts):
-        fulltext.open_facts(connection, edition).add(facts)
     named = ((edition, *name, number, OPEN) for name in build.names)
     _insert_all(connection, tables.names, watch.batches(named))
     published = collection_rows.find_generations(connection, collection, limit=1)[0]
@@ -291,7 +238,6 @@ def _end_rows(connection: Connection, edition: int, number: int, build: Build) -
         connection.execute(here.values(until=number))
     fulltext.open_entities(connection, edition).remove_rows(build.entities.ended)
     fulltext.open_names(connection, edition).remove_rows(build.entities.ended)
-    fulltext.open_facts(connection, edition).remove_rows(build.ended_facts)
 
 
 def prune(connection: Connection, name: str, kept: int, age: timedelta) -> None:

@@ -6,12 +6,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, union
 
-from leanrag_engine.adapters.sql import collections as collection_rows
-from leanrag_engine.adapters.sql.dialect import fulltext
-from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts, SearchedRows
 from leanrag_engine.adapters.sql.dialect.statements import among, fetch, list_value
 from leanrag_engine.adapters.sql.schema.tables import relations, select_unparsed
-from leanrag_engine.core.model import Hit, Relation
+from leanrag_engine.core.model import Relation
 
 from .fields import list_columns, read_items, visible
 
@@ -51,22 +48,6 @@ def in_layer(connection: Connection, generation: int, layer: int) -> list[Relati
 def at_positions(connection: Connection, generation: int, positions: Sequence[int]) -> list[Relation]:
     """Return the relations at these positions in ascending order."""
     return _relations(fetch(connection, _AT, generation=generation, positions=list_value(positions)))
-
-
-def search_facts(
-    connection: Connection, generation: int, text: str, limit: int, counts: RowCounts
-) -> list[Hit]:
-    """Search the distinct descriptions of base relations by keyword. ``counts`` are kept between searches."""
-    held = collection_rows.find_rows(connection, generation)
-    if held is None:
-        return []
-    index = fulltext.open_facts(connection, held.edition)
-    if not index.exists():  # the edition was deleted
-        return []
-    hits = fulltext.search(index, text, limit, SearchedRows(counts, generation))
-    places = list_value(place for place, _ in hits)
-    ids = dict(fetch(connection, _IDS, generation=generation, positions=places))
-    return [Hit(ids[place], score) for place, score in hits if place in ids]
 
 
 def page(
