@@ -78,14 +78,6 @@ class RankingOptions:
     """Weight of a mention where the passage's document is named after the entity."""
     relation: float = 1.0
     """Weight of a base relation."""
-    parent: float = 0.3
-    """Weight of an edge to a parent: a way between entities that no passage joins."""
-    inter_cluster: float = 0.1
-    """Weight of an inter-cluster relation."""
-    dense: float = 1.5
-    """Exponent of a passage's relative dense score: its share of the walk is multiplied by e to that power."""
-    keyword: float = 1.0
-    """Exponent of a passage's relative keyword score, likewise."""
     keywords: bool = True
     """Whether keyword search takes part at all."""
     hop: float = 2.5
@@ -104,8 +96,6 @@ class RankingOptions:
             EdgeKind.MENTION: self.mention,
             EdgeKind.TITLE: self.title,
             EdgeKind.RELATION: self.relation,
-            EdgeKind.PARENT: self.parent,
-            EdgeKind.INTER_CLUSTER: self.inter_cluster,
         }
 
 

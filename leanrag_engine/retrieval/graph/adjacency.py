@@ -25,10 +25,6 @@ class EdgeKind(IntEnum):
     """A mention where the chunk's document is named after the entity; strength 1."""
     RELATION = 2
     """Two layer-0 entities; strength 1 + ln(mentions)."""
-    PARENT = 3
-    """An entity and a parent of it (the second-best too); strength is the responsibility."""
-    INTER_CLUSTER = 4
-    """Two aggregated entities; strength ln(1 + λ)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,14 +66,14 @@ def make_adjacency(
     places[order] = np.arange(len(ids))
     nodes = places + np.int32(len(chunk_ids))
     sizes = [len(layer.entities) for layer in layers]
-    own = [nodes[after - size : after] for size, after in zip(sizes, accumulate(sizes), strict=True)]
     mentions = _collect_mentions(layers, chunk_ids, before, entity_ids, places)
     incomplete = np.zeros(len(ids), dtype=bool)
     incomplete[places[mentions.entities[mentions.chunks < 0]]] = True
     keys = np.concatenate([digest_texts(()), *(layer.nodes.find_name_keys(name_keys) for layer in layers)])
-    joined = _join_chunks(mentions, nodes, keys, title_keys)
     parents = [find_ids(layer.nodes.parents, entity_ids, ascending=True) for layer in layers]
-    edges = [joined, *_join_layers(layers, own, parents, entity_ids, len(chunk_ids))]
+    edges = [_join_chunks(mentions, nodes, keys, title_keys)]
+    if layers:
+        edges.append(_join_base(layers[0], nodes[: sizes[0]]))
     return Adjacency(
         chunk_ids,
         titles,
@@ -175,32 +175,11 @@ def _join_chunks(mentions: _Mentions, nodes: NDArray[np.int32], keys: Digests, t
     )
 
 
-def _join_layers(
-    layers: Sequence[Graph],
-    own: Sequence[NDArray[np.int32]],
-    parents: Sequence[Places],
-    entity_ids: Ids,
-    first: int,
-) -> Iterable[_Edges]:
-    """Yield the edges of each layer to parents and second parents, and those of its relations; ``first`` is the node of the
-    first entity."""
-    for number, (layer, nodes, homes) in enumerate(zip(layers, own, parents, strict=True)):
-        seconds = find_ids(layer.nodes.second_parents, entity_ids, ascending=True)
-        yield _join_parents(nodes, homes, layer.nodes.responsibilities, first)
-        yield _join_parents(nodes, seconds, layer.nodes.second_responsibilities, first)
-        kind = EdgeKind.INTER_CLUSTER if number else EdgeKind.RELATION
-        edges = layer.edges
-        strengths = np.log1p(edges.strengths) if number else 1.0 + np.log(np.maximum(edges.weights, 1))
-        near, far = nodes[layer.ends].T
-        yield _Edges(near, far, np.full(len(near), kind, dtype=np.uint8), strengths)
-
-
-def _join_parents(nodes: NDArray[np.int32], parents: Places, responsibilities: Weights, first: int) -> _Edges:
-    known = parents >= 0
-    far = (parents[known] + first).astype(np.int32)
-    return _Edges(
-        nodes[known], far, np.full(len(far), EdgeKind.PARENT, dtype=np.uint8), responsibilities[known]
-    )
+def _join_base(base: Graph, nodes: NDArray[np.int32]) -> _Edges:
+    """Return the edges of the relations of layer 0, whose entities are ``nodes``."""
+    near, far = nodes[base.ends].T
+    kinds = np.full(len(near), EdgeKind.RELATION, dtype=np.uint8)
+    return _Edges(near, far, kinds, 1.0 + np.log(np.maximum(base.edges.weights, 1)))
 
 
 def _group(keys: NDArray[Any], count: int) -> tuple[NDArray[np.int64], Places]:

@@ -18,7 +18,7 @@ from .adjacency import Adjacency, EdgeKind
 @dataclass(frozen=True, slots=True)
 class WalkRules:
     """Where the walker may go: ``weights`` by kind of edge, and chunks that ``allowed`` marks (None: all).
-    Under a filter, relations and clusters may rest on what is excluded: their weights should then be 0."""
+    Under a filter, relations may rest on what is excluded: their weight should then be 0."""
 
     weights: Mapping[EdgeKind, float]
     damping: float

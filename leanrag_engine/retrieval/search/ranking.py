@@ -1,8 +1,7 @@
 """In which order passages answer a query: the paper's rule, and spreading from the seeds. Pure:
 everything that the stores know comes in, ids and scores go out."""
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,41 +57,21 @@ def rank_by_spreading(
     options: RankingOptions = DEFAULT_RANKING,
     allowed: NDArray[np.bool_] | None = None,
 ) -> list[Hit]:
-    """Return the chunks that a walker from the evidence reaches, by its time in them and by how well search
-    likes them. ``allowed`` marks the chunks that a filter lets in: the walker then goes by mentions in these
-    alone, as relations and clusters may rest on what is excluded. A chunk that the graph does not know (it
+    """Return the chunks that a walker from the evidence reaches, by its time in them. ``allowed`` marks the chunks that a filter lets in: the walker then goes by mentions in these
+    alone, as relations may rest on what is excluded. A chunk that the graph does not know (it
     came in after the build, say) cannot be walked to: it keeps the place that search gives it."""
     edges = options.edges()
     if allowed is not None:
         edges = {kind: edges[kind] for kind in (EdgeKind.MENTION, EdgeKind.TITLE)}
     walk = WalkRules(edges, options.damping, allowed)
     shares = pagerank(graph, restart_weights(graph, searched, options), walk)
-    walked = _score_chunks(graph, shares, searched, options, allowed)
+    walked = _rank_chunks(graph, shares, allowed)
     return _insert_unknown(walked, graph, searched)
 
 
-def _score_chunks(
-    graph: Adjacency,
-    shares: Shares,
-    searched: RankingInput,
-    options: RankingOptions,
-    allowed: NDArray[np.bool_] | None,
-) -> list[Hit]:
-    """Return the best of the chunks that the walker reached: its share of time in each, times what search adds."""
-    dense, keyword = _relative_scores(searched.dense), _relative_scores(searched.keyword)
-
-    def factor(chunk_id: str) -> float:
-        return math.exp(options.dense * dense(chunk_id) + options.keyword * keyword(chunk_id))
-
+def _rank_chunks(graph: Adjacency, shares: Shares, allowed: NDArray[np.bool_] | None) -> list[Hit]:
+    """Return the chunks in which the walker spends most time, with its share of time in each."""
     nodes, scores = _chunk_shares(graph, shares, allowed)
-    factors = np.full(len(nodes), factor(""))
-    hits = list(dict.fromkeys(hit.id for hit in (*searched.dense, *searched.keyword)))
-    # Most of thousands of chunks are no hits and share one factor; the nodes ascend.
-    hit_nodes = graph.chunk_nodes(hits)
-    for place, node, id_ in zip(np.searchsorted(nodes, hit_nodes).tolist(), hit_nodes, hits, strict=True):
-        if place < len(nodes) and nodes[place] == node:
-            factors[place] = factor(id_)
-    scores = scores * factors
     # 400 are more than any query may ask for.
     best = np.argsort(-scores, kind="stable")[:400]
     return [
@@ -109,14 +88,6 @@ def _chunk_shares(
     if allowed is not None and len(allowed):
         reached &= allowed[np.minimum(shares.nodes, len(allowed) - 1)]
     return shares.nodes[reached], shares.values[reached]
-
-
-def _relative_scores(hits: Sequence[Hit]) -> Callable[[str], float]:
-    """Return a hit's score as a share of the best one's; for what is no hit, the last one's share."""
-    most = max((hit.score for hit in hits), default=0.0)
-    shares = {hit.id: max(hit.score, 0.0) / most for hit in hits} if most > 0 else {}
-    floor = min(shares.values(), default=0.0)
-    return lambda chunk_id: shares.get(chunk_id, floor)
 
 
 def _insert_unknown(walked: Sequence[Hit], graph: Adjacency, searched: RankingInput) -> list[Hit]:

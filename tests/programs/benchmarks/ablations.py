@@ -68,7 +68,6 @@ VARIANTS = (
     Strategy("naive: no graph at all", Query("?", mode="naive")),
     Strategy("ranking without spreading", relevance(graph=0.0)),
     Strategy("the paper's ranking", Query("?", ranking="paper")),
-    Strategy("no hierarchy edges in the walk", ranking(parent=0.0, inter_cluster=0.0)),
     Strategy("no relations in the walk", ranking(relation=0.0)),
     Strategy("no gain for what the first passages name", ranking(hop=0.0)),
     Strategy("no keywords", ranking(keywords=False)),

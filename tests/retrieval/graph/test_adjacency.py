@@ -64,14 +64,9 @@ def test_every_edge_is_there_in_both_directions_with_its_kind_and_strength(graph
         ("e1", "k1", EdgeKind.TITLE, 1.0),
         ("e1", "k2", EdgeKind.MENTION, 1.0),
         ("e2", "k1", EdgeKind.MENTION, 1.0),
-        ("e1", "c1", EdgeKind.PARENT, 0.8),
-        ("e1", "c2", EdgeKind.PARENT, 0.2),
-        ("e2", "c1", EdgeKind.PARENT, 1.0),
-        ("e3", "c2", EdgeKind.PARENT, 1.0),
         ("e1", "e2", EdgeKind.RELATION, round(1 + math.log(3), 4)),
         ("e2", "e3", EdgeKind.RELATION, 1.0),
         ("e1", "e3", EdgeKind.RELATION, 1.0),
-        ("c1", "c2", EdgeKind.INTER_CLUSTER, round(math.log(3), 4)),
     }
     assert edges(graph) == one_way | {(other, one, kind, strength) for one, other, kind, strength in one_way}
 

@@ -24,8 +24,6 @@ WEIGHTS = {
     EdgeKind.MENTION: 1.0,
     EdgeKind.TITLE: 5.0,
     EdgeKind.RELATION: 0.7,
-    EdgeKind.PARENT: 0.3,
-    EdgeKind.INTER_CLUSTER: 0.1,
 }
 
 pairs = st.sets(
@@ -40,7 +38,7 @@ def chunk(number: str, title: str = "") -> Chunk:
 
 
 def layers(pairs: set[tuple[str, str]], mentions: dict[str, set[str]]) -> list[Graph]:
-    """Entities a … h below one root, so that every kind of edge but inter-cluster is there."""
+    """Entities a … h below one root, to which no edge of the walk leads."""
     base = tuple(
         Entity(
             f"e{name}",
@@ -64,7 +62,6 @@ def test_the_shares_are_those_of_networkx(
     oracle = nx.Graph()
     oracle.add_nodes_from([f"e{name}" for name in starts])
     for name in NAMES:
-        oracle.add_edge(f"e{name}", "eroot", weight=0.3)
         for number in mentions.get(name, ()):
             oracle.add_edge(f"e{name}", f"k{number}", weight=5.0 if (name, number) == ("a", "1") else 1.0)
     for one, other in pairs:
@@ -74,7 +71,7 @@ def test_the_shares_are_those_of_networkx(
     nodes = graph.entity_nodes(list(start)).tolist()
     found = shares(graph, dict(zip(nodes, start.values(), strict=True)), WalkRules(WEIGHTS, damping), 1e-12)
     assert {name_of(graph, node): share for node, share in found.items()} == pytest.approx(
-        {node: share for node, share in expected.items() if share > 0}, abs=1e-6
+        {node: share for node, share in expected.items() if share > 1e-9}, abs=1e-6
     )
     assert sum(found.values()) == pytest.approx(1.0)
 
