@@ -78,8 +78,6 @@ class RankingOptions:
     """Weight of a mention where the passage's document is named after the entity."""
     relation: float = 1.0
     """Weight of a base relation."""
-    keywords: bool = True
-    """Whether keyword search takes part at all."""
     hop: float = 2.5
     """Exponent with which a passage gains whose title one of the first passages holds and the question does not
     (``raise_second_hops``)."""

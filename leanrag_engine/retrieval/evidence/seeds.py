@@ -5,7 +5,7 @@ from leanrag_engine.retrieval.browse import load_ancestors, resolve
 from leanrag_engine.retrieval.graph import subgraph
 from leanrag_engine.retrieval.index import BuildState
 from leanrag_engine.retrieval.request import Query, Ranking
-from leanrag_engine.retrieval.search.hits import SearchHits, search_all, search_dense_entities
+from leanrag_engine.retrieval.search.hits import SearchHits, search_all
 from leanrag_engine.retrieval.search.seeds import unite
 
 from .run import QueryRun
@@ -15,12 +15,9 @@ async def select_seeds(run: QueryRun) -> tuple[list[SearchHits], list[Seed]]:
     """Return what the searches found, and the seeds: those that the query names, then the best of each text in turns (eq. 6)."""
     query, paper = run.query, run.query.ranking == Ranking.PAPER
     named = await _resolve_given(run)
-    find = search_dense_entities if paper else search_all
     wanted = walk_seeds(query)
-    found = await find(run.index, run.scope, query.texts, wanted, query.search_options)
+    found = await search_all(run.index, run.scope, query.texts, wanted, query.search_options, paper=paper)
     run.warn_of_dense(found)
-    if not query.ranking_options.keywords:
-        found = [each.without_keywords() for each in found]
     hits = unite([each.rank_entities(2 * wanted, paper=paper) for each in found], 2 * wanted)
     entities = await run.index.generations.entities(run.index.generation.number, [hit.id for hit in hits])
     scores = {hit.id: hit.score for hit in hits}

@@ -39,10 +39,6 @@ class SearchHits:
         """The chunks of the keyword hits, likewise."""
         return best_chunks(self.keyword_windows)[: self.options.chunk_hits]
 
-    def without_keywords(self) -> "SearchHits":
-        """Return only the hits of search by meaning, and names that the text holds word for word."""
-        return replace(self, keyword_windows=(), keyword_entities=())
-
     def rank_entities(self, limit: int, *, paper: bool = False) -> list[Hit]:
         """Return the entities that this text is about, best first; by ``paper`` the nearest alone, with their similarity."""
         if paper and self.vector is not None:
@@ -92,31 +88,16 @@ async def search_all(
     texts: Sequence[str],
     entities: int,
     options: SearchOptions = DEFAULT_SEARCH,
+    *,
+    paper: bool = False,
 ) -> list[SearchHits]:
-    """Search windows, entities of layer 0 and names: everything that anchors a text. Needs a generation."""
+    """Search windows, entities of layer 0 and names: everything that anchors a text; by ``paper`` the ``entities`` nearest
+    by meaning alone (eq. 6). Needs a generation."""
     searcher = _Searcher(index, scope, options)
+    find = searcher.nearest_entities_of if paper else searcher.everything_of
+    wanted = entities if paper else max(options.entity_hits, 2 * entities)
     vectors = await embed_texts(index, texts)
-    wanted = max(options.entity_hits, 2 * entities)
-    return [
-        await searcher.everything_of(text, vector, wanted)
-        for text, vector in zip(texts, vectors, strict=True)
-    ]
-
-
-async def search_dense_entities(
-    index: IndexSnapshot,
-    scope: ChunkScope,
-    texts: Sequence[str],
-    entities: int,
-    options: SearchOptions = DEFAULT_SEARCH,
-) -> list[SearchHits]:
-    """Return the paper's anchoring (eq. 6): the ``entities`` nearest of layer 0 by meaning, and nothing else."""
-    searcher = _Searcher(index, scope, options)
-    vectors = await embed_texts(index, texts)
-    return [
-        await searcher.nearest_entities_of(text, vector, entities)
-        for text, vector in zip(texts, vectors, strict=True)
-    ]
+    return [await find(text, vector, wanted) for text, vector in zip(texts, vectors, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,6 @@ VARIANTS = (
     Strategy("the paper's ranking", Query("?", ranking="paper")),
     Strategy("no relations in the walk", ranking(relation=0.0)),
     Strategy("no gain for what the first passages name", ranking(hop=0.0)),
-    Strategy("no keywords", ranking(keywords=False)),
     Strategy("no gain by the graph", relevance(graph=0.0)),
     Strategy("the walk counts as much in long documents", relevance(graph_alone=1e9)),
     Strategy("no seats for plain search", relevance(graph_seats=0)),
