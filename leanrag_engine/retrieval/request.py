@@ -178,7 +178,9 @@ class RelevanceOptions:
     graph_passages: int = 20
     """Passages, first in the graph's ranking, whose windows gain."""
     graph_seats: int = 2
-    """Windows, first in plain search, that gain as much as what the graph ranks first."""
+    """Windows, first in plain search, that gain at least as much as the passage at ``graph_seat_rank`` in the graph's ranking."""
+    graph_seat_rank: int = 5
+    """Counted from 0: the first few passages of a trusted walk stand before those seats."""
     graph_kept: int = 5
     """Passages, first in the graph's ranking, of which the best window is shown where there is room. Not tuned."""
     exact: float = 8.0

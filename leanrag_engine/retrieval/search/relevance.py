@@ -203,8 +203,8 @@ def rank_windows(
     """Return all windows of ``chunks``, best first; equal ones in reading order.
 
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
-    graph gives to chunks. ``graph_weight`` is what the first of these places gains, and so do the first windows of
-    plain search, not counting those of ``seen`` chunks, which gain too. The best of the windows of an ``exact`` match
+    graph gives to chunks. ``graph_weight`` is what the first of these places gains; the first windows of plain search
+    gain at least as much as a later one, not counting those of ``seen`` chunks, which gain too. The best of the windows of an ``exact`` match
     gains what the match brings, each of them if it is ``sought``. ``recency`` is what documents gain by their dates.
     """
     floor = min(scores.total.values(), default=0.0) / 2
@@ -239,15 +239,17 @@ def rank_windows(
             break
         seated.add(place)
         seats -= windows[place][0].citation not in seen
+    seat_gain = graph_weight * options.graph_decay / (options.graph_decay + options.graph_seat_rank)
     gains = _exact_gains(exact, ids, plain)
     alone = {id_ for match in exact if match.alone for id_ in match.windows}
     ranked = []
     for place, (chunk, number) in enumerate(windows):
-        seat, graph = graph_weight if place in seated else 0.0, 0.0
-        if place not in seated and (rank := graph_ranks.get(chunk.id)) is not None:
+        seat, graph = seat_gain if place in seated else 0.0, 0.0
+        if (rank := graph_ranks.get(chunk.id)) is not None:
             # Of a long passage the windows gain that speak of the question.
             share = own[place] / best[chunk.id] if best[chunk.id] > 0 else 1.0
             graph = graph_weight * share * options.graph_decay / (options.graph_decay + rank)
+        seat, graph = (0.0, graph) if graph > seat else (seat, 0.0)
         near, about = options.neighbour * beside[place], options.section * around[place]
         gain = gains.get(ids[place], 0.0)
         recent = recency.get(chunk.document_id, 0.0) * fullness[place]

@@ -123,16 +123,18 @@ def test_a_passage_gains_by_its_place_in_the_graphs_ranking() -> None:
     assert found["c#0"] - found["a#0"] == pytest.approx(0.15)
 
 
-def test_the_first_places_of_plain_search_are_not_lost_to_the_graph() -> None:
-    chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
-    scores = {"a#0": 1.0, "b#0": 0.9, "c#0": 0.8}
-    ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=5.0, options=OPTIONS)
-    assert [each.chunk.id for each in ranked] == ["a", "b", "c"]
-    unseated = replace(OPTIONS, graph_seats=0)
-    ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=5.0, options=unseated)
-    assert ranked[0].chunk.id == "c"
-    ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=0.0, options=OPTIONS)
-    assert ranked[0].chunk.id == "a"
+def test_the_first_few_of_a_trusted_walk_come_first_then_plain_search_then_the_rest_of_the_walk() -> None:
+    chunks = [chunk(name, 1, document=place) for place, name in enumerate("abcd", start=1)]
+    scores = SearchScores({"a#0": 1.0, "b#0": 0.9, "c#0": 0.5, "d#0": 0.5})
+
+    def order(weight: float, options: RelevanceOptions = OPTIONS) -> str:
+        ranked = rank_windows(scores, chunks, {"c": 0, "d": 9}, graph_weight=weight, options=options)
+        return "".join(each.chunk.id for each in ranked)
+
+    assert order(5.0) == "cabd"
+    assert order(5.0, replace(OPTIONS, graph_seats=0)) == "cdab"
+    assert order(5.0, replace(OPTIONS, graph_seat_rank=0)) == "abcd"
+    assert order(0.0) == "abcd"
 
 
 def test_a_seen_passage_takes_no_other_one_its_place() -> None:
@@ -141,7 +143,7 @@ def test_a_seen_passage_takes_no_other_one_its_place() -> None:
     options = replace(OPTIONS, graph_seats=1)
     for seen, order in (("d1:c1", "abc"), ("d2:c1", "acb")):
         ranked = rank_windows(
-            scores, chunks, {"c": 0}, graph_weight=5.0, options=options, seen=CitationSet.parse([seen])
+            scores, chunks, {"c": 9}, graph_weight=5.0, options=options, seen=CitationSet.parse([seen])
         )
         assert "".join(each.chunk.id for each in ranked) == order
 
