@@ -1,7 +1,7 @@
 """Jobs: requests, progress, failures and results of the work that runs in the background."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Protocol
@@ -255,7 +255,7 @@ class DeleteResult(Figures):
 class ReindexResult(Figures):
     """The rows that were written, by kind of vector space."""
 
-    vectors: Mapping[str, int]
+    vectors: Mapping[str, int] = field(default_factory=dict)
 
     def figures(self) -> dict[str, Any]:
         return dict(self.vectors)

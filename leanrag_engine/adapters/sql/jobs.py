@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
@@ -29,6 +28,7 @@ from leanrag_engine.core.jobs import (
     ReindexResult,
     RollbackRequest,
     RollbackResult,
+    plain,
 )
 
 from .schema.tables import from_json, jobs
@@ -62,7 +62,7 @@ _RESULTS: Mapping[str, type[JobResult]] = {
 def put(connection: Connection, job: Job) -> None:
     values = {name: getattr(job, name) for name in Job.__dataclass_fields__} | {
         "status": job.status.value,
-        "result": job.result.figures() if job.result else {},
+        "result": plain(job.result) if job.result else {},
     }
     if job.reached >= 0:  # what resuming needs to know
         values["result"] = {"attempts": job.attempts, "reached": job.reached, **values["result"]}
@@ -131,27 +131,11 @@ def request_cancel(connection: Connection, id_: str) -> JobStatus | None:
 def _job(row: RowMapping) -> Job:
     values = {name: row[name] for name in Job.__dataclass_fields__ if name in row}
     kind, figures = row["kind"], dict(row["result"])
-    # Options that rows of an earlier version lack.
-    later = {"replaces": True} if kind == "ingest" else {}
     resumed = {name: figures.pop(name) for name in ("attempts", "reached") if name in figures}
     values |= {
         "status": JobStatus(row["status"]),
         "failures": tuple(JobFailure(**each) for each in row["failures"]),
-        "request": from_json(_REQUESTS.get(kind, BuildRequest), later | row["request"]),
-        "result": _result_from_json(kind, figures) if figures else None,
+        "request": from_json(_REQUESTS.get(kind, BuildRequest), row["request"]),
+        "result": from_json(_RESULTS.get(kind, BuildResult), figures, whole=False) if figures else None,
     }
     return Job(**values, **resumed)
-
-
-def _result_from_json(kind: str, figures: Mapping[str, Any]) -> JobResult:
-    """Return the result with these figures; those of a build stand among those of the job that made it."""
-    result = _RESULTS.get(kind, BuildResult)
-    effects = figures.get("corrections", {})
-    applied, idle = (effects.get(name, ()) for name in ("applied", "without_effect"))
-    build = {**figures, "corrections": {"applied": applied, "idle": idle}}
-    if result is BuildResult:
-        return from_json(BuildResult, build, whole=False)
-    if result is ReindexResult:
-        return ReindexResult(figures)
-    own = {**figures, "build": build if "generation" in figures else None}
-    return from_json(result, own, whole=False)

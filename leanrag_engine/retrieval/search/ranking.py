@@ -71,23 +71,13 @@ def rank_by_spreading(
 
 def _rank_chunks(graph: Adjacency, shares: Shares, allowed: NDArray[np.bool_] | None) -> list[Hit]:
     """Return the chunks in which the walker spends most time, with its share of time in each."""
-    nodes, scores = _chunk_shares(graph, shares, allowed)
-    # 400 are more than any query may ask for.
-    best = np.argsort(-scores, kind="stable")[:400]
-    return [
-        Hit(id_, score)
-        for id_, score in zip(graph.chunks_at(nodes[best]), scores[best].tolist(), strict=True)
-    ]
-
-
-def _chunk_shares(
-    graph: Adjacency, shares: Shares, allowed: NDArray[np.bool_] | None
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the chunks that the walker reached, with its share of time in each."""
     reached = graph.is_known_chunk(shares.nodes) & (shares.values > 0)
     if allowed is not None and len(allowed):
         reached &= allowed[np.minimum(shares.nodes, len(allowed) - 1)]
-    return shares.nodes[reached], shares.values[reached]
+    nodes, scores = shares.nodes[reached], shares.values[reached]
+    # 400 are more than any query may ask for.
+    best = np.argsort(-scores, kind="stable")[:400]
+    return list(map(Hit, graph.chunks_at(nodes[best]), scores[best].tolist()))
 
 
 def _insert_unknown(walked: Sequence[Hit], graph: Adjacency, searched: RankingInput) -> list[Hit]:
