@@ -391,6 +391,10 @@ class DocumentStore(Protocol):
     async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
         """Return the ids of all chunks of these documents, in reading order: what a filter by document allows."""
 
+    async def find_dated(self, collection: str, day: str, most: int) -> list[str]:
+        """Return the ids of all chunks of the documents whose own date begins with ``day`` (``2024-11``), or is of that month of
+        any year (``-11``); none if these are more than ``most``."""
+
     async def count_tokens(self, collection: str) -> dict[int, int]:
         """Return the tokens of each document's chunks, by its number."""
 

@@ -72,10 +72,8 @@ class RankingOptions:
     blur it."""
     dense_mass: float = 0.2
     """Start mass at similar passages. A large one would keep the walk from the second hop."""
-    mention: float = 1.0
-    """Weight of an edge between a passage and an entity that it mentions."""
     title: float = 5.0
-    """Weight of a mention where the passage's document is named after the entity."""
+    """Weight of an edge to an entity that the passage's document is named after; to others that it mentions it has 1."""
     relation: float = 1.0
     """Weight of a base relation."""
     hop: float = 2.5
@@ -91,7 +89,7 @@ class RankingOptions:
     def edges(self) -> dict[EdgeKind, float]:
         """Return the weight of each kind of edge."""
         return {
-            EdgeKind.MENTION: self.mention,
+            EdgeKind.MENTION: 1.0,
             EdgeKind.TITLE: self.title,
             EdgeKind.RELATION: self.relation,
         }

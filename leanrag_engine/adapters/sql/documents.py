@@ -31,6 +31,7 @@ from sqlalchemy import (
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import (
+    FILE_TIME,
     METHODS,
     Chunk,
     ChunkHead,
@@ -555,6 +556,14 @@ def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) ->
     )
     mine = chunks.c.collection == collection, chunks.c.document.in_(given)
     return list(connection.execute(select(chunks.c.id).where(*mine).order_by(*_READING)).scalars())
+
+
+def find_dated(connection: Connection, name: str, day: str, most: int) -> list[str]:
+    collection, begins = collection_rows.number_of(connection, name), "____" * day.startswith("-") + day
+    mine = documents.c.collection == collection, documents.c.date_origin != FILE_TIME
+    found = select(documents.c.id).where(*mine, documents.c.date.like(f"{begins}%")).limit(most + 1)
+    ids = connection.execute(found).scalars().all()
+    return chunk_ids(connection, name, ids) if len(ids) <= most else []
 
 
 def count_tokens(connection: Connection, name: str) -> dict[int, int]:

@@ -79,15 +79,11 @@ def _is_of_date(word: str) -> bool:
 
 async def _find_dated(run: QueryRun, dates: Sequence[str], *, alone: bool) -> list[ExactMatch]:
     """Return the windows of the documents of each date, if those are few: they are as good as passages that say it."""
-    documents, name, gain = run.index.documents, run.index.collection.name, run.query.relevance_options.exact
-    own = {each.id: each.own_date for each in await documents.find_all(name)}
     found = []
     for day in dates:
-        ids = [id_ for id_, date in own.items() if date.startswith(day) or date[4:7] == day]
-        if len(ids) <= _FEW_DATED:
-            chunk_ids = await documents.chunk_ids(name, ids)
-            await run.load(chunk_ids)
-            chunks = [run.chunks[id_] for id_ in chunk_ids if id_ in run.chunks]
-            windows = [window_id(each.id, number) for each in chunks for number in range(len(each.windows))]
-            found.append(ExactMatch(day, tuple(windows), gain, sought=True, alone=alone))
+        ids = await run.index.documents.find_dated(run.index.collection.name, day, _FEW_DATED)
+        await run.load(ids)
+        chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
+        windows = tuple(window_id(each.id, number) for each in chunks for number in range(len(each.windows)))
+        found.append(ExactMatch(day, windows, run.query.relevance_options.exact, sought=True, alone=alone))
     return found

@@ -65,8 +65,7 @@ def rank_by_spreading(
         edges = {kind: edges[kind] for kind in (EdgeKind.MENTION, EdgeKind.TITLE)}
     walk = WalkRules(edges, options.damping, allowed)
     shares = pagerank(graph, restart_weights(graph, searched, options), walk)
-    walked = _rank_chunks(graph, shares, allowed)
-    return _insert_unknown(walked, graph, searched)
+    return _insert_unknown(_rank_chunks(graph, shares, allowed), graph, searched)
 
 
 def _rank_chunks(graph: Adjacency, shares: Shares, allowed: NDArray[np.bool_] | None) -> list[Hit]:

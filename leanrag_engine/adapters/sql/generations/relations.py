@@ -22,9 +22,6 @@ _JOINING = _RELATIONS.where(
 ).order_by(*_STRONGEST)
 _NAMED = _RELATIONS.where(among(relations.c.id, bindparam("ids")))
 _AT = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).order_by(relations.c.position)
-_IDS = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).with_only_columns(
-    relations.c.position, relations.c.id
-)
 
 
 def find_touching(connection: Connection, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
