@@ -278,7 +278,7 @@ async def test_a_newer_schema_is_refused_with_both_versions(
             "UPDATE generations SET settings = json_set(settings, '$.methods', json('[{\"drawn\": 2}]'))",
         ),
         ("jobs", "UPDATE jobs SET request = json_remove(request, '$.allowed')"),
-        ("jobs", "UPDATE jobs SET result = json('{\"generation\": 1}')"),
+        ("jobs", 'UPDATE jobs SET result = json(\'{"build": {"generation": 1}}\')'),
     ],
 )
 async def test_records_of_another_version_are_refused_with_the_folder_and_what_to_do(

@@ -281,7 +281,7 @@ def test_an_interrupted_build_is_noted_unless_a_later_one_has_made_all_of_it(
             gone = replace(done, id="job-gone", kind="build", request=BuildRequest(), created_at=earlier)
             owner = "999999999@nowhere@0.00"
             await engine._stores.jobs.put(
-                replace(gone, status=JobStatus.RUNNING, owner=owner, updated_at=earlier)
+                replace(gone, status=JobStatus.RUNNING, owner=owner, updated_at=earlier, result=None)
             )
             if stale:
                 more = [DocumentSource(id="oolong", text="Oolong tea grows in Fujian.")]
