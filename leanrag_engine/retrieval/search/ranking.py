@@ -57,9 +57,9 @@ def rank_by_spreading(
     options: RankingOptions = DEFAULT_RANKING,
     allowed: NDArray[np.bool_] | None = None,
 ) -> list[Hit]:
-    """Return the chunks that a walker from the evidence reaches, by its time in them. ``allowed`` marks the chunks that a filter lets in: the walker then goes by mentions in these
-    alone, as relations may rest on what is excluded. A chunk that the graph does not know (it
-    came in after the build, say) cannot be walked to: it keeps the place that search gives it."""
+    """Return the chunks that a walker from the evidence reaches, by its time in them. ``allowed`` marks the chunks that a filter
+    lets in: the walker then goes by mentions in these alone, as relations may rest on what is excluded. A chunk that the graph
+    does not know (it came in after the build, say) cannot be walked to: it keeps the place that search gives it."""
     edges = options.edges()
     if allowed is not None:
         edges = {kind: edges[kind] for kind in (EdgeKind.MENTION, EdgeKind.TITLE)}

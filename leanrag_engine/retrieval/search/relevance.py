@@ -204,8 +204,9 @@ def rank_windows(
 
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
     graph gives to chunks. ``graph_weight`` is what the first of these places gains; the first windows of plain search
-    gain at least as much as a later one, not counting those of ``seen`` chunks, which gain too. The best of the windows of an ``exact`` match
-    gains what the match brings, each of them if it is ``sought``. ``recency`` is what documents gain by their dates.
+    gain at least as much as a later one (those of ``seen`` chunks gain too, and are not counted). The best of the windows
+    of an ``exact`` match gains what the match brings, each of them if it is ``sought``. ``recency`` is what documents gain
+    by their dates.
     """
     floor = min(scores.total.values(), default=0.0) / 2
     windows = [
