@@ -208,6 +208,8 @@ class RelevanceOptions:
     weak: float = 0.34
     """Share of a text's words that the best five windows hold, below which the evidence counts as weak where the embedder
     has no ``unrelated``. It is wrong more often."""
+    strange: float = 0.25
+    """Share of a text's words from which on the evidence counts as weak if no passage has them or comes near."""
     pool: int = 100
     """Windows per text whose passages are loaded and valued."""
 

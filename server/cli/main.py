@@ -157,8 +157,9 @@ def main() -> None:
 
 
 def serve_main() -> None:
-    """Run the console command ``leanrag-mcp``, the same as ``leanrag serve``."""
-    sys.argv.insert(1, "serve")
+    """Run the console command ``leanrag-mcp``, the same as ``leanrag serve``; it may be written out, as the help does."""
+    if sys.argv[1:2] != ["serve"]:
+        sys.argv.insert(1, "serve")
     main()
 
 

@@ -233,6 +233,28 @@ async def test_a_question_half_of_whose_words_stand_nowhere_is_weak_unless_a_pas
             assert text.startswith("Weak evidence") is (question in unanswered), question
 
 
+async def test_a_question_whose_own_word_stands_nowhere_is_weak_though_its_subject_is_in_every_document(
+    tmp_path: Path,
+) -> None:
+    unanswered = (
+        "What is the price of a class?",
+        "Which statement prints a password?",
+        "What is the name of Python's mascot?",
+        "How do the operators of a lambda reach the Raspberry, and what does an exception in an operator do there?",
+    )
+    answered = (
+        "What happens if a bare raise runs while nothing is being handled?",
+        "How are exceptions handled in a lambda?",
+        "How do I pause a function and resume it later?",
+    )
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
+        await ingest(engine, [source(topic) for topic in TOPICS])
+        for question in (*unanswered, *answered):
+            reply = (await engine.query(Query(question))).context
+            assert reply.text.startswith("Weak evidence") is (question in unanswered), question
+            assert reply.tokens <= 300 or question in answered
+
+
 async def test_a_word_of_one_document_asked_alone_is_in_the_reply_and_its_document_comes_first(
     engine: LeanRAG,
 ) -> None:

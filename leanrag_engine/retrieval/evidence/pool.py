@@ -104,7 +104,10 @@ async def _compare_tokens(run: QueryRun, text: str, windows: Sequence[str]) -> d
     ]
     if not known:
         return {}
-    near = spread_similarities(compare_tokens(question, [packed for _, packed in known]))
+    near, strange = compare_tokens(question, [packed for _, packed in known])
+    near = spread_similarities(near)
+    if len(known) >= USUAL:
+        run.strange[text] = strange
     few = min(len(known) / USUAL, 1.0)
     gains = run.query.relevance_options.tokens * few * (near - near.min())
     return {id_: gain for (id_, _), gain in zip(known, gains.tolist(), strict=True)}

@@ -21,7 +21,8 @@ SHORT = 3
 @dataclass(frozen=True, slots=True)
 class QueryRun:
     """``chunks`` keeps the chunks that were loaded, by id; ``warnings`` what makes the answer worse than it could be;
-    ``absent`` the words of the query that no document has, each with similar ones that are there."""
+    ``absent`` the words of the query that no document has, each with similar ones that are there; ``strange``, of each text whose words
+    were compared, the share that no passage has or comes near."""
 
     index: IndexSnapshot
     query: Query
@@ -29,6 +30,7 @@ class QueryRun:
     chunks: dict[str, Chunk] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     absent: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    strange: dict[str, float] = field(default_factory=dict)
 
     async def load(self, ids: Iterable[str]) -> None:
         """Load into ``chunks`` those of these chunks that exist and are in scope."""
@@ -121,7 +123,8 @@ class QueryRun:
         """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words. One with a rare
         word and most others of the question is near enough: rows of tables and single dates say little by their meaning. Where half
         of the words stand nowhere, too far is a fifth of the way from unrelated passages to those that
-        answer: one more of 270 answered questions fell below it, seven more of 16 others."""
+        answer: one more of 270 answered questions fell below it, seven more of 16 others. So is a text too far of whose words a quarter
+        is strange to all passages found, or any where none of its names stands anywhere."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
         best = [window.indexed_text for window in windows]
@@ -131,6 +134,13 @@ class QueryRun:
         sure = named or not nowhere if short else asked.share(best[:1]) >= enough
         if windows and windows[0].exact and sure:
             return False
+        names = [
+            each for each in words if each.isalpha() and is_name(each) and not found.text.startswith(each)
+        ]
+        unknown = bool(names) and all(self.absent.get(name) == () for name in names)
+        strange = self.strange.get(found.text, 0.0)
+        if strange >= self.query.relevance_options.strange or (unknown and strange):
+            return True
         share = asked.share(best)
         if embedder is None or embedder.unrelated is None or not found.dense_windows:
             return share < self.query.relevance_options.weak

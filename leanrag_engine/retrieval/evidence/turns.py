@@ -48,8 +48,8 @@ async def _compare_turns(run: QueryRun, text: str, chunks: Sequence[Chunk]) -> T
                 rows[chunk.id, start].append(packed[first:end])
     if not rows:
         return {}
-    near = spread_similarities(compare_tokens(question, [np.concatenate(each) for each in rows.values()]))
-    return dict(zip(rows, near.tolist(), strict=True))
+    near, _ = compare_tokens(question, [np.concatenate(each) for each in rows.values()])
+    return dict(zip(rows, spread_similarities(near).tolist(), strict=True))
 
 
 def _cut_window(chunk: Chunk, number: int) -> Iterator[tuple[int, str]]:

@@ -3,16 +3,23 @@ ColBERT's sum of maximal similarities (arXiv:2004.12832), over the token vectors
 windows keep the signs alone. Pure: vectors in, similarities out."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.model import PackedTokens, QueryTokens
 
+STRANGE: Final = 0.36
+"""Similarity up to which a word of a question is strange to windows that do not have it: up to here, a quarter of strange words
+was found in 2 of 518 answered questions, and in 41 of 206 that the same documents do not answer."""
 
-def compare_tokens(question: QueryTokens, windows: Sequence[PackedTokens]) -> NDArray[np.float32]:
+
+def compare_tokens(
+    question: QueryTokens, windows: Sequence[PackedTokens]
+) -> tuple[NDArray[np.float32], float]:
     """Return how near each window is to the question, (n,): for each of its words the most similar word of the window counts,
-    weighted by how few of the windows have the word itself."""
+    weighted by how few of the windows have the word itself. Return also the share of its words that are strange to all."""
     starts = np.cumsum([0, *map(len, windows[:-1])])
     rows = np.concatenate(windows)
     bits = np.unpackbits(rows[:, 2:], axis=1).astype(np.float32)
@@ -24,7 +31,8 @@ def compare_tokens(question: QueryTokens, windows: Sequence[PackedTokens]) -> ND
     numbers = rows[:, :2].copy().view("<u2")
     having = np.logical_or.reduceat(numbers == question.numbers, starts, axis=0).sum(axis=0)
     weights = np.log1p(len(windows) / (1.0 + having)).astype(np.float32)
-    return np.asarray(best @ weights / weights.sum(), dtype=np.float32)
+    strange = float(((having == 0) & (best.max(axis=0) <= STRANGE)).mean())
+    return np.asarray(best @ weights / weights.sum(), dtype=np.float32), strange
 
 
 def spread_similarities(similarities: NDArray[np.float32]) -> NDArray[np.float32]:

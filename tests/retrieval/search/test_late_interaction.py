@@ -44,8 +44,22 @@ def test_a_window_is_as_near_as_its_most_similar_words_weighted_by_how_few_windo
             total += weight * max(float(np.sign(each) @ vector) / 4 for each in vectors)
             weights += weight
         expected.append(total / weights)
-    near = compare_tokens(question, [packed(numbers.tolist(), signs) for numbers, signs in contents])
+    near, _ = compare_tokens(question, [packed(numbers.tolist(), signs) for numbers, signs in contents])
     np.testing.assert_allclose(near, expected, rtol=1e-5)
+
+
+def test_words_that_no_window_has_or_comes_near_are_strange() -> None:
+    signs = np.ones((1, 16), dtype=np.float32)
+    near_it, far, half = (
+        signs,
+        -signs,
+        np.concatenate([signs[:, :10], -signs[:, 10:]], axis=1),
+    )  # 10 - 6 of 16
+    question = QueryTokens(
+        np.array([1, 2, 3, 4], dtype=np.uint16), unit_rows(np.concatenate([near_it, far, far, half]))
+    )
+    windows = [packed([9], signs), packed([3], signs)]
+    assert compare_tokens(question, windows)[1] == 0.5  # 2 and 4; 3 is far from its own window, which has it
 
 
 def test_the_nearest_window_counts_one_the_middle_one_nothing() -> None:
