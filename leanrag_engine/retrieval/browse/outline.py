@@ -26,6 +26,9 @@ CANDIDATES = 10
 STEP = " > "
 """Between the headings of a path."""
 
+_QUOTES = dict.fromkeys(map(ord, "`'\"‘’“”"))
+"""Replies show code in headings between other marks than a document does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -251,7 +254,7 @@ def _matches(section: Section, wanted: Sequence[str], *, exact: bool) -> bool:
 
 
 def _key(heading: str) -> str:
-    return fold_case(clean_line(heading)).strip(" .:#*_`")
+    return fold_case(clean_line(heading).translate(_QUOTES)).strip(" .:#*_")
 
 
 def _section_candidates(outline: Outline, sections: Sequence[Section]) -> tuple[Candidate, ...]:

@@ -170,6 +170,9 @@ def render_turns(run: Sequence[RankedWindow]) -> str:
     text, day, said, reached = run[0].chunk.text, run[0].chunk.own_date, list[str](), 0
     days = {span: _DAY.findall(window.heading) for window in run for span in window.turns}
     for (start, end), found in sorted(days.items()):
+        start = max(start, reached)  # noqa: PLW2901 - for another text, more or less of a turn was chosen
+        if start >= end:
+            continue
         skipped = text[reached:start]
         if said and skipped.strip():
             said[-1] += " …"

@@ -59,6 +59,19 @@ async def test_a_question_for_a_fact_gets_the_turns_around_the_one_that_answers_
     assert text.count("Your support in 2024-03-11") > 3
 
 
+async def test_a_turn_that_is_chosen_whole_for_one_text_and_in_part_for_another_stands_once(
+    tmp_path: Path,
+) -> None:
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [talk(day, news) for day, news in NEWS.items()])
+        parts = ("How did the violin workshop develop over time?", "To whom was the first violin sold?")
+        result = await engine.query(Query("What became of Mia?", sub_queries=parts, token_budget=1000))
+    text = result.context.text
+    assert "Mia: Hey Ben! I just sold my first violin" in text
+    assert "Mia: Mia:" not in text
+    assert all(text.count(news) < 2 for news in NEWS.values())
+
+
 async def test_turns_of_a_conversation_without_a_date_are_shown_once_and_alone(tmp_path: Path) -> None:
     async with open_engine(tmp_path) as engine:
         documents = [talk(day, news) for day, news in NEWS.items()]

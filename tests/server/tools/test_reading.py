@@ -224,6 +224,20 @@ async def test_equal_headings_are_told_apart_by_their_paths(ask: Caller) -> None
     assert "Chapter 3 (ref d2:c" in unknown.text
 
 
+async def test_a_heading_with_code_is_found_as_a_reply_shows_it(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    text = "# Guide\n\nIt begins.\n\n## Limits of `pip install`\n\nTwo hundred wheels an hour are the limit."
+    async with serve_in_process(tmp_path) as call:
+        await call("ingest_documents", documents=[{"text": text, "id": "guide"}], wait_seconds=40)
+        shown = (await call("query_lca_context", query="How many wheels an hour?")).text
+        (heading,) = re.findall(r"§ (Limits of .*)", shown)
+        reply = await call("get_sources", document="guide", section=heading)
+    assert not reply.is_error, reply.text
+    assert "Two hundred wheels" in reply.text
+    assert "It begins" not in reply.text
+
+
 async def test_the_outline_lists_every_heading_with_where_it_stands_and_how_long_it_is(ask: Caller) -> None:
     reply = await ask("get_outline", document="Manual of 2024-05-06")
     lines = [line for line in MANUAL.split("\n") if line.startswith("#")]
