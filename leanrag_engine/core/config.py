@@ -52,8 +52,7 @@ class Settings(BaseSettings):
         description="Token for the Chroma server, sent as Authorization: Bearer and as X-Chroma-Token.",
     )
     allow_dirs: Annotated[tuple[Path, ...], NoDecode] = Field(
-        default=(),
-        description="Folders beneath which the server may read documents; none: it reads no path.",
+        default=(), description="Folders beneath which the server may read documents; none: it reads no path."
     )
     collection: str = Field(
         default="default", pattern=COLLECTION_NAME, description="The collection used when none is named."
@@ -148,8 +147,7 @@ class Settings(BaseSettings):
         default=64, ge=0, le=4096, description="Tokens that neighbouring chunks share."
     )
     clustering: Literal["gmm", "leiden"] = Field(
-        default="gmm",
-        description="How clusters are found: gmm by meaning (the paper), leiden by relations.",
+        default="gmm", description="How clusters are found: gmm by meaning (the paper), leiden by relations."
     )
     cluster_size: int = Field(default=20, ge=2, le=200, description="Mean number of members of a cluster.")
     cluster_cap: int = Field(

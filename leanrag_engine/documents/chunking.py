@@ -37,13 +37,7 @@ class ChunkingOptions:
 _OPTIONS = ChunkingOptions()
 
 
-def chunk(
-    document: LoadedDocument,
-    *,
-    tokenizer: Tokenizer,
-    max_tokens: int,
-    overlap: int,
-) -> list[Chunk]:
+def chunk(document: LoadedDocument, *, tokenizer: Tokenizer, max_tokens: int, overlap: int) -> list[Chunk]:
     """Cut ``document`` into chunks, in order; every character except white space lies in at least one.
 
     No chunk has more than ``max_tokens`` tokens, or begins or ends within a word unless that word alone is longer
@@ -87,10 +81,7 @@ def chunk_at(
 
 
 def _make_chunks(
-    document: LoadedDocument,
-    spans: "Sequence[_ChunkSpan]",
-    found: Sequence[Heading],
-    tokenizer: Tokenizer,
+    document: LoadedDocument, spans: "Sequence[_ChunkSpan]", found: Sequence[Heading], tokenizer: Tokenizer
 ) -> list[Chunk]:
     path_at = _paths_by_offset(document.title, found)
     code = is_code(document.media_type)

@@ -124,11 +124,7 @@ def aggregate(
             )
             continue
         name = choose_name(
-            terms,
-            found,
-            [member.name for member in group.members],
-            names,
-            _find_identifiers(group.members),
+            terms, found, [member.name for member in group.members], names, _find_identifiers(group.members)
         )
         names.add(name)
         chosen = _central_sentences(group, _phrase_weights(terms, found))

@@ -209,15 +209,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     if context.previous is not None:
         carried = await in_thread(carry_sentences, step, counts, summaries.origins, context.previous)
     sentences = await write_sentences(
-        step,
-        counts,
-        threshold,
-        drafted.entities,
-        written,
-        upper,
-        context.sources,
-        context.progress,
-        carried,
+        step, counts, threshold, drafted.entities, written, upper, context.sources, context.progress, carried
     )
     stack.graphs[-1] = await in_thread(_assign_parents, lower, clusters, upper)
     stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences, carried)))

@@ -182,10 +182,7 @@ def _find_windows(windows: EmbeddedTexts, chunk_ids: AbstractSet[str]) -> dict[s
 
 
 def _add_windows(
-    rows: Vectors,
-    shared: Mapping[int, Sequence[str]],
-    spans: Mapping[str, tuple[int, int]],
-    vectors: Vectors,
+    rows: Vectors, shared: Mapping[int, Sequence[str]], spans: Mapping[str, tuple[int, int]], vectors: Vectors
 ) -> Vectors:
     """Add to the rows of texts the directions of the means of their chunks' windows, whose ``vectors`` follow each other."""
     means: dict[str, Vectors] = {}

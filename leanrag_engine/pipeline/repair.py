@@ -160,10 +160,7 @@ async def _holds(stores: Stores, space: str, rows: Mapping[str, Vectors]) -> boo
 
 
 def wrap_embedder(
-    stores: Stores,
-    generation: Generation,
-    embedder: Embedder,
-    texts: Mapping[str, Sequence[tuple[str, str]]],
+    stores: Stores, generation: Generation, embedder: Embedder, texts: Mapping[str, Sequence[tuple[str, str]]]
 ) -> "ReusingEmbedder":
     """Return what embeds the ``texts`` of a build, by space, anew: its entities beside its windows."""
     from .building.embedding_reuse import ReusingEmbedder  # noqa: PLC0415 - commands that only read import no builder

@@ -5,14 +5,7 @@ from dataclasses import dataclass
 
 from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.jobs import Job
-from leanrag_engine.core.model import (
-    METHODS,
-    Collection,
-    Correction,
-    ExtractionSchema,
-    Generation,
-    Spent,
-)
+from leanrag_engine.core.model import METHODS, Collection, Correction, ExtractionSchema, Generation, Spent
 from leanrag_engine.core.ports import LockHolder, VectorStore
 
 

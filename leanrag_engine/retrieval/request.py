@@ -88,11 +88,7 @@ class RankingOptions:
 
     def edges(self) -> dict[EdgeKind, float]:
         """Return the weight of each kind of edge."""
-        return {
-            EdgeKind.MENTION: 1.0,
-            EdgeKind.TITLE: self.title,
-            EdgeKind.RELATION: self.relation,
-        }
+        return {EdgeKind.MENTION: 1.0, EdgeKind.TITLE: self.title, EdgeKind.RELATION: self.relation}
 
 
 DEFAULT_RANKING = RankingOptions()

@@ -197,9 +197,7 @@ CLIENTS: dict[str, Client] = {
         project_file=".zed/settings.json",
     ),
     "cline": Client(
-        title="Cline",
-        then="Cline starts it at once; its MCP Servers page lists the tools.",
-        file=cline_file,
+        title="Cline", then="Cline starts it at once; its MCP Servers page lists the tools.", file=cline_file
     ),
     "opencode": Client(
         title="opencode",

@@ -154,10 +154,7 @@ def explorer_app(handle: EngineHandle, collection: str, token: str) -> Starlette
         return Route(f"/data/{name}", respond, methods=["GET"])
 
     asked = ("tree", "links", "entity", "search", "passages", "documents", "history", "suggestions", "answer")
-    routes = [
-        *map(answering, asked),
-        Route("/{name:path}", _send_file, methods=["GET"]),
-    ]
+    routes = [*map(answering, asked), Route("/{name:path}", _send_file, methods=["GET"])]
     return Starlette(
         routes=[Mount("/explore/{token}", routes=routes)],
         middleware=[

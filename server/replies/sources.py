@@ -158,11 +158,7 @@ class SourcesReply(ReplyModel):
             if part.end == cards[0].end:  # too small a budget for any part
                 cursor = cursor_after(begin.place, 1, everything)
         return cls(
-            sentences=stated[:fits],
-            sources=sources,
-            total=page.total,
-            next_cursor=cursor,
-            problems=problems,
+            sentences=stated[:fits], sources=sources, total=page.total, next_cursor=cursor, problems=problems
         )
 
     def to_markdown(self) -> str:

@@ -113,11 +113,7 @@ get_sources."""
         engine, named = await self._open(collection)
         offset = parse_cursor(cursor)
         page = await engine.search_entities(
-            query,
-            layer=None if layer < 0 else layer,
-            offset=offset,
-            limit=limit,
-            collection=named,
+            query, layer=None if layer < 0 else layer, offset=offset, limit=limit, collection=named
         )
         return SearchReply.from_engine(page, offset, engine.count_tokens).to_result()
 

@@ -65,11 +65,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unread() -> Iterator[None]:
     """The vocabulary is read anew in this test, and again after it."""
-    kept = (
-        tiktoken_tokenizer._read_whole,
-        tiktoken_tokenizer._read_latin,
-        tiktoken_tokenizer._count_line,
-    )
+    kept = (tiktoken_tokenizer._read_whole, tiktoken_tokenizer._read_latin, tiktoken_tokenizer._count_line)
     for each in kept:
         each.cache_clear()
     yield

@@ -55,13 +55,7 @@ def test_ways_are_compared_side_by_side(tiny_path: Path, tmp_path: Path) -> None
     options = ("--compare", "lca,naive,paper", "--budgets", "300,800")
     ran = CliRunner().invoke(app, ["retrieval", str(tiny_path), *options, *data])
     assert ran.exit_code == 0, ran.stderr
-    for said in (
-        "5 passages, 3 questions",
-        "lca",
-        "naive",
-        "paper",
-        "coverage at 800",
-    ):
+    for said in ("5 passages, 3 questions", "lca", "naive", "paper", "coverage at 800"):
         assert said in ran.stdout
     again = CliRunner().invoke(app, ["retrieval", str(tiny_path), "--limit", "1", *data])
     assert "The collection existed already" in again.stderr

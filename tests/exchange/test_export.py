@@ -14,13 +14,7 @@ from typer.testing import CliRunner
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import (
-    Attribute,
-    Chunk,
-    Document,
-    Entity,
-    Relation,
-)
+from leanrag_engine.core.model import Attribute, Chunk, Document, Entity, Relation
 from leanrag_engine.exchange.exporting.graph import ExportedGraph
 from leanrag_engine.exchange.exporting.write import write_graph
 from leanrag_engine.exchange.formats import ExportFormat

@@ -128,10 +128,7 @@ def test_an_acronym_follows_its_long_form_into_a_merge() -> None:
 
 
 def test_a_merge_makes_namesakes_of_several_documents_one() -> None:
-    corpus = [
-        said("a1", "King", "Cordelia Fool"),
-        said("b1", "King", "Duncan Ross"),
-    ]
+    corpus = [said("a1", "King", "Cordelia Fool"), said("b1", "King", "Duncan Ross")]
     apart, _ = build(corpus)
     assert len([each for each in apart.entities if each.name == "King"]) == 2
     graph, effects = build(corpus, fuse(1, "King"))

@@ -114,13 +114,7 @@ KOREAN = Sample(
     },
     frozenset({"그", "이번", "김민수 교수", "교수"}),
 )
-SAMPLES = {
-    "German": GERMAN,
-    "French": FRENCH,
-    "Spanish": SPANISH,
-    "Japanese": JAPANESE,
-    "Korean": KOREAN,
-}
+SAMPLES = {"German": GERMAN, "French": FRENCH, "Spanish": SPANISH, "Japanese": JAPANESE, "Korean": KOREAN}
 
 
 @pytest.mark.parametrize("language", SAMPLES)

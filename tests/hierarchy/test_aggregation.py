@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import (
-    Entity,
-    Evidence,
-    Method,
-    Relation,
-    Vectors,
-    content_id,
-)
+from leanrag_engine.core.model import Entity, Evidence, Method, Relation, Vectors, content_id
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.hierarchy.aggregation import SummaryOptions, aggregate

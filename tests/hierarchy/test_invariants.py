@@ -77,10 +77,7 @@ FAULTS: dict[str, tuple[Callable[[Hierarchy], Hierarchy], str]] = {
         lambda one: with_entity(one, 2, 0, second_parent_id="c0"),
         r"second parent of \['top'\]",
     ),
-    "a cluster over the cap": (
-        lambda one: with_entity(one, 1, 0, members=31),
-        "more than 30 members",
-    ),
+    "a cluster over the cap": (lambda one: with_entity(one, 1, 0, members=31), "more than 30 members"),
     "a missing relation": (lambda one: with_relations(one, 1), "1 pairs of clusters lack their relation"),
     "a wrong strength": (
         lambda one: with_relations(one, 1, replace(RELATION, strength=3)),

@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import (
-    Entity,
-    Evidence,
-    Method,
-    Relation,
-    content_id,
-)
+from leanrag_engine.core.model import Entity, Evidence, Method, Relation, content_id
 from leanrag_engine.hierarchy.relations import CHARACTERS, LayerStep, inter_cluster_relations
 
 

@@ -20,11 +20,7 @@ from leanrag_engine.hierarchy.relations import fit_threshold
 Maker = Callable[..., tuple[Graph, Embedder]]
 
 
-@given(
-    strengths=st.lists(st.integers(1, 12), max_size=60),
-    calls=st.integers(0, 8),
-    batch=st.integers(1, 5),
-)
+@given(strengths=st.lists(st.integers(1, 12), max_size=60), calls=st.integers(0, 8), batch=st.integers(1, 5))
 def test_tau_is_the_smallest_whose_relations_fit_into_the_calls(
     strengths: list[int], calls: int, batch: int
 ) -> None:

@@ -30,15 +30,7 @@ from leanrag_engine.core.errors import (
 from leanrag_engine.core.model import Spent
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Price, Reply, ReplyStore
 from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each
-from leanrag_engine.llm.budget import (
-    Budget,
-    Caps,
-    CircuitBreaker,
-    TokenScale,
-    Usage,
-    count_prompt,
-    total_use,
-)
+from leanrag_engine.llm.budget import Budget, Caps, CircuitBreaker, TokenScale, Usage, count_prompt, total_use
 from leanrag_engine.llm.cache import CachedModel, Ledger, digest_of
 from leanrag_engine.llm.forecast import ForecastModel
 
@@ -154,9 +146,7 @@ async def test_equal_requests_at_one_time_are_one_call(store: SqlDatabase) -> No
     assert {each.text for each in replies} == {"said"}
 
 
-async def test_one_that_waits_for_an_equal_call_takes_over_if_that_is_cancelled(
-    store: SqlDatabase,
-) -> None:
+async def test_one_that_waits_for_an_equal_call_takes_over_if_that_is_cancelled(store: SqlDatabase) -> None:
     calls = 0
 
     async def answer(_: ChatRequest) -> Reply:

@@ -185,9 +185,7 @@ async def test_a_collection_can_be_rolled_back_over_documents_that_changed(noted
         assert (await engine.ancestors("Rory Shaw"))[0].name == "Rory Shaw"
 
 
-async def test_a_rollback_that_was_killed_after_it_had_published_publishes_nothing_more(
-    noted: Path,
-) -> None:
+async def test_a_rollback_that_was_killed_after_it_had_published_publishes_nothing_more(noted: Path) -> None:
     async with open_engine(noted) as engine:
         await build(engine, "rebuild")
         first = await roll_back(engine, 1)

@@ -30,17 +30,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
-from crashes import (
-    Crashes,
-    Step,
-    begin,
-    choose_step,
-    fork,
-    look,
-    run,
-    settings_of,
-    settle,
-)
+from crashes import Crashes, Step, begin, choose_step, fork, look, run, settings_of, settle
 
 from leanrag_engine.adapters import wiring
 from leanrag_engine.core.config import Settings

@@ -344,7 +344,4 @@ def test_questions_about_two_things_begin_with_those_that_documents_dwell_on() -
         Relation("dwelt on", "Ewan Reid", "Skerry", weight=2),
     ]
     asked = [each.text for each in relate(things, stated)]
-    assert asked == [
-        "How are Ewan Reid and Skerry related?",
-        "How are lace tucker and plump sister related?",
-    ]
+    assert asked == ["How are Ewan Reid and Skerry related?", "How are lace tucker and plump sister related?"]

@@ -240,7 +240,7 @@ async def test_a_question_whose_own_word_stands_nowhere_is_weak_though_its_subje
         "What is the price of a class?",
         "Which statement prints a password?",
         "What is the name of Python's mascot?",
-        "How do the operators of a lambda reach the Raspberry, and what does an exception in an operator do there?",
+        "How does the class statement differ from that of Kotlin, and how do methods raise an exception in a function there?",
     )
     answered = (
         "What happens if a bare raise runs while nothing is being handled?",

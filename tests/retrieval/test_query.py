@@ -364,9 +364,7 @@ async def test_paper_ranking_counts_the_nearest_entities_and_nothing_else(corpus
     assert [ranked.score for ranked in result.sources] == [counts[id_] for id_ in expected]
 
 
-async def test_passages_with_as_many_seeds_come_in_order_of_similarity_not_of_reading(
-    corpus: Corpus,
-) -> None:
+async def test_passages_with_as_many_seeds_come_in_order_of_similarity_not_of_reading(corpus: Corpus) -> None:
     result = await ask(
         corpus, "Uranus the seventh planet telescope", ranking="paper", seeds=3, token_budget=4000
     )

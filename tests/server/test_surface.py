@@ -134,8 +134,7 @@ UNUSED_IN_READING = {
 
 
 @pytest.mark.parametrize(
-    ("command", "used"),
-    [(["status"], set()), (["query", "Who designed Skerryvore?"], {"scipy", "tiktoken"})],
+    ("command", "used"), [(["status"], set()), (["query", "Who designed Skerryvore?"], {"scipy", "tiktoken"})]
 )
 def test_a_command_that_reads_imports_nothing_that_only_writing_needs(
     lighthouses: Path, command: list[str], used: set[str]

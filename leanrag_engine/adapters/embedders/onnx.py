@@ -17,14 +17,7 @@ from leanrag_engine.core.errors import open_task_group
 from leanrag_engine.core.model import EmbeddedQueries, PackedTokens, QueryTokens, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 
-from .pretrained import (
-    EmbeddingWindows,
-    PretrainedSource,
-    Span,
-    Windows,
-    pool_windows,
-    repeat_windows,
-)
+from .pretrained import EmbeddingWindows, PretrainedSource, Span, Windows, pool_windows, repeat_windows
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,14 +39,7 @@ from leanrag_engine.core.model import EmbeddedQueries, Vectors, content_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.runtime.telemetry import watch
 
-from .pretrained import (
-    EmbeddingWindows,
-    PretrainedSource,
-    Windows,
-    check_rows,
-    pool_windows,
-    rough_tokens,
-)
+from .pretrained import EmbeddingWindows, PretrainedSource, Windows, check_rows, pool_windows, rough_tokens
 
 _KIND = "litellm"
 _PREFIX = "litellm/"

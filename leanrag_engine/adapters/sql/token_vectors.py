@@ -49,9 +49,7 @@ def find(
         select(chunks.c.id, *token_vectors.c["counts", "tokens"])
         .join(token_vectors, _OF_CHUNK)
         .where(
-            chunks.c.collection == number,
-            among(chunks.c.id, chunk_ids),
-            token_vectors.c.embedder == embedder,
+            chunks.c.collection == number, among(chunks.c.id, chunk_ids), token_vectors.c.embedder == embedder
         )
     )
     return {id_: _cut(tokens, counts) for id_, counts, tokens in rows}

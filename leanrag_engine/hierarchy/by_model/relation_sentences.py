@@ -35,10 +35,7 @@ def relation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
 
 
 def relation_task(
-    near: Entity,
-    far: Entity,
-    relations: Sequence[Relation],
-    members: Mapping[str, Entity],
+    near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
 ) -> Task[str]:
     """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (paper,
     appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names

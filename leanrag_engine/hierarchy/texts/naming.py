@@ -125,10 +125,7 @@ def _content(name: str) -> frozenset[str]:
 
 
 def find_phrases(
-    graph: Graph,
-    scales: Weights | None = None,
-    *,
-    note: Callable[[int], None] = lambda _: None,
+    graph: Graph, scales: Weights | None = None, *, note: Callable[[int], None] = lambda _: None
 ) -> PhraseTable:
     """Return the phrases of up to four words in the names of G0 and where they occur in names and
     descriptions. Occurrences weigh more, the more mentions and relations an entity has. ``scales`` (n,): for

@@ -25,13 +25,7 @@ from leanrag_engine.core.ports import (
     VectorStore,
     ignore_progress,
 )
-from leanrag_engine.pipeline.index import (
-    Stores,
-    embed_shared,
-    locate_chunks,
-    texts_by_kind,
-    texts_of_windows,
-)
+from leanrag_engine.pipeline.index import Stores, embed_shared, locate_chunks, texts_by_kind, texts_of_windows
 
 from .windows import IndexedChunks
 

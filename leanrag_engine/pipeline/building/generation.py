@@ -36,12 +36,7 @@ from leanrag_engine.extraction.by_model.describe import Description, apply_descr
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.heuristic.extract import find_key_words
 from leanrag_engine.extraction.mentions import MentionIndex
-from leanrag_engine.extraction.merging import (
-    ExtractSource,
-    LongDescription,
-    PreviousMerge,
-    merge_source,
-)
+from leanrag_engine.extraction.merging import ExtractSource, LongDescription, PreviousMerge, merge_source
 from leanrag_engine.extraction.schemas.conforming import conform
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.by_model.write import TextSources
@@ -232,11 +227,7 @@ async def read_chunks(
 
 
 async def fit(
-    stores: Stores,
-    collection: Collection,
-    report: ProgressReport,
-    embedders: EmbedderSource,
-    mode: AskedMode,
+    stores: Stores, collection: Collection, report: ProgressReport, embedders: EmbedderSource, mode: AskedMode
 ) -> FittedChunks:
     """Return the chunks of a collection with the embedder of the published build, if it serves, or a new one."""
     report(Progress("fit", 0, collection.chunks))
@@ -413,11 +404,7 @@ async def descriptions_by_agents(
 
 
 def describe_build(
-    stores: Stores,
-    collection: Collection,
-    fitted: FittedChunks,
-    drafted: DraftBuild,
-    models: BuildModels,
+    stores: Stores, collection: Collection, fitted: FittedChunks, drafted: DraftBuild, models: BuildModels
 ) -> BuildRecord:
     """Return the record that is stored beside the hierarchy, but for the vectors and the schema."""
     built = drafted.built

@@ -62,10 +62,7 @@ class ContextMaterial:
 
 
 def compose_context(
-    material: ContextMaterial,
-    budget: int,
-    tokenizer: Tokenizer,
-    options: ContextOptions = DEFAULT_CONTEXT,
+    material: ContextMaterial, budget: int, tokenizer: Tokenizer, options: ContextOptions = DEFAULT_CONTEXT
 ) -> Context:
     """Return the context, notes included, of at most ``budget`` tokens as ``tokenizer`` counts them."""
     notes = _fit_notes(material.notes, round(budget * options.notes), tokenizer)

@@ -22,11 +22,7 @@ from leanrag_engine.core.model import (
 from leanrag_engine.core.text.citation import CitationSet
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.context.rendering import Statement
-from leanrag_engine.retrieval.context.statements import (
-    LineCitations,
-    entity_statements,
-    relation_statements,
-)
+from leanrag_engine.retrieval.context.statements import LineCitations, entity_statements, relation_statements
 from leanrag_engine.retrieval.request import Mode, RelevanceOptions
 from leanrag_engine.retrieval.search.dating import put_newer_first, weigh_dates
 from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of

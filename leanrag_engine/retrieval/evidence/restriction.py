@@ -50,11 +50,7 @@ def _restrict_entity(run: QueryRun, node: Entity, beneath: Mapping[str, Sequence
         return quote_entity(node, run.scope.select(node.chunk_ids), run.chunks)
     listed = beneath.get(node.id, ())[: run.query.evidence_options.listed_members]
     names = ", ".join(member.name for member in listed)
-    return hide_summary(
-        node,
-        f"Cluster of {names}",
-        "",
-    )
+    return hide_summary(node, f"Cluster of {names}", "")
 
 
 def _restrict_relation(run: QueryRun, relation: Relation) -> Relation:

@@ -11,6 +11,7 @@ from typing import Self
 from leanrag_engine.core.model import Chunk, Hit, ScoreParts, window_id
 from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
 from leanrag_engine.core.text.language.words import content_words
+from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
 
 _MARKUP = re.compile(
@@ -28,28 +29,7 @@ _OVERVIEW = re.compile(
     re.IGNORECASE,
 )
 
-_ALL = frozenset(
-    [
-        "all",
-        "everything",
-        "whole",
-        "here",
-        "collection",
-        "corpus",
-        "documents",
-        "document",
-        "texts",
-        "text",
-        "files",
-        "notes",
-        "book",
-        "story",
-        "folder",
-        "library",
-        "give",
-        "list",
-    ]
-)
+_ALL = read_words("language", "everything")
 """Words that say of what an overview is wanted, where it is of all there is."""
 
 _ORDER = re.compile(

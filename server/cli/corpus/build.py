@@ -52,8 +52,7 @@ def build(
         float | None, typer.Option(min=0.000001, help="Most US dollars for model calls.")
     ] = None,
     clustering: Annotated[
-        str | None,
-        typer.Option(help="gmm (by meaning) or leiden (by relations).", show_default="gmm"),
+        str | None, typer.Option(help="gmm (by meaning) or leiden (by relations).", show_default="gmm")
     ] = None,
     cluster_size: Annotated[
         int | None, typer.Option(min=2, help="Mean members of a cluster.", show_default="20")
@@ -100,11 +99,7 @@ async def finish_interrupted(engine: LeanRAG, *, verbose: bool) -> None:
 
 
 @on_engine(KEPT_INDEX)
-async def reindex(
-    engine: LeanRAG,
-    verbose: Verbose = False,
-    json: Json = False,
-) -> None:
+async def reindex(engine: LeanRAG, verbose: Verbose = False, json: Json = False) -> None:
     """Rebuild the vector store from the graph store, e.g. after its folder was lost or damaged."""
     job = await engine.submit_reindex(collection=engine.settings.collection)
     end(await follow_job(engine, job, verbose=verbose), engine.settings, json=json)

@@ -103,10 +103,7 @@ def ingest(
         ]
         await agree_on_time(engine, sources, sync=False)
         job = await engine.submit_ingest(
-            sources,
-            collection=engine.settings.collection,
-            build=build,
-            allowed=None,
+            sources, collection=engine.settings.collection, build=build, allowed=None
         )
         job = await follow_job(engine, job, verbose=verbose)
         leave_by(print_outcomes(job, engine.settings, json=json, details=details, unchanged=True))

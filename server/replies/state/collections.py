@@ -118,8 +118,7 @@ class DocumentsReply(ReplyModel):
     def from_engine(cls, collection: str, documents: Sequence[Document], built: int) -> DocumentsReply:
         """Build the reply; ``built`` is the revision of the published build, -1 before the first."""
         return cls(
-            collection=collection,
-            documents=[ListedDocument.from_engine(each, built) for each in documents],
+            collection=collection, documents=[ListedDocument.from_engine(each, built) for each in documents]
         )
 
     def to_markdown(self, width: int = 0) -> str:

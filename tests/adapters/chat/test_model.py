@@ -568,10 +568,7 @@ async def test_an_unreachable_address_is_named_in_the_error(open_model: Any) -> 
 
 
 async def test_no_error_and_no_log_line_holds_the_key(
-    chat_server: Any,
-    open_model: Any,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
+    chat_server: Any, open_model: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
     for name in ("LiteLLM", "openai", "httpx", "httpcore"):

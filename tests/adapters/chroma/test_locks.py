@@ -36,8 +36,7 @@ READS: dict[str, Callable[[Index], object]] = {
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("search", ["east"]), ("fetch", ["south"]), ("count", 4), ("ids", sorted(IDS))],
+    ("name", "expected"), [("search", ["east"]), ("fetch", ["south"]), ("count", 4), ("ids", sorted(IDS))]
 )
 def test_what_reads_a_space_waits_for_its_writer(
     index: Index, tmp_path: Path, name: str, expected: object

@@ -174,11 +174,7 @@ async def test_a_folder_that_cannot_hold_a_lock_is_named(tmp_path: Path) -> None
 
 def test_a_short_lock_that_is_never_let_go_is_busy(tmp_path: Path) -> None:
     path = tmp_path / "schema.lock"
-    with (
-        exclusive(path),
-        pytest.raises(Busy, match=str(path)),
-        exclusive(path, seconds=0.01),
-    ):
+    with exclusive(path), pytest.raises(Busy, match=str(path)), exclusive(path, seconds=0.01):
         raise AssertionError("two held the lock")
     with exclusive(path):
         pass

@@ -68,9 +68,7 @@ def record_statements(connection: Connection) -> list[str]:
     return asked
 
 
-async def test_only_the_row_with_the_rare_word_is_found(
-    connection: Connection,
-) -> None:
+async def test_only_the_row_with_the_rare_word_is_found(connection: Connection) -> None:
     add_rows(
         connection, ["common words here"] * BOUND * 2 + ["common unicorn here"] + ["common words"] * BOUND
     )

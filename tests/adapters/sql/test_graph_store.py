@@ -103,9 +103,7 @@ async def test_a_collection_is_created_once_and_found_by_its_name(store: SqlData
     assert other.number != made.number
 
 
-async def test_the_error_for_an_unknown_collection_lists_the_existing_ones(
-    filled_store: SqlDatabase,
-) -> None:
+async def test_the_error_for_an_unknown_collection_lists_the_existing_ones(filled_store: SqlDatabase) -> None:
     for call in (
         filled_store.documents.find_all("defualt"),
         filled_store.documents.search_windows("defualt", "Scrooge", 3),
@@ -195,12 +193,7 @@ async def test_what_replaces_a_text_has_a_citation_that_no_other_text_had(
 
 
 async def test_document_numbers_are_never_reused(filled_store: SqlDatabase, parcel: MakeParcel) -> None:
-    await filled_store.documents.delete(
-        "default",
-        ["carol"],
-        None,
-        Publication(),
-    )
+    await filled_store.documents.delete("default", ["carol"], None, Publication())
     assert (await put(filled_store, parcel("carol", "Other words."))).number == 3
     assert (await put(filled_store, parcel("third", "More words."))).number == 4
 
@@ -262,12 +255,7 @@ async def test_a_chunk_that_was_read_is_read_anew_after_another_connection_chang
     other = await place.open()
     await put(other, parcel("carol", "One here.", title="Fezziwig"))
     assert [each.title for each in await store.documents.chunks("default", ids)] == ["Fezziwig"]
-    await other.documents.delete(
-        "default",
-        ["carol"],
-        None,
-        Publication(),
-    )
+    await other.documents.delete("default", ["carol"], None, Publication())
     assert await store.documents.chunks("default", ids) == []
     await other.close()
 
@@ -432,10 +420,7 @@ async def test_the_published_generation_and_the_one_before_are_kept(
     assert await filled_store.generations.entities_by_name(gone, ["Jacob Marley"]) == []
     assert await filled_store.generations.relations_page(
         gone, layer=None, cluster=None, min_strength=0, offset=0, limit=5
-    ) == (
-        [],
-        0,
-    )
+    ) == ([], 0)
     with pytest.raises(NotFound, match=f"Generation {gone}"):
         await filled_store.generations.embedder_state(gone)
 

@@ -25,13 +25,7 @@ from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, LockLos
 from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import JobStatus
-from leanrag_engine.core.model import (
-    BuildRecord,
-    DocumentSource,
-    Entity,
-    Generation,
-    ReadDocument,
-)
+from leanrag_engine.core.model import BuildRecord, DocumentSource, Entity, Generation, ReadDocument
 from leanrag_engine.core.ports import LockHolder
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.building import generation
@@ -434,10 +428,7 @@ async def test_nothing_of_a_deleted_document_stays_in_any_table(
     assert await _count_traces(store, "xyzzyplugh") > 3
     left = Hierarchy((Graph((Entity("b", "Some", parent_id="r"),), ()), root))
     await store.documents.delete(
-        "default",
-        ["gone"],
-        GenerationContent(left, "toy", 4, b"fit", BuildRecord()),
-        Publication(),
+        "default", ["gone"], GenerationContent(left, "toy", 4, b"fit", BuildRecord()), Publication()
     )
     assert await _count_traces(store, "xyzzyplugh") == 0
     assert await _count_traces(store, "words") > 0

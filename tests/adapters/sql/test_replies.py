@@ -13,15 +13,7 @@ from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.errors import NotFound
 from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
 from leanrag_engine.core.history import Publication
-from leanrag_engine.core.model import (
-    BuildRecord,
-    Chunk,
-    Extract,
-    ExtractedEntity,
-    Generation,
-    Method,
-    Spent,
-)
+from leanrag_engine.core.model import BuildRecord, Chunk, Extract, ExtractedEntity, Generation, Method, Spent
 from leanrag_engine.core.ports import AgentText, ChatRequest, FinishReason, Message, Reply, ReplyRecord
 
 pytestmark = pytest.mark.anyio
@@ -60,12 +52,7 @@ async def chunk_ids(store: SqlDatabase, document_id: str = "carol") -> list[str]
 
 
 async def delete_document(store: SqlDatabase, document_id: str = "carol") -> None:
-    await store.documents.delete(
-        "default",
-        [document_id],
-        None,
-        Publication(),
-    )
+    await store.documents.delete("default", [document_id], None, Publication())
 
 
 # --- the cache -----------------------------------------------------------------------------
@@ -95,9 +82,7 @@ async def test_a_reply_can_be_looked_up_for_one_job_only(filled_store: SqlDataba
     assert await filled_store.replies.find("d1", "second") is None
 
 
-async def test_a_second_reply_replaces_the_first_and_both_count_as_spent(
-    filled_store: SqlDatabase,
-) -> None:
+async def test_a_second_reply_replaces_the_first_and_both_count_as_spent(filled_store: SqlDatabase) -> None:
     await put_reply(filled_store, "d1", job="first")
     await put_reply(filled_store, "d1", reply=Reply("Marley lives.", FinishReason.STOP, 10, 2), job="second")
     kept = await filled_store.replies.find("d1")

@@ -402,11 +402,7 @@ async def test_two_models_share_the_work_and_the_address_of_one_provider(
     ],
 )
 async def test_a_model_that_cannot_be_called_is_reported_before_anything_is_built(
-    settings: Settings,
-    tmp_path: Path,
-    models: dict[str, str],
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings, tmp_path: Path, models: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     changed = settings.model_copy(update={"data_dir": tmp_path / "none", **models})

@@ -30,10 +30,7 @@ def small_set(tmp_path: Path) -> Path:
     (folder / "docs").mkdir(parents=True)
     (folder / "docs" / "tea.md").write_text(TEA)
     (folder / "docs" / "glass.md").write_text(GLASS)
-    facts = [
-        ["in West Bengal", "in spring"],
-        ["made of\\s+sand", "known for its glass", "blown by hand"],
-    ]
+    facts = [["in West Bengal", "in spring"], ["made of\\s+sand", "known for its glass", "blown by hand"]]
     questions = [
         {"id": f"q{number}", "question": question, "facts": [{"any": [fact]} for fact in needed]}
         for number, (question, needed) in enumerate(

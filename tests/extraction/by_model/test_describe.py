@@ -15,14 +15,7 @@ from leanrag_tests_merging import merge
 from leanrag_engine.adapters.chat.model import LiteLLMChatModel
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import (
-    Entity,
-    Evidence,
-    Extract,
-    ExtractedEntity,
-    ExtractedRelation,
-    Method,
-)
+from leanrag_engine.core.model import Entity, Evidence, Extract, ExtractedEntity, ExtractedRelation, Method
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.describe import (
     Description,

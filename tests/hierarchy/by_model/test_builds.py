@@ -344,9 +344,7 @@ def test_a_name_that_is_a_member_s_is_asked_for_once_more(case: tuple[Graph, Emb
     assert all("that of a member" in reason for reason in work.fallbacks.reasons["summary"])
 
 
-def test_written_names_are_unique_among_siblings_and_layers(
-    case: tuple[Graph, Embedder],
-) -> None:
+def test_written_names_are_unique_among_siblings_and_layers(case: tuple[Graph, Embedder]) -> None:
     graph, _ = case
     below = graph.entities[0].name
 

@@ -16,11 +16,7 @@ from leanrag_engine.core.model import Entity, Finding, Method, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.by_model.prompt_lines import DEFAULT
 from leanrag_engine.hierarchy.by_model.relation_sentences import relation_kind, relation_task
-from leanrag_engine.hierarchy.by_model.summaries import (
-    ClusterSummary,
-    aggregation_kind,
-    aggregation_task,
-)
+from leanrag_engine.hierarchy.by_model.summaries import ClusterSummary, aggregation_kind, aggregation_task
 from leanrag_engine.hierarchy.by_model.write import WrittenSummary, apply_summaries
 from leanrag_engine.hierarchy.texts.attribution import cite_summaries
 
@@ -91,9 +87,7 @@ def test_the_most_central_members_come_first() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_task_does_not_depend_on_the_order_of_entities_or_their_place_in_the_tree(
-    seed: int,
-) -> None:
+def test_a_task_does_not_depend_on_the_order_of_entities_or_their_place_in_the_tree(seed: int) -> None:
     built = [replace(each, parent_id="c1", second_parent_id="c2", responsibility=0.4) for each in PEOPLE]
     relations = list(AMONG)
     drawn = np.random.default_rng(seed)

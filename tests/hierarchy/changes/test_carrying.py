@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.model import (
-    Entity,
-    Evidence,
-    Method,
-    Relation,
-    Staleness,
-)
+from leanrag_engine.core.model import Entity, Evidence, Method, Relation, Staleness
 from leanrag_engine.hierarchy.changes.carrying import (
     CarriedSentences,
     Lineage,

@@ -12,15 +12,7 @@ import pytest
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.restriction import cut_summary
-from leanrag_engine.core.model import (
-    Chunk,
-    Entity,
-    Evidence,
-    Extract,
-    ExtractedEntity,
-    Method,
-    Relation,
-)
+from leanrag_engine.core.model import Chunk, Entity, Evidence, Extract, ExtractedEntity, Method, Relation
 from leanrag_engine.hierarchy.changes.removal import HIDDEN, RemainingChunks, remove_chunks
 
 

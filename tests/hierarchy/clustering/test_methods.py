@@ -17,11 +17,7 @@ from leanrag_engine.core.model import Vectors
 from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.joining import join_related
 from leanrag_engine.hierarchy.clustering.links import EdgeList
-from leanrag_engine.hierarchy.clustering.methods import (
-    ClusteringMethod,
-    ClusteringOptions,
-    partition,
-)
+from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
 from leanrag_engine.hierarchy.clustering.mixture import cluster
 
 MakeVectors = Callable[[str, int, int], Vectors]
@@ -116,11 +112,7 @@ def test_a_layer_of_more_than_20_shrinks_to_between_a_tenth_and_a_twentieth(
 def test_a_layer_of_20000_shrinks_to_a_twentieth(some_vectors: MakeVectors) -> None:
     # Once, as it takes seconds.
     found = partition(
-        some_vectors("clustered", 20_000, 1),
-        groups_of(27, 20_000),
-        USUAL,
-        ClusteringOptions(),
-        pulse=silent,
+        some_vectors("clustered", 20_000, 1), groups_of(27, 20_000), USUAL, ClusteringOptions(), pulse=silent
     )
     assert 1000 <= found.count <= 2000
 

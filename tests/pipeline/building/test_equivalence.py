@@ -24,15 +24,7 @@ from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.jobs import AskedMode, BuildRequest, BuildResult, Job, JobStatus
-from leanrag_engine.core.model import (
-    Chunk,
-    DocumentSource,
-    Entity,
-    Generation,
-    Method,
-    Relation,
-    Staleness,
-)
+from leanrag_engine.core.model import Chunk, DocumentSource, Entity, Generation, Method, Relation, Staleness
 from leanrag_engine.core.ports import ignore_progress
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.engine import LeanRAG

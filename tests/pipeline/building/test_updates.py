@@ -314,9 +314,7 @@ async def test_a_stale_summary_that_is_written_again_is_stale_no_more(noted: Pat
         assert (await ingest(engine, [note(31)])).stale == 0  # unchanged
 
 
-async def test_a_rebuild_carries_written_summaries_over_by_the_members_of_their_clusters(
-    noted: Path,
-) -> None:
+async def test_a_rebuild_carries_written_summaries_over_by_the_members_of_their_clusters(noted: Path) -> None:
     async with opened(noted) as engine:
         written = await submit_summaries(engine)
         await build(engine)

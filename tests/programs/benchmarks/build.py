@@ -134,11 +134,7 @@ async def built(stores: Stores, stages: Stages, cancel_after: float) -> dict[str
         generation = await build_generation(stores, "default", stages)
     except Cancelled:
         late = stages.total - cancel_after
-        return {
-            "cancelled_after": cancel_after,
-            "seconds_too_late": round(late, 2),
-            "stage": stages.stage,
-        }
+        return {"cancelled_after": cancel_after, "seconds_too_late": round(late, 2), "stage": stages.stage}
     stages(Progress("end"))
     return {
         "mode": generation.record.history.mode,

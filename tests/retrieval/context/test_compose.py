@@ -17,10 +17,7 @@ from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.core.text.fencing import fence_for
 from leanrag_engine.core.text.wrapping import join_wrapped_lines
-from leanrag_engine.retrieval.context.compose import (
-    ContextMaterial,
-    compose_context,
-)
+from leanrag_engine.retrieval.context.compose import ContextMaterial, compose_context
 from leanrag_engine.retrieval.context.rendering import (
     GAP,
     HEAD,

@@ -20,11 +20,7 @@ from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
 from leanrag_engine.retrieval.graph.pagerank import WalkRules, pagerank
 
 NAMES = "abcdefgh"
-WEIGHTS = {
-    EdgeKind.MENTION: 1.0,
-    EdgeKind.TITLE: 5.0,
-    EdgeKind.RELATION: 0.7,
-}
+WEIGHTS = {EdgeKind.MENTION: 1.0, EdgeKind.TITLE: 5.0, EdgeKind.RELATION: 0.7}
 
 pairs = st.sets(
     st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).filter(lambda pair: pair[0] < pair[1])

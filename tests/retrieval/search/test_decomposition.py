@@ -34,23 +34,14 @@ from leanrag_engine.retrieval.search.decomposition import find_parts
             "Were Scott Derrickson and Ed Wood of the same nationality?",
             ("Scott Derrickson nationality", "Ed Wood nationality"),
         ),
-        (
-            "What is the difference between uv sync and uv pip install?",
-            ("uv sync", "uv pip install"),
-        ),
+        ("What is the difference between uv sync and uv pip install?", ("uv sync", "uv pip install")),
         ("How does the gas range compare to the electric oven?", ("the gas range", "the electric oven")),
-        (
-            "Who is the spouse of the person who voices Jay Garrick?",
-            ("person who voices Jay Garrick",),
-        ),
+        ("Who is the spouse of the person who voices Jay Garrick?", ("person who voices Jay Garrick",)),
         (
             "When was the institute that owned The Collegian founded?",
             ("institute that owned The Collegian founded",),
         ),
-        (
-            "Who is the mayor of the birthplace of Ada Lovelace?",
-            ("birthplace of Ada Lovelace",),
-        ),
+        ("Who is the mayor of the birthplace of Ada Lovelace?", ("birthplace of Ada Lovelace",)),
         ("Where was Scott Derrickson's wife's father born?", ("Scott Derrickson's wife",)),
         # One thing, or no English: nothing to divide.
         ("Who designed Skerryvore?", ()),

@@ -12,12 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import (
-    Chunk,
-    Entity,
-    Hit,
-    Relation,
-)
+from leanrag_engine.core.model import Chunk, Entity, Hit, Relation
 from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 from leanrag_engine.retrieval.search.matching import QueryWords
@@ -181,11 +176,6 @@ def test_shared_words_weigh_by_how_few_texts_hold_them(texts: list[list[str]]) -
 def test_a_word_is_found_whole_or_in_its_plural_and_cjk_anywhere() -> None:
     assert [
         score > 0 for score in QueryWords(["lens"]).score(["Lens!", "lenses", "lensing", "lens_cap"])
-    ] == [
-        True,
-        True,
-        False,
-        True,
-    ]
+    ] == [True, True, False, True]
     assert QueryWords(["孔乙己"]).score(["从前有个孔乙己的故事"])[0] > 0
     assert QueryWords(["?!"]).score(["anything"]) == [0]

@@ -88,10 +88,7 @@ def test_zero_switches_it_off_and_what_was_not_loaded_keeps_its_score() -> None:
 titles = st.text("ab ()湖", max_size=8)
 
 
-@given(
-    st.lists(st.tuples(titles, titles, st.floats(0, 1)), max_size=8),
-    titles,
-)
+@given(st.lists(st.tuples(titles, titles, st.floats(0, 1)), max_size=8), titles)
 def test_no_score_falls_no_passage_is_lost_and_the_first_score_is_the_highest(
     passages: list[tuple[str, str, float]], question: str
 ) -> None:

@@ -94,9 +94,7 @@ def test_the_collection_is_kept_and_not_indexed_again(run: Callable[..., DemoRun
     assert again.figures["layers"] == first.figures["layers"]
 
 
-def test_the_demo_indexes_each_chosen_topic_and_ends_in_one_root(
-    first: DemoRun,
-) -> None:
+def test_the_demo_indexes_each_chosen_topic_and_ends_in_one_root(first: DemoRun) -> None:
     figures = first.figures
     assert figures["documents"] == len(choose_topics()) == len(TOPICS.pattern.split("|"))
     assert figures["layers"][-1] == 1

@@ -93,8 +93,7 @@ def built_twice(tmp_path: Path, built_once: Path) -> tuple[Path, Path]:
 
 
 def test_kept_arrays_that_are_cut_swapped_or_older_are_broken_until_the_command_that_is_named_was_run(
-    tmp_path: Path,
-    built_twice: tuple[Path, Path],
+    tmp_path: Path, built_twice: tuple[Path, Path]
 ) -> None:
     before, after = built_twice
     kept = max(each for each in (after / "arrays").iterdir() if (each / "targets.npy").exists())

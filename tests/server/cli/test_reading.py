@@ -26,10 +26,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "tea" / "gardens.md").write_text("# Tea\n\n" + "\n\n".join(parts))
     (folder / "late.txt").write_text("Assam tea grows along the Brahmaputra.")
     options = ("--data-dir", str(folder / "data"))
-    for arguments in (
-        ["ingest", str(folder / "tea")],
-        ["ingest", "--no-build", str(folder / "late.txt")],
-    ):
+    for arguments in (["ingest", str(folder / "tea")], ["ingest", "--no-build", str(folder / "late.txt")]):
         assert CliRunner().invoke(app, [*arguments, *options]).exit_code == 0
     return folder / "data"
 

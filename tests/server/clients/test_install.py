@@ -317,7 +317,7 @@ def test_a_shared_file_holds_no_path_of_one_person(
     folder = "${workspaceFolder}" if client in ("vscode", "cursor") else ""
     docs, whole, data = (f"{folder}/docs", folder, f"{folder}/.lr") if folder else ("docs", ".", ".lr")
     assert command_in(entry) == [
-        *("leanrag-mcp", "--allow-dir", docs, "--allow-dir", whole, "--data-dir", data),
+        *("leanrag-mcp", "--allow-dir", docs, "--allow-dir", whole, "--data-dir", data)
     ]
     assert "Everyone who opens this project needs leanrag-mcp on their PATH" in ran.output
     assert leanrag("uninstall", client, "--scope", "project").exit_code == 0

@@ -40,8 +40,7 @@ def notes() -> list[DocumentSource]:
     return [
         DocumentSource(text=" ".join(lines), title=f"Towns {HOSTILE}", id="towns"),
         DocumentSource(
-            text=f"Town Aora was founded by Ada Byron. {HOSTILE} Ada Byron was born in Town Fith.",
-            id="more",
+            text=f"Town Aora was founded by Ada Byron. {HOSTILE} Ada Byron was born in Town Fith.", id="more"
         ),
     ]
 

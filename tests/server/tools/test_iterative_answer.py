@@ -156,10 +156,7 @@ async def test_it_declines_where_the_evidence_does_not_suffice(
     lighthouses: Path, serve_in_process: Any, chat_server: Any
 ) -> None:
     chat_server.follows(
-        script(
-            reflect=lambda _: missing(),
-            answer="INSUFFICIENT. The documents do not say who paid for it.",
-        )
+        script(reflect=lambda _: missing(), answer="INSUFFICIENT. The documents do not say who paid for it.")
     )
     reply = await ask(serve_in_process, lighthouses, chat_server)
     assert not reply.data["sufficient"]

@@ -87,9 +87,7 @@ async def test_the_path_leads_from_every_seed_to_the_lca(call: Caller) -> None:
             ref = parents[ref]
 
 
-async def test_a_concise_answer_lists_no_relations_and_a_detailed_one_up_to_fifteen(
-    call: Caller,
-) -> None:
+async def test_a_concise_answer_lists_no_relations_and_a_detailed_one_up_to_fifteen(call: Caller) -> None:
     asked = {"query": "Who designed Skerryvore, and who built the Bell Rock?", "seeds": 20}
     concise = await call("query_lca_context", **asked)
     detailed = await call("query_lca_context", **asked, response_format="detailed")

@@ -86,12 +86,7 @@ def members(connection: Connection, generation: int, id_: str, offset: int, limi
 
 
 def search(
-    connection: Connection,
-    generation: int,
-    text: str,
-    limit: int,
-    layer: int | None,
-    counts: RowCounts,
+    connection: Connection, generation: int, text: str, limit: int, layer: int | None, counts: RowCounts
 ) -> list[Hit]:
     """Search names, aliases and descriptions by keyword; ``layer`` None: all. ``counts`` are kept between
     searches."""

@@ -111,10 +111,7 @@ class Spread:
 
 
 def find_terms(
-    passages: Sequence[ParsedChunk],
-    fresh: Sequence[Sentence],
-    usage: WordUsage,
-    lexicon: Lexicon,
+    passages: Sequence[ParsedChunk], fresh: Sequence[Sentence], usage: WordUsage, lexicon: Lexicon
 ) -> None:
     """Add the mentions of terms to the passages; ``fresh`` are the sentences to count, each once."""
     _find_cjk(passages, fresh, lexicon)
@@ -213,11 +210,7 @@ def _is_noun(word: str, usage: WordUsage) -> bool:
 
 
 def _term(
-    sentence: Sentence,
-    phrase: Phrase,
-    usage: WordUsage,
-    named: frozenset[str],
-    singles: frozenset[str],
+    sentence: Sentence, phrase: Phrase, usage: WordUsage, named: frozenset[str], singles: frozenset[str]
 ) -> Mention | None:
     """Return the longest part of a phrase that the document repeats or has as a name (``named`` are the keys of those);
     else the phrase itself as a weak term."""
