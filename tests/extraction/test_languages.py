@@ -114,7 +114,18 @@ KOREAN = Sample(
     },
     frozenset({"그", "이번", "김민수 교수", "교수"}),
 )
-SAMPLES = {"German": GERMAN, "French": FRENCH, "Spanish": SPANISH, "Japanese": JAPANESE, "Korean": KOREAN}
+INSTRUCTIONS = Sample(
+    (
+        "Bevor Sie das Gerät einschalten, öffnen Sie den Wasserhahn.",
+        "Geben Sie den Entkalker in das Gerät.",
+        "Wenn Sie Berlin besuchen, wählen Sie den Kundendienst in Berlin.",
+        "Der Kundendienst in Berlin prüft das Gerät und den Wasserhahn.",
+        "Drehen Sie den Wasserhahn zu, sobald Ihr Gerät leer ist.",
+    ),
+    {"Gerät": "", "Wasserhahn": "", "Berlin": ""},
+    frozenset({"Sie", "Ihr", "Ihr Gerät", "Bevor Sie das Gerät", "Geben Sie den Entkalker", "Wenn Sie Berlin"}),
+)
+SAMPLES = {"German": GERMAN, "German instructions": INSTRUCTIONS, "French": FRENCH, "Spanish": SPANISH, "Japanese": JAPANESE, "Korean": KOREAN}
 
 
 @pytest.mark.parametrize("language", SAMPLES)

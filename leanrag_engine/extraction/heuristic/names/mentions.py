@@ -281,6 +281,12 @@ class _NameReader:
 
     def _without_opening(self, start: int, end: int, *, initial: bool) -> int:
         """Return where the name begins without words that are capitalised only by their position."""
+        if not self._usage.english:  # *Geben Sie den Entkalker*
+            polite = (at + 1 for at in range(start, end) if self._tokens[at].lower in known.POLITE_PRONOUNS)
+            behind = max(polite, default=start)
+            start, initial = behind, initial and behind == start
+            if start == end:
+                return end
         letter = self._tokens[start]
         with_stop = 2  # characters of an initial
         if end - start > 1 and len(letter.text) == with_stop and letter.text[1] == ".":

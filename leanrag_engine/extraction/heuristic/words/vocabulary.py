@@ -79,6 +79,7 @@ STARTERS = STOPWORDS | read_words("names", "starters") | GREETINGS
 
 FOREIGN_STARTERS = read_words("names", "foreign_starters")
 """Articles, pronouns and the like of other languages, where a text is not English."""
+POLITE_PRONOUNS = read_words("names", "polite_pronouns")
 CALENDAR = read_words("names", "calendar")
 
 DEMONYMS = read_words("names", "demonyms")
