@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, Method
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, LoadedDocument, Method
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import word_count
+from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.extraction.heuristic.extract import extract
+from leanrag_engine.extraction.heuristic.passages import parse_chunks
+from leanrag_engine.extraction.heuristic.topics import Topics
 
 SHARED = Path(__file__).parents[3] / "shared"
 
@@ -237,6 +241,29 @@ def test_the_name_of_a_language_before_a_foreign_name_is_a_label() -> None:
     )
     assert "hangul" not in found
     assert "yang entertainment" in found
+
+
+def test_a_definition_in_source_code_is_called_by_its_name() -> None:
+    code = """class Ferry:
+    \"\"\"A ferry sails between two harbours.\"\"\"
+
+    def __init__(self, harbour: str) -> None:
+        self.harbour = harbour
+
+    async def sail_home(self) -> None:
+        \"\"\"Sail to the harbour that the ferry came from.\"\"\"
+
+
+def test_a_ferry_sails() -> None:
+    assert Ferry("Oban")
+"""
+    loaded = LoadedDocument("ferry.py", "", code, "text/x-python")
+    chunks = chunk(loaded, tokenizer=TiktokenTokenizer(), max_tokens=60, overlap=0)
+    found = {each.name for extracted in extract(chunks, "") for each in extracted.entities}
+    assert {"Ferry", "sail_home"} <= found
+    assert not {name for name in found if name.startswith(("class ", "def ", "async "))}
+    # What every program has, and tests, are no topics.
+    assert Topics.of("", parse_chunks(chunks)).headings == {"class Ferry": "Ferry"}
 
 
 def test_a_nickname_in_quotes_is_a_part_of_the_name() -> None:

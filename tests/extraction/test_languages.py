@@ -123,9 +123,18 @@ INSTRUCTIONS = Sample(
         "Drehen Sie den Wasserhahn zu, sobald Ihr Gerät leer ist.",
     ),
     {"Gerät": "", "Wasserhahn": "", "Berlin": ""},
-    frozenset({"Sie", "Ihr", "Ihr Gerät", "Bevor Sie das Gerät", "Geben Sie den Entkalker", "Wenn Sie Berlin"}),
+    frozenset(
+        {"Sie", "Ihr", "Ihr Gerät", "Bevor Sie das Gerät", "Geben Sie den Entkalker", "Wenn Sie Berlin"}
+    ),
 )
-SAMPLES = {"German": GERMAN, "German instructions": INSTRUCTIONS, "French": FRENCH, "Spanish": SPANISH, "Japanese": JAPANESE, "Korean": KOREAN}
+SAMPLES = {
+    "German": GERMAN,
+    "German instructions": INSTRUCTIONS,
+    "French": FRENCH,
+    "Spanish": SPANISH,
+    "Japanese": JAPANESE,
+    "Korean": KOREAN,
+}
 
 
 @pytest.mark.parametrize("language", SAMPLES)

@@ -40,6 +40,13 @@ _SPELLED = re.compile(r"[^\W\d_]{2}")
 _STEP = " > "
 """Separates the headings of a chunk's path, outermost first."""
 
+_DEFINITION = re.compile(
+    r"(?:(?:async )?(?:def|fn|func) |(?:class|struct|enum|trait|interface) (?=\w*[A-Z_]))(\w+)$"
+)
+"""A heading of source code."""
+_NAMELESS = re.compile(r"__\w+__$|test_|Test[A-Z]")
+"""What every program has, and tests, name nothing that is asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Topics:
@@ -86,6 +93,8 @@ def _topic(line: str) -> str:
     line = plain_apostrophes(line)
     if _NO_TITLE.search(line):
         return ""
+    if defined := _DEFINITION.match(line):
+        return "" if _NAMELESS.match(defined[1]) else defined[1]
     name = _NUMBERING.sub("", line[chapter.end() :] if (chapter := _CHAPTER.match(line)) else line, count=1)
     if not name:
         return ""
