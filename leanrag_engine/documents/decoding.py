@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
+from leanrag_engine.core.text.word_lists import read_words
 
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -31,6 +32,8 @@ _CONTROLS = bytes(sorted({*range(32)} - {8, 9, 10, 11, 12, 13, 27}))
 _MULTIBYTE = ("gb18030", "big5", "cp932", "euc_jp", "euc_kr")  # not cp949: nearly all bytes make Korean in it
 _ONE_BYTE = ("cp1252", "cp1250", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256")
 _STRAY = re.compile("[\u3131-\u318e]")
+_WESTERN = re.compile("[ÄÇÉÖÜßàáâäçèéêëìíîïñòóôöùúûüœ]ß?|[€«»“”„‘’–—…§°¿¡]+")
+_WESTERN_WORDS = read_words("language", "western")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class _EncodingEvidence:
     """How much evidence a guess needs. Set by reading on texts that were encoded and damaged for the tests."""
 
     high_bytes: int = 8
-    """Fewer non-ASCII bytes say nothing of an encoding."""
+    """Fewer non-ASCII bytes say nothing of an encoding, except beside words of a western language."""
     bytes: int = 1 << 16
     """Bytes of lines with non-ASCII characters that are examined."""
     chaos: float = 0.05
@@ -115,7 +118,7 @@ def _legacy_encoding(data: bytes) -> str:
 
     evidence = _evidence(data)
     if len(evidence) - len(evidence.decode("ascii", "ignore")) < _REQUIRED.high_bytes:
-        return ""
+        return "cp1252" if _is_western(evidence) else ""
     found = from_bytes(evidence, cp_isolation=[*_ONE_BYTE, *_MULTIBYTE], enable_fallback=False)
     matches = [
         match for match in found if match.chaos <= _REQUIRED.chaos and not _has_stray_letters(str(match))
@@ -132,6 +135,14 @@ def _legacy_encoding(data: bytes) -> str:
     }
     encoding = "cp1252" if "cp1252" in equal else best.encoding
     return encoding if sure and _decodes(data, encoding) else ""
+
+
+def _is_western(data: bytes) -> bool:
+    """Return whether in cp1252 all non-ASCII characters are usual, letters among them alone, as in no other alphabet, and one word is
+    a frequent one of a language that needs no more than these."""
+    text = data.decode("cp1252", "replace")
+    usual = all(_WESTERN.fullmatch(each) for each in re.findall(r"[^\x00-\x7f]+", text))
+    return usual and not _WESTERN_WORDS.isdisjoint(text.lower().split())
 
 
 def _has_stray_letters(text: str) -> bool:

@@ -336,7 +336,7 @@ def test_prose_is_read_under_any_name(tmp_path: Path, name: str, text: str) -> N
         ("table.dat", b"1.0 2.5 3.25\n" * 100),
         ("image.bin", PROSE.encode() + b"\x00\x01"),
         ("old.doc", PROSE.encode("utf-16")),
-        ("latin", "Où est le gardien du phare de la côte nord ?".encode("latin-1")),
+        ("latin", "Żółta łódź stoi w porcie, a latarnik śpi.".encode("cp1250")),
     ],
 )
 def test_under_an_unknown_name_nothing_but_prose_is_read(tmp_path: Path, name: str, content: bytes) -> None:
@@ -364,6 +364,30 @@ def test_byte_order_marks_are_obeyed_and_dropped(tmp_path: Path, encoding: str) 
     mark = "\ufeff" if encoding == "utf-16-le" else ""
     document = read(write_file(tmp_path, "a.txt", (mark + text).encode(encoding)))
     assert document.text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Grüße aus Köln. Der Kaffee kostet drei Euro.",
+        "The café opens at nine – “sharp”.",
+        "Le prix est de 30 € à l'entrée.",
+        "¿Dónde está el año?",
+    ],
+)
+def test_a_short_note_in_a_western_encoding_is_read_and_one_of_another_is_refused(
+    tmp_path: Path, text: str
+) -> None:
+    document = read(write_file(tmp_path, "a.txt", text.encode("cp1252")))
+    assert document.text == text
+    assert document.metadata["encoding"] == "cp1252"
+    for other, encoding in (
+        ("Żółta łódź z Gdańska.", "cp1250"),
+        ("Příliš žluťoučký kůň.", "cp1250"),
+        ("Да, the end.", "cp1251"),
+        ("Ναι, the end.", "cp1253"),
+    ):
+        refusal(write_file(tmp_path, "b.txt", other.encode(encoding)))
 
 
 def test_invalid_utf8_names_the_offset_of_the_first_wrong_byte(tmp_path: Path) -> None:
