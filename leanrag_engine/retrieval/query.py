@@ -45,6 +45,7 @@ from .search.relevance import (
     asks_for_overview,
     asks_for_relation,
 )
+from .search.rows import choose_rows
 from .search.seeds import sure_score
 
 LEADING = 6
@@ -197,6 +198,7 @@ async def _answer_from(
     sources = rank_sources(run, windows)
     if run.query.ranking != Ranking.PAPER:
         windows = await show_turns(run, windows, [each.text for each in found])
+        windows = [choose_rows(ranking, each.text) for ranking, each in zip(windows, found, strict=True)]
     statements, leading = await _find_statements(run, found, graph, wider, beneath, sources)
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements, leading)

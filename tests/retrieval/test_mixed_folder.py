@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from leanrag_tests_jobs import finish, open_engine
@@ -131,6 +132,35 @@ async def test_code_is_quoted_with_its_signature_once(engine: LeanRAG) -> None:
     assert quoted.count("def find_route") == 1
     for part in re.split(r"\[d\d+:c\d+\](?: \(line \d+\))?|\[…\]|: …\n", quoted):
         assert part.strip("\n ") in source
+
+
+async def test_of_a_table_the_rows_that_hold_most_of_a_question_are_shown_and_no_others(
+    tmp_path: Path,
+) -> None:
+    first, last = (
+        ("Anna", "Bela", "Cora", "Dina", "Ella", "Finn"),
+        ("Abel", "Dorn", "Falk", "Hahn", "Jung", "Kern"),
+    )
+    names = [f"{one} {other}" for one in first for other in last]
+    rows = [
+        f"{name},{('Sales', 'Legal', 'Garage', 'Kitchen', 'Archive')[n % 5]},{4000 + n},2024-0{n % 9 + 1}-10"
+        for n, name in enumerate(names)
+    ]
+    path = tmp_path / "staff.csv"
+    path.write_text("\n".join(["name,department,phone,start", *rows]), encoding="utf-8")
+    async with open_engine(tmp_path / "data") as engine:
+        await finish(engine, await engine.submit_ingest([DocumentSource(path=str(path))], allowed=None))
+        one = (await ask(engine, "What is the phone number of Dina Falk?")).context
+        several = (await ask(engine, "List all people in Legal.")).context
+        figure = (await ask(engine, "List all people in Legal with a phone above 4011.")).context
+    place = names.index("Dina Falk")
+    assert f"staff.csv:{place + 2}" in one.text
+    assert re.findall(r"Row (\d+): name: Dina Falk; department: Sales; phone: (\d+)", one.text) == [
+        (str(place + 2), str(4000 + place))
+    ]
+    assert one.text.count("name: ") == 1
+    assert re.findall("department: (\\w+)", several.text) == ["Legal"] * 7
+    assert figure.text.count("name: ") > 10
 
 
 async def test_a_row_of_the_member_that_is_named_is_no_weak_evidence(engine: LeanRAG) -> None:

@@ -24,6 +24,7 @@ from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.shortening import cut_end, one_line
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
 from leanrag_engine.retrieval.search.relevance import RankedWindow
+from leanrag_engine.retrieval.search.turns import cut_turns
 
 from .explanation import explain_choice
 from .rendering import (
@@ -362,7 +363,7 @@ def _render_alone(windows: Sequence[RankedWindow], fence: str) -> str:
 
 
 def _is_dated_conversation(windows: Sequence[RankedWindow]) -> bool:
-    return all(each.turns and each.chunk.own_date for each in windows)
+    return all(each.turns and each.chunk.own_date and cut_turns(each.chunk.text) for each in windows)
 
 
 def _reading_place(window: RankedWindow) -> tuple[tuple[int, int], int]:

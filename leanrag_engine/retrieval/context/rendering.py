@@ -15,6 +15,7 @@ from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import wrap_in_fence
 from leanrag_engine.core.text.language.turns import find_turn, is_conversation
+from leanrag_engine.core.text.records import TABLE_ROW
 from leanrag_engine.core.text.shortening import one_line, shorten
 from leanrag_engine.core.text.wrapping import join_wrapped_lines
 from leanrag_engine.retrieval.search.relevance import RankedWindow
@@ -33,6 +34,7 @@ OUTLINE_LINE, OUTLINE = "outline line", "Outline of the documents"
 """The kind of a statement that stands for a document, and the heading of such."""
 
 _WORD = re.compile(r"\w+")
+_ROW = re.compile(TABLE_ROW)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 _BLANK_LINES = re.compile(r"\n\s*\n(?:[ \t]*\n)+")
 _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
@@ -156,7 +158,8 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
         runs = [render_turns(list(run)) for _, run in groupby(windows, key=lambda each: each.chunk.id)]
         lines += [f"{date} {runs[0]}" if len(documents) > 1 else runs[0], *runs[1:]]
     if len(documents) == 1:
-        heading = format_document(documents[0][0].chunk)
+        first = documents[0][0]
+        heading = format_document(first.chunk, first.chunk.start + min(first.turns)[0])
     else:
         folders = dict.fromkeys(_path_of(each[0].chunk).parent.name for each in documents)
         named = ", ".join(f"{format_label(each)}/" for each in folders if each)
@@ -166,7 +169,7 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
 
 def render_turns(run: Sequence[RankedWindow]) -> str:
     """Render the chosen turns of one chunk behind its citation, each on a line, the first of another day than its document's behind
-    that; an ellipsis stands for what is left out."""
+    that; an ellipsis stands for what is left out. Rows of a table stand for turns likewise."""
     text, day, said, reached = run[0].chunk.text, run[0].chunk.own_date, list[str](), 0
     days = {span: _DAY.findall(window.heading) for window in run for span in window.turns}
     for (start, end), found in sorted(days.items()):
@@ -177,7 +180,7 @@ def render_turns(run: Sequence[RankedWindow]) -> str:
         if said and skipped.strip():
             said[-1] += " …"
         quoted = one_line(sanitise(text[start:end]))
-        if said and "\n\n" not in skipped:
+        if said and "\n\n" not in skipped and not _ROW.match(text, start):
             said[-1] += f" {quoted}"
         else:
             said.append(quoted if found in ([], [day]) else f"{found[0]} {quoted}")

@@ -13,6 +13,7 @@ from leanrag_engine.retrieval.request import Mode, Query
 from leanrag_engine.retrieval.search.hits import SearchHits
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import RankedWindow
+from leanrag_engine.retrieval.search.turns import asks_for_several
 
 SHORT = 3
 """Words of a question up to which it asks for these words themselves."""
@@ -121,24 +122,25 @@ class QueryRun:
 
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
         """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words. One with a rare
-        word and most others of the question is near enough: rows of tables and single dates say little by their meaning. Where half
-        of the words stand nowhere, too far is a fifth of the way from unrelated passages to those that
-        answer: one more of 270 answered questions fell below it, seven more of 16 others. So is a text too far of whose words a quarter
-        is strange to all passages found, or any where none of its names stands anywhere."""
+        word and most others of the question is near enough, or any where several things are asked of a name that is there: rows of
+        tables and single dates say little by their meaning. Where half of the words stand nowhere, too far is a fifth of the way from
+        unrelated passages to those that answer: one more of 270 answered questions fell below it, seven more of 16 others. So is a
+        text too far of whose words a quarter is strange to all passages found, or any where none of its names stands anywhere, unless
+        it asks for several things."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
         best = [window.indexed_text for window in windows]
         asked = QueryWords([found.text])
-        enough, short = 0.5, len(words) <= SHORT
+        enough, short, several = 0.5, len(words) <= SHORT, asks_for_several(found.text)
         named = any(is_name(word) for word in words if self.absent.get(word) != ())
         sure = named or not nowhere if short else asked.share(best[:1]) >= enough
-        if windows and windows[0].exact and sure:
+        if windows and (windows[0].exact or several) and sure:
             return False
         names = [
             each for each in words if each.isalpha() and is_name(each) and not found.text.startswith(each)
         ]
         unknown = bool(names) and all(self.absent.get(name) == () for name in names)
-        strange = self.strange.get(found.text, 0.0)
+        strange = 0.0 if several else self.strange.get(found.text, 0.0)
         if strange >= self.query.relevance_options.strange or (unknown and strange):
             return True
         share = asked.share(best)
