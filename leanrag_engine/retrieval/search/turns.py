@@ -173,7 +173,7 @@ class _TurnChoice:
         return [*whole, *sorted(rest, key=lambda each: -each.value)]
 
     def _show_whole(self, window: RankedWindow) -> RankedWindow:
-        return replace(window, turns=tuple((turn.start, turn.parts[-1].end) for turn in turns_of(window)))
+        return replace(window, turns=tuple((turn.start, turn.end) for turn in turns_of(window)))
 
     def _split(self, window: RankedWindow, best: float) -> list[RankedWindow]:
         """Return a window for each turn, the window itself if it has no part of any."""
@@ -190,10 +190,12 @@ class _TurnChoice:
         return TURNS.near * near + TURNS.gain * (about + turn.tells)
 
     def _cut(self, turn: SpokenTurn) -> list[tuple[int, int]]:
-        """Return what is shown of a turn: not what it describes and, if several things are asked, no small talk around what it tells."""
+        """Return what is shown of a turn: if several things are asked, no small talk around what it tells, and no picture that it describes."""
         telling = [each for each in turn.parts if each.tells] if self._several else []
-        if not telling or telling[0] is turn.parts[0]:
-            return [(turn.start, (telling or turn.parts)[-1].end)]
+        if not telling:
+            return [(turn.start, turn.end)]
+        if telling[0] is turn.parts[0]:
+            return [(turn.start, telling[-1].end)]
         return [(turn.start, turn.parts[0].start - 1), (telling[0].start, telling[-1].end)]
 
 

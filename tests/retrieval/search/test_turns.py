@@ -46,6 +46,7 @@ async def test_a_timeline_of_conversations_is_one_block_in_order_of_date_with_th
     assert all(NEWS[day] in text for day in shown)
     assert text.count("###") == 1
     assert text.count("Your support in") < 6
+    assert "[shares a photo" not in text
     assert result.context.tokens <= 400
     assert {line.citations[0] for line in result.context.lines} == set(result.context.cited)
 
@@ -57,6 +58,7 @@ async def test_a_question_for_a_fact_gets_the_turns_around_the_one_that_answers_
     text = result.context.text
     assert "Ben: Hey Mia! What's up with you?\nMia: Hey Ben! I just sold my first violin" in text
     assert text.count("Your support in 2024-03-11") > 3
+    assert "from Lisbon. [shares a photo of a table]" in text
 
 
 async def test_a_turn_that_is_chosen_whole_for_one_text_and_in_part_for_another_stands_once(
@@ -88,6 +90,7 @@ async def test_turns_of_a_conversation_without_a_date_are_shown_once_and_alone(t
     text = result.context.text
     assert all(text.count(news) == 1 for news in NEWS.values())
     assert text.count("Your support in") < 6
+    assert "[shares a photo" not in text
     assert text.count("### Conversation ") == 3
 
 
