@@ -129,18 +129,22 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
         start = _start_of(run[0])
         goes_on = is_code(chunk.media_type) and (run[0].chunk.number, run[0].number) == after
         heading = shown_heading(run[0]) if run[0].heading != section and not goes_on else ""
+        before = after
         section, after = run[-1].heading or section, run[-1].chunk.next_window(run[-1].number)
         if run[0].chunk.id == labelled:
             gap = _format_gap(run[0].chunk, end + 1, run[0].number, shown)
             lines.append(render_excerpt(run, heading=heading, label=gap).lstrip(" \n"))
         else:
-            before, page = page, run[0].chunk.page_at(start)
             # Where the first excerpt stands is said in the heading.
             place = ""
-            if page != before:
+            if page != (page := run[0].chunk.page_at(start)):
                 place = f" (page {page})"
             elif labelled and (line := run[0].chunk.line_at(start)):
                 place = f" (line {line})"
+            if run[0].chunk.number == before[0] and (
+                gap := _format_gap(run[0].chunk, before[1], run[0].number, shown)
+            ):
+                place += f" {gap}"  # the passage before it was shown to its end
             lines.append(render_excerpt(run, place, heading))
         labelled, end = run[0].chunk.id, run[-1].number
         if following is None or following[0].chunk.id != labelled:

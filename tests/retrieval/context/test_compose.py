@@ -352,6 +352,13 @@ def test_a_cut_is_marked_with_the_sections_that_it_leaves_out() -> None:
     assert f"{said[1]}\n{GAP}\n```" in compose(rank(make_chunk(1, said))[:2]).text
 
 
+def test_a_cut_at_the_beginning_of_a_passage_is_marked_where_the_one_before_it_was_shown_to_its_end() -> None:
+    first, second = (rank(make_chunk(n, [saying("Ada", n), saying("Bell", n)])) for n in (1, 2))
+    assert f"{saying('Bell', 1)}\n[d1:c2] {GAP} {saying('Bell', 2)}" in compose([*first, second[1]]).text
+    assert f"{saying('Ada', 1)}\n{GAP}\n[d1:c2] {saying('Bell', 2)}" in compose([first[0], second[1]]).text
+    assert GAP not in compose([*first, *second]).text
+
+
 def test_what_is_left_of_a_turn_keeps_its_speaker() -> None:
     turns = ["Ada: Is it lit?", f"Ben: It is. {saying('Ada', 1)}", "Ada: Good.", "Ben: Yes."]
     text = "\n\n".join(turns)
