@@ -46,14 +46,12 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     ]
     guesses = {word: await documents.nearest_words(name, word) for word in missing if short or is_name(word)}
     run.absent.update((word, guesses.get(word, ())) for word in missing)
-    nearest = [near[0] for near in guesses.values() if near]
-    if nearest:
-        counted += await documents.find_rare_words(name, nearest, most_windows=_FEW_WINDOWS)
     dates = find_named_dates(text)
     days = [each for day in dates if len(day) == len("2024-11-07") for each in spell_day(day)]
     if days:  # neither the number of the day alone nor its month is asked for
         counted = [each for each in counted if not _is_of_date(each.word)]
-    on_days = await documents.find_rare_words(name, days, most_windows=_FEW_WINDOWS) if days else []
+    if more := [*(near[0] for near in guesses.values() if near), *days]:
+        counted += await documents.find_rare_words(name, more, most_windows=_FEW_WINDOWS)
     only_dates = bool(dates) and all(map(_is_of_date, words))
     bare = len(text.split()) <= SHORT and not text.rstrip().endswith(("?", "？"))
     alone = not run.query.entities and (bare or only_dates or (len(words) == 1 and is_name(words[0])))
@@ -67,7 +65,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             sought=short or each.word in days,
             alone=alone,
         )
-        for each in (*counted, *on_days)
+        for each in counted
         if each.windows and (short or is_name(each.word)) and not (few and len(each.windows) >= _FEW_WINDOWS)
     ]
     return [*said, *dated]

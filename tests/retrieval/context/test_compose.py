@@ -211,10 +211,12 @@ def test_nothing_invisible_comes_through(material: ContextMaterial, budget: int)
 
 
 def excerpts(text: str) -> list[tuple[str, str]]:
-    """Citation and text of each excerpt, without the headings of sections between them."""
+    """Citation and text of each excerpt, without the headings of sections and marks of cuts between them."""
     found: list[tuple[str, str]] = []
     for body in re.findall(r"^(`{3,})\n(.*?)\n\1$", text, re.MULTILINE | re.DOTALL):
-        parts = re.split(r"^(?:\[(d\d+:c\d+|…)\](?: § [^\n]*)?[ \n]|§ [^\n]*\n)", body[1], flags=re.MULTILINE)
+        parts = re.split(
+            r"^(?:\[(d\d+:c\d+|…)\](?: \[…\])?(?: § [^\n]*)?[ \n]|§ [^\n]*\n)", body[1], flags=re.MULTILINE
+        )
         for label, part in zip(parts[1::2], parts[2::2], strict=True):
             citation = found[-1][0] if label in {None, GAP.strip("[]")} else label
             if part:  # nothing follows the mark of what is left out at the end
