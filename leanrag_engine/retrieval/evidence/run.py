@@ -17,6 +17,8 @@ from leanrag_engine.retrieval.search.turns import asks_for_several
 
 SHORT = 3
 """Words of a question up to which it asks for these words themselves."""
+REPORTED = 5
+"""The same if one of them is strange to all that was found: then those that stand nowhere are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,9 @@ class QueryRun:
 
     def warn_of_absent(self) -> None:
         """Warn of the names and, in a short query, of the words that stand nowhere, with what may be meant."""
-        short = len(self.absent) > 0 and all(
-            len(find_whole_words(text)) <= SHORT for text in self.query.texts
+        short = all(
+            len(find_whole_words(text)) <= (REPORTED if self.strange.get(text) else SHORT)
+            for text in self.query.texts
         )
         for word, near in self.absent.items():
             if near:
