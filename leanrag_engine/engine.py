@@ -767,10 +767,6 @@ class LeanRAG:
         if sections and not document:
             raise InvalidInput(f"The section {sections[0]!r} needs a document.", "Give `document` too.")
         question = clean_text("query", question)
-        if question and citations:
-            raise InvalidInput(
-                "Passages behind citations are not ranked by a question.", "Leave one of the two out."
-            )
         if neighbours and not citations:
             raise InvalidInput(
                 "Only citations have neighbours.", "Give `citations`, or leave `neighbours` out."
@@ -786,7 +782,7 @@ class LeanRAG:
             if entity:
                 item = await resolve_item(index, entity)
                 return await passages.sources_of_item(index, item, offset, limit, question)
-            return await passages.sources(index, citations, offset, limit, neighbours)
+            return await passages.sources(index, citations, offset, limit, neighbours, question)
 
         read = partial(self._find_by_meaning, find) if question else find
         return await self._read(collection, read, built=bool(entity))

@@ -67,10 +67,15 @@ Place = tuple[int, int]
 
 
 async def sources(
-    index: IndexSnapshot, wanted: Sequence[str], offset: int, limit: int, neighbours: int = 0
+    index: IndexSnapshot,
+    wanted: Sequence[str],
+    offset: int,
+    limit: int,
+    neighbours: int = 0,
+    question: str = "",
 ) -> SourcePage:
-    """Return the chunks behind citations and ranges, in their order. ``neighbours`` is the number of chunks
-    before and after each citation that are added. Bad citations do not spoil the good ones; if all are bad,
+    """Return the chunks behind citations and ranges, in their order, with a ``question`` the best ones first. ``neighbours`` is the
+    number of chunks before and after each citation that are added. Bad citations do not spoil the good ones; if all are bad,
     raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing."""
     check_page(offset, limit)
     named = [(each, find_ranges(each)) for each in wanted]
@@ -82,7 +87,12 @@ async def sources(
     if not known:
         raise problems[-1]
     joined = bool(neighbours) or any(each.first != each.last for each in ranges)
-    page = await _read(index, known, offset, limit, joined=joined)
+    if question:
+        marks = [format_citation(*place) for place in known]
+        chunks = await index.documents.chunks_by_citation(index.collection.name, marks)
+        page = await _read_ranked(index, [chunk.id for chunk in chunks], question, offset, limit)
+    else:
+        page = await _read(index, known, offset, limit, joined=joined)
     return replace(page, problems=tuple(map(str, problems)))
 
 

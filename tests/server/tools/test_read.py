@@ -194,7 +194,7 @@ async def test_sources_of_an_entity_are_the_passages_that_mention_it(call: Calle
     assert second.data["sources"][0]["citation"] != first.data["sources"][0]["citation"]
 
 
-async def test_the_passages_of_an_entity_or_document_are_ranked_by_a_question(call: Caller) -> None:
+async def test_passages_are_ranked_by_a_question(call: Caller) -> None:
     whole = await call("get_sources", entity="Northern Lighthouse Board")
     for query, best in (
         ("founded in 1786", "was founded in 1786"),
@@ -211,8 +211,11 @@ async def test_the_passages_of_an_entity_or_document_are_ranked_by_a_question(ca
     assert "Fresnel invented" in beneath.data["sources"][0]["text"]
     document = await call("get_sources", document="Bell Rock", query="John Rennie")
     assert "John Rennie" in document.data["sources"][0]["text"]
-    refused = await call("get_sources", citations=["d1:c1"], query="x")
-    assert "not ranked by a question" in refused.text
+    cited = [each["citation"] for each in whole.data["sources"]][::-1]
+    ranked = await call("get_sources", citations=[*cited, "d99:c1"], query="founded in 1786")
+    assert "was founded in 1786" in ranked.data["sources"][0]["text"]
+    assert {each["citation"] for each in ranked.data["sources"]} == {*cited}
+    assert "d99" in ranked.text
 
 
 async def test_the_status_counts_what_was_ingested_and_built(call: Caller) -> None:
