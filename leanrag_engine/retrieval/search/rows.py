@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import starmap
+from itertools import groupby, starmap
 
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 
@@ -19,7 +19,6 @@ FEW = 0.25
 """Share of a table's rows up to which those that hold most of a question stand out."""
 MOST = 0.5
 """Share of a question's words that such a row has at least: one that shares a chance word with it does not answer."""
-
 FIRST = 5
 """Rows up to which they stand in the place of the table's best window: more of them would push out what else is found."""
 
@@ -41,23 +40,18 @@ def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow
         scores = asked.score(list(starmap(_quote, rows)))
         best = [row for row, score in zip(rows, scores, strict=True) if score >= max(scores)]
         one_of = len(best) <= FIRST
-        if len(best) > FEW * len(rows) or (one_of if several else asked.share([_quote(*best[0])]) < MOST):
+        if (
+            not best
+            or len(best) > FEW * len(rows)
+            or (one_of if several else asked.share([_quote(*best[0])]) < MOST)
+        ):
             continue
         dropped |= {window.key for window in windows}
-        lifting = windows if one_of else []
-        spans: defaultdict[tuple[str, int | str], list[tuple[int, int]]] = defaultdict(list)
-        for window, span in best:
-            spans[window.key].append(span)
-        chosen += (
-            replace(
-                window,
-                turns=tuple(spans[window.key]),
-                value=max(each.value for each in [window, *lifting]),
-                near=max(each.near for each in [window, *lifting]),
-            )
-            for window in windows
-            if window.key in spans
-        )
+        first = max(windows, key=lambda each: each.value)
+        for _, run in groupby(best, key=lambda row: row[0].key):
+            held = list(run)
+            window = replace(held[0][0], turns=tuple(span for _, span in held))
+            chosen.append(replace(window, value=first.value, near=first.near) if one_of else window)
     kept = [each for each in ranking if each.key not in dropped]
     return sorted([*chosen, *kept], key=lambda each: -each.value)
 

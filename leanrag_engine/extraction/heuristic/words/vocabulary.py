@@ -115,21 +115,7 @@ OPEN_OWNED_NAMES = read_words("names", "open_owned_names")
 """What begins with one of these is one name with the owner in it: *St. Mary's*."""
 GREAT = read_words("names", "great")
 
-_DULL_HEADINGS = read_words("terms", "dull_headings") | {
-    "see also",
-    "external links",
-    "further reading",
-    "related work",
-    "more information",
-    "further information",
-    "learn more",
-    "next steps",
-    "use cases",
-    "table of contents",
-    "list of illustration",
-    "in colour",
-    "in black and white",
-    "the end",
-}
-DULL_HEADINGS = frozenset(name_key(heading) for heading in _DULL_HEADINGS)
+DULL_HEADINGS = frozenset(
+    name_key(heading.replace("/", " ")) for heading in read_words("terms", "dull_headings")
+)
 """Keys of headings that name nothing of their own."""

@@ -1,0 +1,40 @@
+"""Of a table, a context shows the rows that hold most of a question."""
+
+from leanrag_engine.core.model import Chunk, Window
+from leanrag_engine.retrieval.search.relevance import RankedWindow
+from leanrag_engine.retrieval.search.rows import choose_rows
+
+NAME = "Table Staff, 40 rows: name | room"
+ROWS = [
+    f"Row {n}: name: {name} Falk; room: {n % 3}"
+    for n, name in enumerate(["Ada", "Bo", "Cy", "Dee", "Eve", "Fay"], 2)
+]
+
+
+def rank(*windows: list[str]) -> list[RankedWindow]:
+    ranked = []
+    for number, lines in enumerate(windows, 1):
+        text = "\n".join(lines)
+        chunk = Chunk(
+            f"k{number}", "d", number, text, 0, len(text), 1, windows=(Window(0, len(text), "Staff"),)
+        )
+        ranked.append(RankedWindow(chunk, 0, value=9.0 - number, near=9.0 - number))
+    return ranked
+
+
+def test_the_row_that_is_asked_for_stands_in_the_place_of_the_first_window_of_its_table() -> None:
+    windows = rank([NAME], ROWS[:3], ["It is told of the staff that nobody answers."], ROWS[3:])
+    first, other = choose_rows(windows, "Which room has Fay Falk?")
+    assert (first.text, first.value) == (ROWS[5], 8.0)
+    assert other is windows[2]
+
+
+def test_a_table_is_shown_by_its_windows_where_no_row_stands_out() -> None:
+    windows = rank([NAME], ROWS[:3], ROWS[3:])
+    for question in (
+        "Who is a Falk?",
+        "Which porter is deaf, and how long has Fay known it?",
+        "Where is it?",
+    ):
+        assert choose_rows(windows, question) == windows
+    assert choose_rows(windows[:1], "Which room has Fay Falk?") == windows[:1]
