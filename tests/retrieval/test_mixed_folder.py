@@ -175,6 +175,7 @@ async def test_a_row_of_the_member_that_is_named_is_no_weak_evidence(engine: Lea
         ("Wie oft muss das Öl gewechselt werden?", "Alle 500 Stunden"),
         ("Wann ist das Öl zu wechseln?", "Alle 500 Stunden"),
         ("What did the permit cost in the end?", "310 euro"),
+        ("What does Eriksen owe?", "fee: 103"),
     ],
 )
 async def test_a_word_that_names_nothing_is_not_said_to_stand_nowhere(

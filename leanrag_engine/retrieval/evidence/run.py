@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.shortening import shorten
@@ -90,7 +91,7 @@ class QueryRun:
             self.warnings.append(f"{many[0].upper()}{many[1:]} left out as seen.")
 
     def warn_of_absent(self) -> None:
-        """Warn of the names and, in a short query, of the words that stand nowhere, with what may be meant."""
+        """Warn of the names and, in a short query, of the words that stand nowhere, with what may be meant; not of verbs: *owns*."""
         short = all(
             len(find_whole_words(text)) <= (REPORTED if self.strange.get(text) else SHORT)
             for text in self.query.texts
@@ -100,7 +101,11 @@ class QueryRun:
                 self.warnings.append(
                     f"No document has {word!r}. Did you mean {' or '.join(map(repr, near))}?"
                 )
-        missing = [repr(word) for word, near in self.absent.items() if not near and (short or is_name(word))]
+        missing = [
+            repr(word)
+            for word, near in self.absent.items()
+            if not near and (is_name(word) or (short and parts_of_speech(word) not in {"v", "va"}))
+        ]
         if missing:
             self.warnings.append(f"No document has {' or '.join(missing[:5])}.")
 
