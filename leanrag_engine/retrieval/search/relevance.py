@@ -201,30 +201,17 @@ def rank_windows(
         best[chunk.id] = max(score, best.get(chunk.id, score))
     beside = _best_neighbours(windows, own)
     around = _section_means(windows, own)
-    fullness = [
-        min(
-            1.0,
-            _count_characters(chunk.quote(chunk.windows[number]), options.stub_characters)
-            / options.stub_characters,
-        )
-        for chunk, number in windows
-    ]
+    fullness = [_measure_fullness(chunk, number, options.stub_characters) for chunk, number in windows]
     plain = [
         (own[place] + options.neighbour * beside[place] + options.section * around[place]) * fullness[place]
         for place in range(len(windows))
     ]
-    seated: set[int] = set()
-    seats = options.graph_seats
-    for place in sorted(range(len(windows)), key=lambda place: -plain[place]):
-        if seats <= 0:
-            break
-        seated.add(place)
-        seats -= windows[place][0].citation not in seen
+    seated = _choose_seats(windows, plain, options.graph_seats, seen)
     seat_gain = graph_weight * options.graph_decay / (options.graph_decay + options.graph_seat_rank)
     gains = _exact_gains(exact, ids, plain)
     alone = {id_ for match in exact if match.alone for id_ in match.windows}
     ranked = []
-    for place, (chunk, number) in enumerate(windows):
+    for place, (id_, (chunk, number)) in enumerate(zip(ids, windows, strict=True)):
         seat, graph = seat_gain if place in seated else 0.0, 0.0
         if (rank := graph_ranks.get(chunk.id)) is not None:
             # Of a long passage the windows gain that speak of the question.
@@ -232,25 +219,37 @@ def rank_windows(
             graph = graph_weight * share * options.graph_decay / (options.graph_decay + rank)
         seat, graph = (0.0, graph) if graph > seat else (seat, 0.0)
         near, about = options.neighbour * beside[place], options.section * around[place]
-        gain = gains.get(ids[place], 0.0)
+        gain = gains.get(id_, 0.0)
         recent = recency.get(chunk.document_id, 0.0) * fullness[place]
         value = plain[place] + (seat + graph) * fullness[place] + gain + recent
         explain = partial(
-            _explain, scores, ids[place], own[place], near, about, graph, seat, gain, recent, fullness[place]
+            _explain, scores, id_, own[place], near, about, graph, seat, gain, recent, fullness[place]
         )
         ranked.append(
             RankedWindow(
-                chunk,
-                number,
-                value,
-                plain[place],
-                exact=gain > 0,
-                asked_alone=ids[place] in alone,
-                explain=explain,
+                chunk, number, value, plain[place], exact=gain > 0, asked_alone=id_ in alone, explain=explain
             )
         )
     ranked.sort(key=lambda each: -each.value)
     return _keep_first(ranked, graph_ranks, options.graph_kept) if graph_weight else ranked
+
+
+def _measure_fullness(chunk: Chunk, number: int, enough: int) -> float:
+    """Return 1 for a window of at least so many characters that say something, for others their share of that."""
+    return min(1.0, _count_characters(chunk.quote(chunk.windows[number]), enough) / enough)
+
+
+def _choose_seats(
+    windows: Sequence[tuple[Chunk, int]], values: Sequence[float], seats: int, seen: CitationSet
+) -> set[int]:
+    """Return the places of the first windows of plain search; those of ``seen`` chunks take no seat."""
+    seated: set[int] = set()
+    for place in sorted(range(len(windows)), key=lambda place: -values[place]):
+        if seats <= 0:
+            break
+        seated.add(place)
+        seats -= windows[place][0].citation not in seen
+    return seated
 
 
 def asks_for_order(text: str) -> bool:
