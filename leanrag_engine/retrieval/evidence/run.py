@@ -96,11 +96,11 @@ class QueryRun:
             len(find_whole_words(text)) <= (REPORTED if self.strange.get(text) else SHORT)
             for text in self.query.texts
         )
-        for word, near in self.absent.items():
-            if near:
-                self.warnings.append(
-                    f"No document has {word!r}. Did you mean {' or '.join(map(repr, near))}?"
-                )
+        self.warnings.extend(
+            f"No document has {word!r}. Did you mean {' or '.join(map(repr, near))}?"
+            for word, near in self.absent.items()
+            if near
+        )
         missing = [
             repr(word)
             for word, near in self.absent.items()
@@ -129,12 +129,10 @@ class QueryRun:
         return len(weak) == len(found)
 
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
-        """Return whether the first window is too far in meaning, or (if that says nothing) the best hold few words. One with a rare
-        word and most others of the question is near enough, or any where several things are asked of a name that is there: rows of
-        tables and single dates say little by their meaning. Where half of the words stand nowhere, too far is a fifth of the way from
-        unrelated passages to those that answer: one more of 270 answered questions fell below it, seven more of 16 others. So is a
-        text too far of whose words a quarter is strange to all passages found, or any where none of its names stands anywhere, unless
-        it asks for several things."""
+        """Return whether the first window is too far in meaning, a little more so where half of the words stand nowhere, or (if that
+        says nothing) the best hold few words, or a quarter of the words is strange to all, or one while no name stands anywhere. One
+        with a rare word and most others is near enough, or any where several things are asked of a name that is there: rows of
+        tables and single dates say little by their meaning (figures in ``.docs/decisions.md``)."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
         best = [window.indexed_text for window in windows]

@@ -222,9 +222,8 @@ def rank_windows(
         gain = gains.get(id_, 0.0)
         recent = recency.get(chunk.document_id, 0.0) * fullness[place]
         value = plain[place] + (seat + graph) * fullness[place] + gain + recent
-        explain = partial(
-            _explain, scores, id_, own[place], near, about, graph, seat, gain, recent, fullness[place]
-        )
+        parts = (near, about, graph, seat, gain, recent)
+        explain = partial(_explain, scores, id_, own[place], fullness[place], parts)
         ranked.append(
             RankedWindow(
                 chunk, number, value, plain[place], exact=gain > 0, asked_alone=id_ in alone, explain=explain
@@ -294,18 +293,10 @@ def _exact_gains(
 
 
 def _explain(
-    scores: SearchScores,
-    id_: str,
-    own: float,
-    neighbour: float,
-    section: float,
-    graph: float,
-    seat: float,
-    exact: float,
-    recent: float,
-    fullness: float,
+    scores: SearchScores, id_: str, own: float, fullness: float, gains: tuple[float, ...]
 ) -> ScoreParts:
-    """Return the parts of a window's value: those of its ``own`` score and its gains, each by its ``fullness``."""
+    """Return the parts of a window's value: those of its ``own`` score and its ``gains``, each by its ``fullness``."""
+    neighbour, section, graph, seat, exact, recent = gains
     found = scores.split(id_) if id_ in scores.total else ScoreParts(unfound=own)
     return ScoreParts(
         meaning=found.meaning * fullness,

@@ -1,11 +1,13 @@
 """Choose the rows of a table that answer. The rows of a table are alike in meaning, so that search finds all of it."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby, starmap
+from itertools import chain, groupby, pairwise
+from math import log1p
 
+from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 
 from .matching import QueryWords
@@ -18,7 +20,7 @@ _LINE = re.compile(rf"{TABLE_ROW}|{TABLE_NAME}|Columns: ")
 FEW = 0.25
 """Share of a table's rows up to which those that hold most of a question stand out."""
 MOST = 0.5
-"""Share of a question's words that such a row has at least: one that shares a chance word with it does not answer."""
+"""Share of a question's words that such rows have at least: one that shares a chance word with it does not answer."""
 FIRST = 5
 """Rows up to which they stand in the place of the table's best window: more of them would push out what else is found."""
 
@@ -33,37 +35,52 @@ def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow
             tables[window.chunk.document_id, window.heading].append(window)
     if not tables:
         return [*ranking]
-    several = asks_for_several(text)
-    asked, chosen, dropped = QueryWords([text]), list[RankedWindow](), set[tuple[str, int | str]]()
+    asked, pairs, several = QueryWords([text]), _pairs_of(text), asks_for_several(text)
+    chosen, dropped = list[RankedWindow](), set[tuple[str, int | str]]()
     for windows in tables.values():
         rows = [(window, span) for window in windows for span in _rows_of(window)]
-        scores = asked.score(list(starmap(_quote, rows)))
-        best = [row for row, score in zip(rows, scores, strict=True) if score >= max(scores)]
+        lines = [window.chunk.text[slice(*span)] for window, span in rows]
+        found = [asked.find(line) | (pairs & _pairs_of(line)) for line in lines]
+        best = _stand_out(found)
         one_of = len(best) <= FIRST
-        if (
-            not best
-            or len(best) > FEW * len(rows)
-            or (one_of if several else asked.share([_quote(*best[0])]) < MOST)
-        ):
+        held = set[str]().union(*(found[place] for place in best))
+        if not best or (one_of if several else len(held - pairs) < MOST * asked.count):
             continue
         dropped |= {window.key for window in windows}
         first = max(windows, key=lambda each: each.value)
-        for _, run in groupby(best, key=lambda row: row[0].key):
-            held = list(run)
-            window = replace(held[0][0], turns=tuple(span for _, span in held))
+        for _, run in groupby((rows[place] for place in sorted(best)), key=lambda row: row[0].key):
+            (window, span), *others = run
+            window = replace(window, turns=(span, *(each for _, each in others)))
             chosen.append(replace(window, value=first.value, near=first.near) if one_of else window)
     kept = [each for each in ranking if each.key not in dropped]
     return sorted([*chosen, *kept], key=lambda each: -each.value)
+
+
+def _pairs_of(text: str) -> set[str]:
+    """Return each two words that follow each other: of *Ada Falk or Bo Jung* the row of *Ada Jung* has one less."""
+    return set(map(" ".join, pairwise(words(text))))
+
+
+def _stand_out(found: Sequence[set[str]]) -> list[int]:
+    """Return the places of the few rows that hold most of a question, then of those that hold most of what these lack: of two who
+    are compared, both rows. ``found`` are the words of the question in each row; none if too many rows hold as much."""
+    holders = Counter(chain.from_iterable(found))
+    left, best = set(holders), list[int]()
+    while left:
+        scores = [sum(log1p(len(found) / holders[each]) for each in sorted(row & left)) for row in found]
+        most = max(scores)
+        top = [place for place, score in enumerate(scores) if score == most]
+        if len(top) > (FIRST if best else max(FEW * len(found), 2)):
+            break
+        best += top
+        left.difference_update(*(found[place] for place in top))
+    return best
 
 
 def _is_table(window: RankedWindow) -> bool:
     """Return whether a window is a part of a table, its name or the summary of its columns, and nothing else."""
     lines = [line for line in window.text.splitlines() if line.strip()]
     return not window.turns and all(_LINE.match(line) for line in lines)
-
-
-def _quote(window: RankedWindow, row: tuple[int, int]) -> str:
-    return window.chunk.text[slice(*row)]
 
 
 def _rows_of(window: RankedWindow) -> list[tuple[int, int]]:

@@ -29,6 +29,24 @@ def test_the_row_that_is_asked_for_stands_in_the_place_of_the_first_window_of_it
     assert other is windows[2]
 
 
+def test_of_two_who_are_compared_both_rows_are_shown() -> None:
+    ranked = choose_rows(rank(ROWS[:3], ROWS[3:]), "Has Bo Falk or Fay Falk the better room?")
+    assert sorted(each.text for each in ranked) == [ROWS[1], ROWS[5]]
+
+
+def test_a_row_with_both_words_of_a_name_comes_before_rows_with_one_of_each() -> None:
+    names = [
+        "Ada Falk",
+        "Ada Jung",
+        "Bo Falk",
+        "Bo Jung",
+        *(f"Cy {each}" for each in ["Abel", "Dorn", "Hahn", "Kern"]),
+    ]
+    rows = [f"Row {n}: name: {name}; room: {n}" for n, name in enumerate(names)]
+    (first,) = choose_rows(rank(rows), "Who has the better room, Ada Jung or Bo Falk?")
+    assert first.text.split("\n") == [rows[1], rows[2]]
+
+
 def test_a_table_is_shown_by_its_windows_where_no_row_stands_out() -> None:
     windows = rank([NAME], ROWS[:3], ROWS[3:])
     for question in (
