@@ -1,5 +1,7 @@
 """Of a table, a context shows the rows that hold most of a question."""
 
+import pytest
+
 from leanrag_engine.core.model import Chunk, Window
 from leanrag_engine.retrieval.search.relevance import RankedWindow
 from leanrag_engine.retrieval.search.rows import choose_rows
@@ -34,8 +36,9 @@ def test_of_two_who_are_compared_both_rows_are_shown() -> None:
     assert sorted(each.text for each in ranked) == [ROWS[1], ROWS[5]]
 
 
-def test_a_row_with_both_words_of_a_name_comes_before_rows_with_one_of_each() -> None:
-    names = ["Ada Falk", "Ada Jung", "Bo Falk", "Cy Jung", "Cy Abel", "Cy Dorn", "Cy Hahn", "Cy Kern"]
+@pytest.mark.parametrize("other", ["Bo Jung", "Cy Jung"])  # Bo is as frequent as Ada, or rarer
+def test_a_row_with_both_words_of_a_name_comes_before_rows_with_one_of_each(other: str) -> None:
+    names = ["Ada Falk", "Ada Jung", "Bo Falk", other, "Cy Abel", "Cy Dorn", "Cy Hahn", "Cy Kern"]
     rows = [f"Row {n}: name: {name}; room: {n}" for n, name in enumerate(names)]
     (first,) = choose_rows(rank(rows), "Who has the better room, Ada Jung or Bo Falk?")
     assert first.text.split("\n") == [rows[1], rows[2]]
