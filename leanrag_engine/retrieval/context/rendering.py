@@ -15,7 +15,7 @@ from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import wrap_in_fence
 from leanrag_engine.core.text.language.turns import find_turn, is_conversation
-from leanrag_engine.core.text.records import TABLE_ROW
+from leanrag_engine.core.text.records import TABLE_LINE
 from leanrag_engine.core.text.shortening import one_line, shorten
 from leanrag_engine.core.text.wrapping import join_wrapped_lines
 from leanrag_engine.retrieval.search.relevance import RankedWindow
@@ -34,7 +34,6 @@ OUTLINE_LINE, OUTLINE = "outline line", "Outline of the documents"
 """The kind of a statement that stands for a document, and the heading of such."""
 
 _WORD = re.compile(r"\w+")
-_ROW = re.compile(TABLE_ROW)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 _BLANK_LINES = re.compile(r"\n\s*\n(?:[ \t]*\n)+")
 _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
@@ -184,7 +183,7 @@ def render_turns(run: Sequence[RankedWindow]) -> str:
         if said and skipped.strip():
             said[-1] += " …"
         quoted = one_line(sanitise(text[start:end]))
-        if said and "\n\n" not in skipped and not _ROW.match(text, start):
+        if said and "\n\n" not in skipped and not TABLE_LINE.match(text, start):
             said[-1] += f" {quoted}"
         else:
             said.append(quoted if found in ([], [day]) else f"{found[0]} {quoted}")
