@@ -3,51 +3,22 @@ does the work."""
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 import anyio
 from anyio import to_thread
 
 from .adapters.wiring import Adapters, compose, open_process
+from .core import jobs
 from .core.config import COLLECTION_NAME, Settings
-from .core.errors import (
-    Busy,
-    Candidate,
-    InvalidInput,
-    LeanRAGError,
-    ModelUnavailable,
-    NotFound,
-    NotReady,
-    StoreUnreachable,
-    StoreUnusable,
-    UnknownCollection,
-    WorkerLost,
-)
+from .core.errors import Busy, Candidate, InvalidInput, NotFound, StoreUnreachable, WorkerLost
 from .core.history import CollectionChanges, HistoryEntry
-from .core.jobs import (
-    BuildRequest,
-    BuildResult,
-    CopyRequest,
-    DeleteCollectionRequest,
-    DeleteRequest,
-    ImportRequest,
-    ImportResult,
-    IngestRequest,
-    IngestResult,
-    Job,
-    JobResult,
-    JobState,
-    ReindexRequest,
-    RollbackRequest,
-)
 from .core.model import (
     NO_CORRECTIONS,
     Chunk,
@@ -59,20 +30,19 @@ from .core.model import (
     DocumentSource,
     Entity,
     EntityHead,
-    Generation,
     JsonObject,
     Relation,
     Seed,
     TypeProposal,
 )
-from .core.ports import ChatModel, Embedder, Extractor
+from .core.ports import ChatModel, Extractor
 from .core.runtime.telemetry import watch
-from .core.runtime.threads import run_chain
-from .core.text.nearest import find_nearest
 from .llm.prompts import Prompts
-from .pipeline.index import Stores, embedder_trouble, restore_embedder
-from .pipeline.jobs import JobProgress, Jobs
-from .pipeline.repair import Damage, find_damage, find_damaged_spaces, find_foreign_spaces, rebuild_vectors
+from .pipeline.dispatch import Dispatcher
+from .pipeline.index import Stores, embedder_trouble
+from .pipeline.jobs import Jobs
+from .pipeline.repair import BackgroundRepair, Damage, find_damage, find_foreign_spaces
+from .pipeline.snapshots import Snapshots, no_documents
 from .pipeline.status import (
     Status,
     health_warnings,
@@ -92,10 +62,8 @@ if TYPE_CHECKING:
     from .llm.iteration import AnswerRound
     from .pipeline.agent.items import PendingWork, Submission, WorkKind
     from .pipeline.agent.work import AgentWork
-    from .pipeline.building.generation import GivenLayers
     from .pipeline.building.schemas import SchemaView
     from .pipeline.delete import DocumentLookup
-    from .pipeline.pending import PendingIndex
     from .retrieval.browse.entities import ClusterView
     from .retrieval.browse.neighbourhood import Neighbour
     from .retrieval.browse.outline import FolderView, Outline
@@ -108,17 +76,8 @@ if TYPE_CHECKING:
 
 # What only some operations need is imported where it is used: all of it takes 0.3 s, and a command should answer at once.
 
-logger = logging.getLogger(__name__)
-
-PLAIN = BuildRequest()
-
-REPAIR_PAUSE, LONGEST_REPAIR_PAUSE = 60.0, 600.0
-"""Seconds from a repair of the vector index to the next look at it; they double as long as it is not whole."""
-
 MOST_CANCELS = 30
 """How often a job is asked to stop before its collection is deleted, each time for two seconds."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,29 +119,15 @@ class LeanRAG:
     def __init__(self, settings: Settings, adapters: Adapters, extractor: Extractor | None = None) -> None:
         self.settings = settings
         self.prompts = Prompts(settings.prompts_dir)
-        self._database = adapters.database
-        self._vectors = adapters.vectors
-        self._tokenizer = adapters.tokenizer
-        self._lock = adapters.lock
-        self._adjacencies = AdjacencyCache(adapters.documents, adapters.generations, adapters.arrays)
         self._stores = Stores(
             **{each.name: getattr(adapters, each.name) for each in fields(adapters)},
             settings=settings,
-            adjacencies=self._adjacencies,
+            adjacencies=AdjacencyCache(adapters.documents, adapters.generations, adapters.arrays),
             extractor=extractor,
         )
-        self._jobs = Jobs(adapters.jobs, adapters.lock, self._work)
-        self._embedders: dict[int, Embedder] = {}
-        self._vector_version = -1
-        self._own_vector_version = -1
-        """The version after the last job of this engine, if the vector store's client has seen all that was written."""
-        self._whole: dict[int, int] = {}
-        """The version at which all vector spaces of a generation were there."""
-        self._is_writing = False
-        """Whether a job of this engine holds the writer lock: then no other process changes the vector store."""
-        self._repairs: dict[str, str] | None = None
-        """The jobs that repair vector spaces, by collection; None: this process does not repair them by itself."""
-        self._is_repairing = False
+        self._repair = BackgroundRepair(self._stores)
+        self._snapshots = Snapshots(self._stores, self._repair.explain)
+        self._jobs = Jobs(adapters.jobs, adapters.lock, Dispatcher(self._stores, self._snapshots).run)
         self._chat: ChatModel | None = None
 
     @classmethod
@@ -197,8 +142,8 @@ class LeanRAG:
         await self._jobs.close()
         if self._chat is not None:
             await self._chat.close()
-        await self._vectors.close()
-        await self._database.close()
+        await self._stores.vectors.close()
+        await self._stores.database.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -221,7 +166,7 @@ class LeanRAG:
         allow_empty: bool = False,
         dry_run: bool = False,
         replaces: bool = True,
-    ) -> Job:
+    ) -> jobs.Job:
         """Ingest documents, then build if ``build`` is set. ``allowed`` are the folders beneath which paths may lie;
         ``None`` allows any path, for a caller who is the user in person. ``sync``, ``allow_empty``, ``dry_run`` and
         ``replaces`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
@@ -230,7 +175,7 @@ class LeanRAG:
         self._writable()
         if not sources:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
-        request = IngestRequest(
+        request = jobs.IngestRequest(
             documents=tuple(absolute_source(source, anywhere=allowed is None) for source in sources),
             build=build,
             allowed=None if allowed is None else tuple(str(folder) for folder in allowed),
@@ -252,7 +197,7 @@ class LeanRAG:
 
         is_there = await self._stores.documents.collection(check_name(collection)) is not None
         held = await self._stores.documents.find_all(collection) if is_there else []
-        request = IngestRequest(tuple(sources), allowed=None, sync=sync)
+        request = jobs.IngestRequest(tuple(sources), allowed=None, sync=sync)
         return await to_thread.run_sync(measure_due, request, held, self.settings.data_dir)
 
     async def submit_import(
@@ -264,7 +209,7 @@ class LeanRAG:
         build: bool = True,
         hierarchy: bool = False,
         allowed: Sequence[Path] | None = (),
-    ) -> Job:
+    ) -> jobs.Job:
         """Take over the graph in the files of another program, then build if ``build`` is set. ``allowed`` as for an
         ingest. ``hierarchy``: the build, which has to be the collection's first, keeps the clusters that the files
         hold. Either all is stored or nothing. Raises ``InvalidInput`` for an unknown format, and for a hierarchy
@@ -284,73 +229,74 @@ class LeanRAG:
         await self._stores.documents.create_collection(check_name(collection))
         source = absolute_source(DocumentSource(path=path), anywhere=allowed is None)
         folders = None if allowed is None else tuple(str(folder) for folder in allowed)
-        request = ImportRequest(format_, source.path, build, hierarchy, folders)
+        request = jobs.ImportRequest(format_, source.path, build, hierarchy, folders)
         return await self._jobs.submit("import", collection, request)
 
     async def submit_build(
-        self, *, collection: str = "default", order: BuildRequest = PLAIN, dry_run: bool = False
-    ) -> Job:
+        self, *, collection: str = "default", order: jobs.BuildRequest | None = None, dry_run: bool = False
+    ) -> jobs.Job:
         """Build and publish a new generation; ``dry_run``: only forecast its model calls. Raises
         ``NotReady``, ``InvalidInput``."""
         from .pipeline.building.models import check_order
 
         self._writable()
-        held = await self._collection(collection)
+        held = await self._snapshots.collection(collection)
         if not held.documents:
             raise no_documents(collection)
+        order = order or jobs.BuildRequest()
         check_order(order, self.settings)
         return await self._jobs.submit("forecast" if dry_run else "build", collection, order)
 
-    async def submit_reindex(self, *, collection: str = "default") -> Job:
+    async def submit_reindex(self, *, collection: str = "default") -> jobs.Job:
         """Rewrite the vectors of a collection from the database."""
         self._writable()
-        await self._collection(collection)
-        return await self._jobs.submit("reindex", collection, ReindexRequest())
+        await self._snapshots.collection(collection)
+        return await self._jobs.submit("reindex", collection, jobs.ReindexRequest())
 
-    async def submit_rollback(self, generation: int, *, collection: str = "default") -> Job:
+    async def submit_rollback(self, generation: int, *, collection: str = "default") -> jobs.Job:
         """Publish an earlier generation again. Raises ``NotFound`` without its data, ``InvalidInput`` for the
         published one."""
         from .pipeline.history import find_restorable
 
         self._writable()
-        await find_restorable(self._stores, await self._collection(collection), generation)
-        return await self._jobs.submit("rollback", collection, RollbackRequest(generation))
+        await find_restorable(self._stores, await self._snapshots.collection(collection), generation)
+        return await self._jobs.submit("rollback", collection, jobs.RollbackRequest(generation))
 
     async def submit_delete(
         self, ids: Sequence[str], *, collection: str = "default"
-    ) -> tuple[Job | None, DocumentLookup]:
+    ) -> tuple[jobs.Job | None, DocumentLookup]:
         """Delete the documents with these ids or numbers (``d3``) and what only they supported. Unknown ids
         come back with the nearest documents; without any known one there is no job."""
         from .pipeline.delete import look_up_documents
 
         self._writable()
-        await self._collection(collection)
+        await self._snapshots.collection(collection)
         found = look_up_documents(await self._stores.documents.find_all(collection), ids)
         if not found.documents:
             return None, found
-        request = DeleteRequest(tuple(sorted({document.id for _, document in found.documents})))
+        request = jobs.DeleteRequest(tuple(sorted({document.id for _, document in found.documents})))
         return await self._jobs.submit("delete", collection, request), found
 
     async def rename_collection(self, name: str, new: str) -> None:
         """Give a collection another name. Raises ``NotFound``, ``InvalidInput`` if ``new`` is no name or
         taken, ``Busy`` during its jobs."""
         self._writable()
-        await self._idle_collection(name)
+        await self._check_idle(name)
         await self._stores.documents.rename_collection(name, check_name(new))
         # They are found by the name; the next query makes them again.
-        await self._adjacencies.sweep(name, ())
+        await self._stores.adjacencies.sweep(name, ())
 
-    async def submit_copy(self, target: str, *, collection: str = "default") -> Job:
+    async def submit_copy(self, target: str, *, collection: str = "default") -> jobs.Job:
         """Copy a collection with its published build into a new one. Raises as ``rename_collection``, except ``Busy``."""
         self._writable()
-        await self._collection(collection)
+        await self._snapshots.collection(collection)
         if await self._stores.documents.collection(check_name(target)) is not None:
             raise InvalidInput(
                 f"There is a collection {target!r} already.", "Choose another name, or delete that one first."
             )
-        return await self._jobs.submit("copy", collection, CopyRequest(target))
+        return await self._jobs.submit("copy", collection, jobs.CopyRequest(target))
 
-    async def submit_delete_collection(self, collection: str, *, cancel: bool = False) -> Job:
+    async def submit_delete_collection(self, collection: str, *, cancel: bool = False) -> jobs.Job:
         """Delete a collection with everything in it, and ``cancel`` its jobs first. Raises ``NotFound``, and ``Busy`` as
         ``rename_collection``."""
         self._writable()
@@ -358,8 +304,8 @@ class LeanRAG:
             if not (running := await self._jobs.running(collection)):
                 break
             await self._jobs.cancel(running.id)
-        await self._idle_collection(collection)
-        return await self._jobs.submit("delete_collection", collection, DeleteCollectionRequest())
+        await self._check_idle(collection)
+        return await self._jobs.submit("delete_collection", collection, jobs.DeleteCollectionRequest())
 
     async def pending_work(
         self,
@@ -418,12 +364,12 @@ class LeanRAG:
 
     async def corrections(self, *, collection: str = "default") -> list[Correction]:
         """Return the corrections of the graph in the order in which they were made."""
-        await self._collection(collection)
+        await self._snapshots.collection(collection)
         return await self._stores.corrections.find_all(collection)
 
     async def correction_effects(self, *, collection: str = "default") -> CorrectionEffects:
         """Return which corrections had an effect in the published build."""
-        generation = (await self._collection(collection)).generation
+        generation = (await self._snapshots.collection(collection)).generation
         return generation.record.corrections if generation else NO_CORRECTIONS
 
     async def undo_correction(self, ref: str, *, collection: str = "default") -> Correction:
@@ -472,29 +418,29 @@ class LeanRAG:
         self._writable()
         return await decide_type(self._stores, collection, type_, adopt=adopt)
 
-    async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> Job:
+    async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> jobs.Job:
         """Return a job, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound``, also if it is
         not in ``collection``."""
         return await self._jobs.job(job_id, wait_seconds, collection)
 
-    async def job_state(self, job_id: str, wait_seconds: float = 0) -> JobState:
+    async def job_state(self, job_id: str, wait_seconds: float = 0) -> jobs.JobState:
         """Return how far a job is, without what it was given and what it gave; otherwise as :meth:`job`."""
         return await self._jobs.state(job_id, wait_seconds)
 
-    async def find_job_state(self, job_id: str) -> JobState | None:
+    async def find_job_state(self, job_id: str) -> jobs.JobState | None:
         """Return the state of a job; None if it does not exist."""
         return await self._stores.jobs.find_state(job_id)
 
-    async def cancel_job(self, job_id: str, *, collection: str | None = None) -> Job:
+    async def cancel_job(self, job_id: str, *, collection: str | None = None) -> jobs.Job:
         """Request a job to stop, in whichever process it runs."""
         self._writable()
         return await self._jobs.cancel(job_id, collection)
 
-    async def resume_jobs(self, *, serves: bool = False) -> list[Job]:
+    async def resume_jobs(self, *, serves: bool = False) -> list[jobs.Job]:
         """Resume the jobs whose process is gone, and return them; ``serves``: those that a server takes over."""
         return await self._jobs.resume(serves=serves)
 
-    async def recent_jobs(self, collection: str | None = None, limit: int = 20) -> list[Job]:
+    async def recent_jobs(self, collection: str | None = None, limit: int = 20) -> list[jobs.Job]:
         """Return jobs with their present status, newest first."""
         return await self._jobs.recent(collection, limit)
 
@@ -510,15 +456,13 @@ class LeanRAG:
         query = query.check()
 
         async def read(index: IndexSnapshot) -> QueryResult:
-            if index.collection.generation:
-                index = replace(index, adjacency=await self._adjacencies.of(index.collection.generation))
-            return await self._find_by_meaning(find, index)
+            return await self._snapshots.find_by_meaning(find, await self._snapshots.add_adjacency(index))
 
         async def find(index: IndexSnapshot, *problems: str) -> QueryResult:
             return await answer_query(index, query, (*notes, *problems))
 
         with watch("search", str(query.mode)) as search:
-            result = await self._read(collection, read)
+            result = await self._snapshots.read(collection, read)
             search.note(
                 ranking=str(query.ranking), tokens=result.context.tokens, seeds=len(result.subgraph.seeds)
             )
@@ -531,10 +475,10 @@ class LeanRAG:
         from .retrieval.suggestions import suggest_questions
 
         async def read(index: IndexSnapshot) -> list[SuggestedQuestion]:
-            index = replace(index, adjacency=await self._adjacencies.of(index.generation))
-            return await suggest_questions(await self._with_embedder(index), limit)
+            index = await self._snapshots.add_adjacency(index)
+            return await suggest_questions(await self._snapshots.add_embedder(index), limit)
 
-        return await self._read(collection, read, built=True)
+        return await self._snapshots.read(collection, read, built=True)
 
     async def answer(
         self,
@@ -623,20 +567,23 @@ class LeanRAG:
             return EntityPage(tuple(seeds), total, problems)
 
         with watch("search", "entities"):
-            return await self._read(collection, partial(self._find_by_meaning, find), built=True)
+            return await self._snapshots.read(
+                collection, partial(self._snapshots.find_by_meaning, find), built=True
+            )
 
     async def find_passages(self, question: str, *, collection: str = "default") -> FoundPassages:
         """Return the passages that search finds for a question, credited to what they mention and upwards: what is browsed can
         be ranked by them."""
-        from .retrieval.evidence.found import find_passages
+        from .retrieval.evidence.passages import find_passages
 
         async def find(index: IndexSnapshot, *problems: str) -> FoundPassages:
-            index = replace(index, adjacency=await self._adjacencies.of(index.generation))
-            found = await find_passages(index, question)
+            found = await find_passages(await self._snapshots.add_adjacency(index), question)
             return replace(found, warnings=(*found.warnings, *problems))
 
         with watch("search", "passages"):
-            return await self._read(collection, partial(self._find_by_meaning, find), built=True)
+            return await self._snapshots.read(
+                collection, partial(self._snapshots.find_by_meaning, find), built=True
+            )
 
     async def ancestors(
         self, entity: str, *, max_layers: int = 0, collection: str = "default"
@@ -644,14 +591,14 @@ class LeanRAG:
         """Return the chain from an entity (name or ref) up to the root, or at most ``max_layers`` steps of it."""
         from .retrieval.browse import entities as browsing
 
-        chain = await self._read_entity(collection, entity, browsing.ancestors)
+        chain = await self._snapshots.read_entity(collection, entity, browsing.ancestors)
         return chain[: max_layers + 1] if max_layers else chain
 
     async def second_cluster(self, entity: str, *, collection: str = "default") -> Entity | None:
         """Return the cluster to which an entity (name or ref) belongs beside its own, if it does so in a fifth or more."""
         from .retrieval.browse.entities import second_cluster
 
-        return await self._read_entity(collection, entity, second_cluster)
+        return await self._snapshots.read_entity(collection, entity, second_cluster)
 
     async def neighbourhood(
         self,
@@ -666,13 +613,15 @@ class LeanRAG:
         state the relations; of one hop those first that mention most of the passages of ``find_passages``."""
         from .retrieval.browse.neighbourhood import walk
 
-        return await self._read_entity(collection, entity, partial(walk, hops=hops, limit=limit, found=found))
+        return await self._snapshots.read_entity(
+            collection, entity, partial(walk, hops=hops, limit=limit, found=found)
+        )
 
     async def root(self, *, collection: str = "default") -> Entity:
         """Return the entity above all others. Raises ``NotReady`` before any build."""
         from .retrieval.browse import entities as browsing
 
-        return await self._read(collection, browsing.root, built=True)
+        return await self._snapshots.read(collection, browsing.root, built=True)
 
     async def cluster(
         self,
@@ -688,7 +637,7 @@ class LeanRAG:
         from .retrieval.browse import entities as browsing
 
         view = partial(browsing.view_cluster, offset=offset, limit=limit, found=found)
-        return await self._read_entity(collection, cluster, view)
+        return await self._snapshots.read_entity(collection, cluster, view)
 
     async def relations_of(
         self, entity: str, *, limit: int = 20, collection: str = "default"
@@ -699,7 +648,7 @@ class LeanRAG:
             relations = await index.generations.relations_of(index.generation.number, [found.id], limit)
             return await _name_ends(index, relations, len(relations))
 
-        return await self._read_entity(collection, entity, read)
+        return await self._snapshots.read_entity(collection, entity, read)
 
     async def relations_within(
         self, cluster: str, *, limit: int = 100, collection: str = "default"
@@ -707,7 +656,9 @@ class LeanRAG:
         """Return the strongest relations among the members of an aggregated entity (name or ref)."""
         from .retrieval.browse import entities as browsing
 
-        return await self._read_entity(collection, cluster, partial(browsing.relations_within, limit=limit))
+        return await self._snapshots.read_entity(
+            collection, cluster, partial(browsing.relations_within, limit=limit)
+        )
 
     async def entity_heads(self, *, collection: str = "default") -> list[EntityHead]:
         """Return all entities without their texts: the root first, then layer by layer, most mentions first."""
@@ -715,7 +666,7 @@ class LeanRAG:
         async def read(index: IndexSnapshot) -> list[EntityHead]:
             return await index.generations.entity_heads(index.generation.number)
 
-        return await self._read(collection, read, built=True)
+        return await self._snapshots.read(collection, read, built=True)
 
     async def inter_cluster_relations(
         self,
@@ -738,7 +689,7 @@ class LeanRAG:
             )
             return await _name_ends(index, relations, total)
 
-        return await self._read(collection, read, built=True)
+        return await self._snapshots.read(collection, read, built=True)
 
     async def sources(
         self,
@@ -784,20 +735,22 @@ class LeanRAG:
                 return await passages.sources_of_item(index, item, offset, limit, question)
             return await passages.sources(index, citations, offset, limit, neighbours, question)
 
-        read = partial(self._find_by_meaning, find) if question else find
-        return await self._read(collection, read, built=bool(entity))
+        read = partial(self._snapshots.find_by_meaning, find) if question else find
+        return await self._snapshots.read(collection, read, built=bool(entity))
 
     async def outline(self, document: str, section: str = "", *, collection: str = "default") -> Outline:
         """Return the sections of a document (id, title, number or end of a path), or those below one of its headings."""
         from .retrieval.browse.outline import view_outline
 
-        return await self._read(collection, partial(view_outline, document=document, section=section))
+        return await self._snapshots.read(
+            collection, partial(view_outline, document=document, section=section)
+        )
 
     async def folder(self, name: str = "", *, collection: str = "default") -> FolderView:
         """Return what lies directly in a folder of the documents; "" for the one that holds all."""
         from .retrieval.browse.outline import view_folder
 
-        return await self._read(collection, partial(view_folder, name=name))
+        return await self._snapshots.read(collection, partial(view_folder, name=name))
 
     async def search_text(
         self,
@@ -827,9 +780,9 @@ class LeanRAG:
             about = index.collection.describe_folders([each.path for each in found.matches])
             return replace(found, problem=" ".join(problems) or found.problem, about=about)
 
-        read = partial(self._find_by_meaning, find) if match == "topic" else find
+        read = partial(self._snapshots.find_by_meaning, find) if match == "topic" else find
         with watch("search", "text"):
-            return await self._read(collection, read)
+            return await self._snapshots.read(collection, read)
 
     async def collections(self) -> list[Collection]:
         """Return all collections by name."""
@@ -853,7 +806,7 @@ class LeanRAG:
 
     async def documents(self, *, collection: str = "default") -> list[Document]:
         """Return all documents of a collection, by number."""
-        await self._collection(collection)
+        await self._snapshots.collection(collection)
         return await self._stores.documents.find_all(collection)
 
     async def read_graph(self, *, collection: str = "default") -> ExportedGraph:
@@ -866,11 +819,11 @@ class LeanRAG:
                 index.documents, index.generations, index.collection.name, built.number, len(built.layers)
             )
 
-        return await self._read(collection, read, built=True)
+        return await self._snapshots.read(collection, read, built=True)
 
     async def history(self, *, collection: str = "default") -> list[HistoryEntry]:
         """Return what each generation of a collection changed, why it was published and what it cost, newest first."""
-        await self._collection(collection)
+        await self._snapshots.collection(collection)
         return await self._stores.generations.history(collection)
 
     async def changes(self, since: str = "", *, collection: str = "default") -> CollectionChanges:
@@ -881,7 +834,7 @@ class LeanRAG:
         async def read(index: IndexSnapshot) -> CollectionChanges:
             return await find_changes(self._stores, index.collection, index.generation, since)
 
-        return await self._read(collection, read, built=True)
+        return await self._snapshots.read(collection, read, built=True)
 
     async def names_like(
         self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
@@ -890,11 +843,11 @@ class LeanRAG:
         from .retrieval.browse import entities as browsing
 
         complete = partial(browsing.complete_names, text=text, aggregated=aggregated, limit=limit)
-        return await self._read(collection, complete, built=True)
+        return await self._snapshots.read(collection, complete, built=True)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, by the tokenizer that all budgets use."""
-        return self._tokenizer.count_many(texts)
+        return self._stores.tokenizer.count_many(texts)
 
     async def version(self) -> int:
         """Return a number that grows with every write to what queries read."""
@@ -907,13 +860,13 @@ class LeanRAG:
         names = tuple(each.name for each in collections)
         may_lack = collection == self.settings.collection and not (strict and names)
         unborn = may_lack and collection not in names
-        held = Collection.empty(collection) if unborn else await self._collection(collection)
-        await self._see_other_writers()
+        held = Collection.empty(collection) if unborn else await self._snapshots.collection(collection)
+        await self._snapshots.see_other_writers()
         vectors: dict[str, int] = {}
         broken: list[str] = []
         unreachable = ""
         try:
-            vectors, broken = await vector_counts(self._vectors, held.generation)
+            vectors, broken = await vector_counts(self._stores.vectors, held.generation)
         except StoreUnreachable as problem:
             unreachable = str(problem)
         trouble = tuple(await embedder_trouble(self._stores, held.generation))
@@ -925,7 +878,7 @@ class LeanRAG:
             spent=() if unborn else tuple(await self._stores.replies.spending(collection)),
             vectors=vectors,
             jobs=tuple(await self._jobs.recent(collection)),
-            writer=await self._lock.holder(),
+            writer=await self._stores.lock.holder(),
             warnings=(
                 *health_warnings(held, None if unreachable else vectors),
                 *reading_warnings(unread),
@@ -943,140 +896,6 @@ class LeanRAG:
 
     # --- inside ---------------------------------------------------------------------------
 
-    async def _work(self, job: Job, progress: JobProgress) -> JobResult:
-        """Do the work of a job, by the type of its request."""
-        version = await self._stores.generations.vector_version()
-        if version != self._own_vector_version:
-            # Another process has written. It may have been killed before it changed the version for the second time.
-            await self._vectors.refresh()
-        self._own_vector_version = -1
-        before = await self._list_spaces(job.collection)
-        self._is_writing = True
-        try:
-            result = await self._dispatch(job, progress)
-        finally:
-            self._is_writing = False
-        rewritten = isinstance(job.request, ReindexRequest)
-        if before and not rewritten and before == await self._list_spaces(job.collection):
-            # The spaces were changed in place through the client that is open: it need not read them again, which takes
-            # a second for 100,000 rows. Of new ones it would keep the old ones in memory.
-            self._own_vector_version = await self._stores.generations.vector_version()
-        return result
-
-    async def _list_spaces(self, collection: str) -> set[str]:
-        """Return the vector spaces of the published build that have rows."""
-        held = await self._stores.documents.collection(collection)
-        if held is None or held.generation is None:
-            return set()
-        return self._name_spaces(held.generation)
-
-    @staticmethod
-    def _name_spaces(generation: Generation) -> set[str]:
-        record = generation.record
-        return {space for kind, space in record.spaces.by_kind().items() if record.vectors.get(kind)}
-
-    async def _dispatch(self, job: Job, progress: JobProgress) -> JobResult:
-        result: JobResult
-        match job.request:
-            case DeleteRequest(ids):
-                from .pipeline.delete import delete_documents
-
-                result = await delete_documents(
-                    self._stores, job.collection, ids, progress.report, job.created_at
-                )
-            case RollbackRequest(number):
-                from .pipeline.building.rollback import roll_back
-
-                held = await self._collection(job.collection)
-                result = await roll_back(self._stores, held, number, progress.report)
-            case CopyRequest(target):
-                from .pipeline.collections import copy_collection
-
-                held = await self._collection(job.collection)
-                resumed = job.reached >= 0
-                result = await copy_collection(self._stores, held, target, progress.report, resumed=resumed)
-            case DeleteCollectionRequest():
-                from .pipeline.collections import delete_collection
-
-                result = await delete_collection(self._stores, job.collection, job.id, progress.report)
-            case ReindexRequest(damaged_only):
-                result = await rebuild_vectors(
-                    self._stores, job.collection, progress.report, damaged_only=damaged_only
-                )
-            case IngestRequest() as request:
-                result = await self._ingest(job, request, progress)
-            case ImportRequest() as request:
-                result = await self._import(job, request, progress)
-            case BuildRequest() as order if job.kind == "forecast":
-                from .pipeline.building.generation import forecast_build
-
-                result = await forecast_build(self._stores, job.collection, order, progress.report)
-            case BuildRequest() as order:
-                result = await self._build(job, order, progress)
-        return result
-
-    async def _ingest(self, job: Job, request: IngestRequest, progress: JobProgress) -> IngestResult:
-        from .pipeline.ingest.run import ingest_all
-        from .pipeline.pending import PendingIndex
-
-        if not request.dry_run:
-            with suppress(StoreUnreachable):  # documents go in all the same
-                await self._repair_first(job, progress)
-        index = await PendingIndex.open(self._stores, job.collection)
-        later = await self._jobs.find_later_documents(job) if job.reached >= 0 else frozenset()
-        changed = await ingest_all(self._stores, job.collection, request, progress, index, later)
-        held = await self._collection(job.collection)
-        if request.dry_run or not (request.build and held.documents and (changed or held.stale)):
-            return IngestResult(built=not held.stale, dry_run=request.dry_run)
-        return IngestResult(built=True, build=await self._build(job, PLAIN, progress, index))
-
-    async def _import(self, job: Job, request: ImportRequest, progress: JobProgress) -> ImportResult:
-        from .pipeline.ingest.importing import import_graph
-        from .pipeline.pending import PendingIndex
-
-        with suppress(StoreUnreachable):  # the documents go in all the same
-            await self._repair_first(job, progress)
-        held = await self._collection(job.collection)
-        index = await PendingIndex.open(self._stores, job.collection)
-        imported = await import_graph(self._stores, held, request, progress.report, index)
-        held = await self._collection(job.collection)
-        if not request.build or not held.stale:
-            return replace(imported.result, built=not held.stale)
-        build = await self._build(job, PLAIN, progress, index, imported.layers)
-        return replace(imported.result, built=True, build=build)
-
-    async def _build(
-        self,
-        job: Job,
-        order: BuildRequest,
-        progress: JobProgress,
-        index: PendingIndex | None = None,
-        given: GivenLayers | None = None,
-    ) -> BuildResult:
-        # Clustering takes a second to import, which a query, or a sync that finds nothing new, need not wait for.
-        from .pipeline.building.generation import build_generation
-        from .pipeline.building.models import open_models
-
-        await self._repair_first(job, progress)
-        async with open_models(self._stores, job.collection, job.id, order) as models:
-            generation = await build_generation(
-                self._stores, job.collection, progress.report, models, order.mode, job.id, given, index
-            )
-            for step, reason, count in models.fallbacks():
-                progress.fail(step, f"{count} left heuristic: {reason}")
-        spent = await self._stores.replies.spending(job.collection, job.id)
-        record = generation.record
-        return BuildResult(
-            generation=generation.number,
-            layers=generation.layers,
-            spent=tuple(spent),
-            mode=record.history.mode,
-            reason=record.history.reason,
-            stale=record.stale,
-            corrections=record.corrections,
-            schema=record.schema and record.schema.shorten(8),
-        )
-
     # --- a damaged vector index -----------------------------------------------------------
 
     async def find_damage(self, *, collection: str = "default", vectors: bool = True) -> Damage:
@@ -1085,7 +904,7 @@ class LeanRAG:
         Raises ``StoreUnreachable`` if that cannot be known, ``StoreUnusable`` if the database is damaged.
         """
         await self._stores.database.check()
-        held = await self._collection(collection)
+        held = await self._snapshots.collection(collection)
         damage = await find_damage(self._stores, held)
         spaces = held.generation.record.spaces.by_kind() if held.generation and vectors else {}
         if not spaces:
@@ -1097,76 +916,9 @@ class LeanRAG:
             damaged = [*spaces.values()]
         return replace(damage, vectors=tuple(kind for kind, space in spaces.items() if space in damaged))
 
-    async def find_foreign_spaces(self, collection: str) -> list[str]:
-        """Do as :func:`leanrag_engine.pipeline.repair.find_foreign_spaces`. Damaged files may end this process."""
-        return await find_foreign_spaces(self._stores, await self._collection(collection))
-
     def watch_vectors(self) -> None:
-        """Repair damaged vector spaces in the background, now and when a query meets one; other processes
-        repair them in a build or ingest."""
-        self._repairs = {}
-        self._jobs.run_beside(self._repair_until_whole)
-
-    async def _repair_until_whole(self) -> None:
-        """Repair what is damaged, and look again after a pause, until nothing is. Does nothing while it is at work already."""
-        if self._is_repairing:
-            return
-        self._is_repairing = True
-        try:
-            pause = REPAIR_PAUSE
-            while await self._repair_damaged():
-                await anyio.sleep(pause)
-                pause = min(2 * pause, LONGEST_REPAIR_PAUSE)
-        finally:
-            self._is_repairing = False
-
-    async def _repair_damaged(self) -> bool:
-        """Submit a job for each collection with damaged spaces that none is under way for; return whether there was any, or
-        the server of the vectors could not be reached."""
-        repairs = self._repairs
-        assert repairs is not None
-        is_damaged = False
-        for held in await self._stores.documents.collections():
-            running = await self._stores.jobs.find_state(repairs.get(held.name, ""))
-            if running is not None and not running.status.finished:
-                is_damaged = True
-                continue
-            if await embedder_trouble(self._stores, held.generation):
-                continue  # a build with the other embedder writes all spaces
-            try:
-                if not await find_damaged_spaces(self._stores, held):
-                    continue
-            except StoreUnreachable as problem:
-                logger.warning("The vector index is not examined: %s", problem)
-                return True
-            is_damaged = True
-            job = await self._jobs.submit("reindex", held.name, ReindexRequest(damaged_only=True))
-            repairs[held.name] = job.id
-        return is_damaged
-
-    async def _repair_first(self, job: Job, progress: JobProgress) -> None:
-        """Repair damaged spaces before a job that writes to them."""
-        held = await self._stores.documents.collection(job.collection)
-        if held is None or not await find_damaged_spaces(self._stores, held):
-            return
-        try:
-            await rebuild_vectors(self._stores, job.collection, progress.report, damaged_only=True)
-        except (InvalidInput, ModelUnavailable) as problem:
-            # Not with this embedder; a build with another one writes all spaces.
-            logger.info("The vector index of %s is not repaired yet: %s", job.collection, problem)
-
-    def _explain_failure(self, problem: LeanRAGError) -> str:
-        """Return the warning about a search by meaning that failed, and begin to repair what can be repaired."""
-        told = f"Search by meaning failed: {problem}"
-        if isinstance(problem, StoreUnreachable):
-            told += " Until then keywords alone answer."
-        if self._repairs is None or not isinstance(problem, StoreUnusable):
-            return told
-        # A server may also come back without what it held.
-        self._jobs.run_beside(self._repair_until_whole)
-        if isinstance(problem, StoreUnreachable):
-            return told
-        return f"{told} It is being repaired in the background; until then keywords alone answer."
+        """Repair damaged vector spaces in the background, now and when a query meets one."""
+        self._repair.watch(self._jobs)
 
     # --- inside ---------------------------------------------------------------------------
 
@@ -1180,132 +932,24 @@ class LeanRAG:
         self, collection: str, plan: Callable[[IndexSnapshot], Awaitable[Correction]]
     ) -> Correction:
         self._writable()
-        return await self._stores.corrections.put(collection, await self._read(collection, plan, built=True))
+        return await self._stores.corrections.put(
+            collection, await self._snapshots.read(collection, plan, built=True)
+        )
 
     async def _agent_work(self, collection: str) -> AgentWork:
         from .pipeline.agent.work import AgentWork
 
         self._writable()
-        return AgentWork(self._stores, await self._collection(collection), self.prompts)
+        return AgentWork(self._stores, await self._snapshots.collection(collection), self.prompts)
 
-    async def _collection(self, name: str) -> Collection:
-        held = await self._stores.documents.collection(name)
-        if held is not None:
-            return held
-        known = [each.name for each in await self._stores.documents.collections()]
-        if name == self.settings.collection and not known:
-            raise no_documents(name)
-        (near, *_) = [*find_nearest(name, known), ""]
-        guess = f"Did you mean {near!r}? " if near else ""
-        raise UnknownCollection(
-            f"There is no collection {name!r}.",
-            f"{guess}These are there:" if known else "Ingest documents into it first.",
-            tuple(Candidate("", each) for each in known),
-        )
-
-    async def _idle_collection(self, name: str) -> Collection:
-        """Return the collection. Raises ``Busy`` while a job of it runs, in whichever process."""
-        held = await self._collection(name)
+    async def _check_idle(self, name: str) -> None:
+        """Raise ``Busy`` while a job of the collection runs, in whichever process."""
+        await self._snapshots.collection(name)
         if running := await self._jobs.running(name):
             raise Busy(
                 f"Job {running.id} ({running.kind}) of collection {name!r} is at work.",
                 "Wait until it has ended, or cancel it.",
             )
-        return held
-
-    async def _read(
-        self, collection: str, read: Callable[[IndexSnapshot], Awaitable[T]], *, built: bool = False
-    ) -> T:
-        """Return what ``read`` finds in one published generation; after a deletion meanwhile, repeat it on
-        the new one. Raises ``NotReady`` if ``built`` and there is no build."""
-        while True:  # each repetition needs another deletion within the time of one reading
-            index = await run_chain(self._open_index(collection))
-            if built and index.collection.generation is None:
-                raise NotReady(f"Collection {collection!r} was never built.", "Build it first.", "build")
-            try:
-                result = await read(index)
-            except LeanRAGError:
-                if await self._is_valid(index):
-                    raise
-            else:
-                if await self._is_valid(index):
-                    return result
-
-    async def _read_entity(
-        self, collection: str, entity: str, read: Callable[[IndexSnapshot, Entity], Awaitable[T]]
-    ) -> T:
-        """Return what ``read`` finds on an entity (name or ref) of the published generation."""
-        from .retrieval.browse.entities import resolve
-
-        async def find(index: IndexSnapshot) -> T:
-            return await read(index, await resolve(index, entity))
-
-        return await self._read(collection, find, built=True)
-
-    async def _find_by_meaning(self, find: Callable[..., Awaitable[T]], index: IndexSnapshot) -> T:
-        """Return what ``find`` finds with the embedder of the generation; if that fails, by keywords alone with the
-        warning."""
-        try:
-            return await find(await self._with_embedder(index))
-        except (StoreUnusable, ModelUnavailable) as problem:
-            # If the database is what fails, this raises its error.
-            return await find(index, self._explain_failure(problem))
-
-    async def _open_index(self, collection: str) -> IndexSnapshot:
-        """Return the published generation and the stores, checked against writes of other processes. Browsing needs
-        no embedder; ``_with_embedder`` adds it to what searches by meaning."""
-        found = await self._collection(collection)
-        if not found.documents:
-            raise no_documents(collection)
-        version = await self._see_other_writers()
-        return IndexSnapshot(
-            documents=self._stores.documents,
-            generations=self._stores.generations,
-            vectors=self._vectors,
-            embedder=None,
-            tokenizer=self._tokenizer,
-            collection=found,
-            spaces=found.generation.record.spaces if found.generation else None,
-            version=version,
-        )
-
-    async def _is_valid(self, index: IndexSnapshot) -> bool:
-        """Return whether no document was deleted since ``index`` was opened, so that results from it may be shown.
-        Without a build only passages were read, and any write counts: a deletion increases the version."""
-        generation = index.collection.generation
-        if generation is None:
-            return await self.version() == index.version
-        return await self._stores.generations.exists(generation.number)
-
-    async def _with_embedder(self, index: IndexSnapshot) -> IndexSnapshot:
-        """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``, and ``StoreUnusable`` if a
-        vector space is missing. Another embedder, or the other spaces, would find less, without a warning."""
-        generation = index.collection.generation
-        if generation is None:
-            return index
-        if self._whole.get(generation.number) != index.version:
-            if lost := self._name_spaces(generation).difference(await self._vectors.spaces()):
-                raise StoreUnusable(
-                    f"{len(lost)} vector spaces are missing.",
-                    "Rebuild the vector index from the graph store; no data is lost.",
-                )
-            self._whole[generation.number] = index.version
-        return replace(index, embedder=await self._embedder(generation))
-
-    async def _embedder(self, generation: Generation) -> Embedder:
-        if generation.number not in self._embedders:
-            # Only one is kept: the embedder of a replaced generation is not needed again.
-            self._embedders = {generation.number: await restore_embedder(self._stores, generation)}
-        return self._embedders[generation.number]
-
-    async def _see_other_writers(self) -> int:
-        """Reopen the vector store if it changed since the last read, and return the version of the store."""
-        version = await self._stores.generations.vector_version()
-        if version != self._vector_version and not self._is_writing:
-            if version != self._own_vector_version:
-                await self._vectors.refresh()
-            self._vector_version = version
-        return version
 
     def _writable(self) -> None:
         if self.settings.read_only:
@@ -1331,18 +975,12 @@ def check_name(collection: str) -> str:
     )
 
 
-def no_documents(collection: str) -> NotReady:
-    return NotReady(
-        f"Collection {collection!r} holds no document yet.", "Ingest documents first.", "documents"
-    )
-
-
 def _find_spaces_apart(task: tuple[Settings, str], say: Callable[[str], None]) -> list[str]:
     del say
 
     async def find() -> list[str]:
         settings, collection = task
         async with await LeanRAG.open(settings) as engine:
-            return await engine.find_foreign_spaces(collection)
+            return await find_foreign_spaces(engine._stores, await engine._snapshots.collection(collection))  # noqa: SLF001 - it is ours
 
     return anyio.run(find)

@@ -290,12 +290,6 @@ class Jobs:
             resumed.append(claimed)
         return resumed
 
-    async def find_later_documents(self, job: Job) -> frozenset[str]:
-        """Return the ids of the documents that later jobs have ingested."""
-        newest = await self._store.find_newest(job.collection, limit=1000)
-        later = [each for job_ in newest if job_.created_at > job.created_at for each in job_.documents]
-        return frozenset(each.id for each in later if each.status != "failed")
-
     async def close(self) -> None:
         """Stop all jobs of this process; they count as interrupted and can be resumed."""
         self._closing = True
@@ -485,3 +479,10 @@ class Jobs:
             message=job.message or latest.message,
             updated_at=datetime.now(UTC),
         )
+
+
+async def find_later_documents(store: JobStore, job: Job) -> frozenset[str]:
+    """Return the ids of the documents that later jobs have ingested."""
+    newest = await store.find_newest(job.collection, limit=1000)
+    later = [each for job_ in newest if job_.created_at > job.created_at for each in job_.documents]
+    return frozenset(each.id for each in later if each.status != "failed")

@@ -1,20 +1,23 @@
 """Find damaged vectors of a published build, and write them again."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import anyio
 import numpy as np
 
 from leanrag_engine.core.errors import (
     InvalidInput,
+    LeanRAGError,
     ModelUnavailable,
     NotReady,
     StoreUnreachable,
     StoreUnusable,
 )
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
-from leanrag_engine.core.jobs import ReindexResult
+from leanrag_engine.core.jobs import ReindexRequest, ReindexResult
 from leanrag_engine.core.model import Collection, Generation, Vectors
 from leanrag_engine.core.ports import Embedder, ProgressReport
 
@@ -22,15 +25,22 @@ from .index import (
     Stores,
     announce_vector_change,
     embed_rows,
+    embedder_trouble,
     read_indexed_texts,
     restore_embedder,
     start_over_if_damaged,
     upsert,
 )
+from .jobs import Jobs
 from .status import count_expected_vectors
 
 if TYPE_CHECKING:
     from .building.embedding_reuse import ReusingEmbedder
+
+logger = logging.getLogger(__name__)
+
+REPAIR_PAUSE, LONGEST_REPAIR_PAUSE = 60.0, 600.0
+"""Seconds from a repair of the vector index to the next look at it; they double as long as it is not whole."""
 
 
 async def rebuild_vectors(
@@ -167,3 +177,79 @@ def wrap_embedder(
 
     windows = EmbeddedTexts.of_pairs(texts[generation.record.spaces.windows])
     return ReusingEmbedder(embedder, stores.vectors, windows)
+
+
+async def repair_first(stores: Stores, collection: str, report: ProgressReport) -> None:
+    """Repair damaged spaces before a job that writes to them."""
+    held = await stores.documents.collection(collection)
+    if held is None or not await find_damaged_spaces(stores, held):
+        return
+    try:
+        await rebuild_vectors(stores, collection, report, damaged_only=True)
+    except (InvalidInput, ModelUnavailable) as problem:
+        # Not with this embedder; a build with another one writes all spaces.
+        logger.info("The vector index of %s is not repaired yet: %s", collection, problem)
+
+
+class BackgroundRepair:
+    """Repairs damaged vector spaces beside the jobs of a process, from ``watch`` on; others repair them in a build or ingest."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._jobs: Jobs | None = None
+        self._submitted: dict[str, str] = {}
+        """The jobs that repair, by collection."""
+        self._is_at_work = False
+
+    def watch(self, jobs: Jobs) -> None:
+        """Repair what is damaged, now and when a query meets it."""
+        self._jobs = jobs
+        jobs.run_beside(self._repair_until_whole)
+
+    def explain(self, problem: LeanRAGError) -> str:
+        """Return the warning about a search by meaning that failed, and begin to repair what can be repaired."""
+        told = f"Search by meaning failed: {problem}"
+        if isinstance(problem, StoreUnreachable):
+            told += " Until then keywords alone answer."
+        if self._jobs is not None and isinstance(problem, StoreUnusable):
+            # A server may also come back without what it held.
+            self._jobs.run_beside(self._repair_until_whole)
+            if not isinstance(problem, StoreUnreachable):
+                told += " It is being repaired in the background; until then keywords alone answer."
+        return told
+
+    async def _repair_until_whole(self) -> None:
+        """Repair what is damaged, and look again after a pause, until nothing is. Does nothing while it is at work already."""
+        if self._is_at_work:
+            return
+        self._is_at_work = True
+        try:
+            pause = REPAIR_PAUSE
+            while await self._repair_damaged():
+                await anyio.sleep(pause)
+                pause = min(2 * pause, LONGEST_REPAIR_PAUSE)
+        finally:
+            self._is_at_work = False
+
+    async def _repair_damaged(self) -> bool:
+        """Submit a job for each collection with damaged spaces that none is under way for; return whether there was any, or
+        the server of the vectors could not be reached."""
+        assert self._jobs is not None
+        is_damaged = False
+        for held in await self._stores.documents.collections():
+            running = await self._stores.jobs.find_state(self._submitted.get(held.name, ""))
+            if running is not None and not running.status.finished:
+                is_damaged = True
+                continue
+            if await embedder_trouble(self._stores, held.generation):
+                continue  # a build with the other embedder writes all spaces
+            try:
+                if not await find_damaged_spaces(self._stores, held):
+                    continue
+            except StoreUnreachable as problem:
+                logger.warning("The vector index is not examined: %s", problem)
+                return True
+            is_damaged = True
+            job = await self._jobs.submit("reindex", held.name, ReindexRequest(damaged_only=True))
+            self._submitted[held.name] = job.id
+        return is_damaged

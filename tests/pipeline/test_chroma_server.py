@@ -9,12 +9,12 @@ import anyio
 import pytest
 from leanrag_tests_jobs import finish
 
-from leanrag_engine import engine as engine_module
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.jobs import Job, JobStatus
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
+from leanrag_engine.pipeline import repair
 from leanrag_engine.retrieval.request import Query
 from leanrag_mcp.replies.query import QueryReply
 
@@ -151,12 +151,12 @@ async def test_a_server_that_is_lost_in_the_middle_of_a_query_is_told(
 async def test_a_server_that_comes_back_empty_is_filled_again(
     tmp_path: Path, chroma_gate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "REPAIR_PAUSE", 0.05)
-    monkeypatch.setattr(engine_module, "LONGEST_REPAIR_PAUSE", 0.05)
+    monkeypatch.setattr(repair, "REPAIR_PAUSE", 0.05)
+    monkeypatch.setattr(repair, "LONGEST_REPAIR_PAUSE", 0.05)
     async with await open_engine(tmp_path, chroma_gate.address) as engine:
         await finish(engine, await ingest(engine, "uranus", "neptune"))
         whole = await ask_all(engine)
-        await engine._vectors.start_over()
+        await engine._stores.vectors.start_over()
         chroma_gate.shut()
     async with await open_engine(tmp_path, chroma_gate.address) as engine:
         engine.watch_vectors()

@@ -94,13 +94,13 @@ async def test_a_deleted_collection_leaves_no_word_in_any_file_and_the_others_as
     async with await LeanRAG.open(settings) as engine:
         await fill(engine)
         assert traces(tmp_path)
-        spaces = set(await engine._vectors.spaces())
+        spaces = set(await engine._stores.vectors.spaces())
         before = await engine.query(Query("foundry"), collection="other")
         job = await finish(engine, await engine.submit_delete_collection("notes"))
         assert job.result
         assert job.result.figures() == {"documents": 2, "chunks": 2}
         assert [each.name for each in await engine.collections()] == ["other"]
-        left = set(await engine._vectors.spaces())
+        left = set(await engine._stores.vectors.spaces())
         assert left < spaces
         assert not [each for each in left if each.startswith("c1-")]
         assert (await engine.query(Query("foundry"), collection="other")).context.text == before.context.text

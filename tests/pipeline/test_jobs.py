@@ -371,14 +371,14 @@ async def test_a_reindex_that_was_stopped_half_way_is_seen_and_said(
     engine: LeanRAG, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await engine.job((await engine.submit_ingest(STARS[:60])).id, wait_seconds=60)
-    upsert, versions = engine._vectors.upsert, [await engine._stores.generations.vector_version()]
+    upsert, versions = engine._stores.vectors.upsert, [await engine._stores.generations.vector_version()]
 
     async def first_rows_alone(space: str, ids: list[str], vectors: Vectors) -> None:
         versions.append(await engine._stores.generations.vector_version())
         await upsert(space, ids[:5], vectors[:5])
         raise Cancelled("Stopped by the test.")
 
-    monkeypatch.setattr(engine._vectors, "upsert", first_rows_alone)
+    monkeypatch.setattr(engine._stores.vectors, "upsert", first_rows_alone)
     job = await engine.job((await engine.submit_reindex()).id, wait_seconds=60)
     assert job.status is JobStatus.CANCELLED
     versions.append(await engine._stores.generations.vector_version())

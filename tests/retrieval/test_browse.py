@@ -13,7 +13,7 @@ from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.retrieval.browse import entities as browse
 from leanrag_engine.retrieval.browse import passages
-from leanrag_engine.retrieval.evidence.found import find_passages
+from leanrag_engine.retrieval.evidence.passages import find_passages
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.query import answer_query
 from leanrag_engine.retrieval.request import Query

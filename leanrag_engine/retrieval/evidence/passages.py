@@ -1,16 +1,21 @@
-"""Rank passages by the query's ranking and load them."""
+"""Rank passages by the query's ranking and load them; find those for a question, to rank by them what a caller browses."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from leanrag_engine.core.model import Entity, Hit, RankedChunk, Seed
-from leanrag_engine.retrieval.request import Ranking
+from leanrag_engine.retrieval.filters import EVERYTHING
+from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.request import Query, Ranking
 from leanrag_engine.retrieval.search import ranking
+from leanrag_engine.retrieval.search.crediting import FoundPassages, credit_passages
 from leanrag_engine.retrieval.search.hits import (
     SearchHits,
     adjacency_of,
     best_chunks,
+    embed_with_parts,
     rank_windows_by_similarity,
+    search_windows,
     spaces_of,
 )
 from leanrag_engine.retrieval.search.relevance import RankedWindow
@@ -18,6 +23,7 @@ from leanrag_engine.retrieval.search.second_hop import raise_second_hops
 from leanrag_engine.retrieval.search.seeds import fuse, unite
 
 from .beneath import sample_clusters
+from .pool import value_windows
 from .run import QueryRun
 from .seeds import walk_seeds
 
@@ -118,3 +124,16 @@ def rank_sources(run: QueryRun, rankings: Sequence[Sequence[RankedWindow]]) -> l
             hits.setdefault(window.chunk.id, Hit(window.chunk.id, window.value))
     united = unite([list(each.values()) for each in best], run.query.top_k)
     return [RankedChunk(run.chunks[hit.id], hit.score) for hit in united]
+
+
+async def find_passages(index: IndexSnapshot, question: str) -> FoundPassages:
+    """Return the passages that plain search finds for a question, and what they are credited to. Needs an adjacency. Raises
+    ``InvalidInput`` for an empty question."""
+    query = Query(question).check()
+    run = QueryRun(await embed_with_parts(index, query.texts), query, EVERYTHING)
+    found = await search_windows(run.index, run.scope, query.texts, query.search_options)
+    windows = await value_windows(run, found[0], ())
+    run.warn_of_dense(found)
+    run.warn_of_weakness(found, [windows])
+    run.warn_of_absent()
+    return credit_passages(adjacency_of(index), windows, run.warnings)

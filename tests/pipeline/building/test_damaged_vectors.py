@@ -16,7 +16,6 @@ import pytest
 from chromadb.errors import InternalError
 from leanrag_tests_jobs import finish
 
-from leanrag_engine import engine as engine_module
 from leanrag_engine.adapters.chroma import locks
 from leanrag_engine.adapters.chroma.client import ChromaFolder
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
@@ -25,6 +24,7 @@ from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.jobs import JobStatus
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
+from leanrag_engine.pipeline import repair
 from leanrag_engine.retrieval.request import Query
 from leanrag_mcp.engine_handle import EngineHandle
 
@@ -271,7 +271,7 @@ async def test_a_repair_that_does_not_help_is_not_repeated_at_once(
     engine = await EngineHandle(settings).get()
     try:
         await expect_whole(engine, whole)
-        monkeypatch.setattr(engine_module, "find_damaged_spaces", find_always)
+        monkeypatch.setattr(repair, "find_damaged_spaces", find_always)
         monkeypatch.setattr(
             ChromaVectorStore, "search", AsyncMock(side_effect=StoreUnusable("It is damaged.", ""))
         )

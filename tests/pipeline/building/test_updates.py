@@ -183,13 +183,13 @@ async def test_the_vector_index_stays_open_after_a_change_in_place_until_another
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path) as engine:
-        refresh, reopened = engine._vectors.refresh, list[str]()
+        refresh, reopened = engine._stores.vectors.refresh, list[str]()
 
         async def count() -> None:
             reopened.append("again")
             await refresh()
 
-        monkeypatch.setattr(engine._vectors, "refresh", count)
+        monkeypatch.setattr(engine._stores.vectors, "refresh", count)
         await ingest(engine, ISLES)
         await ingest(engine, [isle_note(3, 6)])
         assert reopened

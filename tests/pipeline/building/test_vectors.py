@@ -63,9 +63,9 @@ async def check_vectors(engine: LeanRAG) -> None:
     plain = await restore_embedder(engine._stores, generation)
     embedder = wrap_embedder(engine._stores, generation, plain, indexed)
     for space, texts in indexed.items():
-        found = await engine._vectors.fetch(space, [id_ for id_, _ in texts])
+        found = await engine._stores.vectors.fetch(space, [id_ for id_, _ in texts])
         expected = await embedder.embed([text for _, text in texts])
-        assert set(await engine._vectors.ids(space)) == {id_ for id_, _ in texts}
+        assert set(await engine._stores.vectors.ids(space)) == {id_ for id_, _ in texts}
         for (id_, text), row in zip(texts, expected, strict=True):
             assert float(abs(found[id_] - row).max()) < 1e-5, text
 
@@ -75,13 +75,13 @@ class Writes:
 
     def __init__(self, engine: LeanRAG, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rows = 0
-        upsert = engine._vectors.upsert
+        upsert = engine._stores.vectors.upsert
 
         async def counted(space: str, ids: Any, vectors: Any) -> None:
             self.rows += len(ids)
             await upsert(space, ids, vectors)
 
-        monkeypatch.setattr(engine._vectors, "upsert", counted)
+        monkeypatch.setattr(engine._stores.vectors, "upsert", counted)
 
 
 async def test_an_update_writes_only_the_vectors_of_changed_texts_and_into_the_same_spaces(
@@ -108,29 +108,29 @@ async def test_an_update_lists_the_rows_of_a_space_only_if_their_number_is_wrong
 ) -> None:
     async with opened(tmp_path, note(20)) as engine:
         listed: list[str] = []
-        list_ids = engine._vectors.ids
+        list_ids = engine._stores.vectors.ids
 
         async def note_ids(space: str) -> list[str]:
             listed.append(space)
             return await list_ids(space)
 
         with monkeypatch.context() as patched:
-            patched.setattr(engine._vectors, "ids", note_ids)
+            patched.setattr(engine._stores.vectors, "ids", note_ids)
             spaces = (await build(engine)).record.spaces
             assert not listed
         await check_vectors(engine)
         for space in (spaces.entities, spaces.windows):
-            await engine._vectors.delete(space, (await engine._vectors.ids(space))[:2])
+            await engine._stores.vectors.delete(space, (await engine._stores.vectors.ids(space))[:2])
         await ingest(engine, note(21))
         await build(engine)
         await check_vectors(engine)
         # The number is right by chance: one row too many, and a new one is missing.
-        before = {*await engine._vectors.ids(spaces.windows)}
+        before = {*await engine._stores.vectors.ids(spaces.windows)}
         await ingest(engine, note(22))
-        new = [id_ for id_ in await engine._vectors.ids(spaces.windows) if id_ not in before]
-        rows = await engine._vectors.fetch(spaces.windows, new)
-        await engine._vectors.upsert(spaces.windows, ["stray#0"], rows[new[0]][None])
-        await engine._vectors.delete(spaces.windows, new[:1])
+        new = [id_ for id_ in await engine._stores.vectors.ids(spaces.windows) if id_ not in before]
+        rows = await engine._stores.vectors.fetch(spaces.windows, new)
+        await engine._stores.vectors.upsert(spaces.windows, ["stray#0"], rows[new[0]][None])
+        await engine._stores.vectors.delete(spaces.windows, new[:1])
         await build(engine)
         await check_vectors(engine)
 

@@ -174,7 +174,7 @@ async def test_stretches_of_a_long_document_together_find_what_one_stretch_finds
 ) -> None:
     small = TextSearchLimits(stretch=700, longest_match=200, batch=3)
     async with await LeanRAG.open(load_settings(data_dir=folder)) as engine:
-        index = await engine._open_index("default")
+        index = await engine._snapshots.open("default")
         for text, pattern in [*((text, False) for text, _ in LITERALS), *((text, True) for text in PATTERNS)]:
             whole = await search_text(index, text, 0, 10_000, pattern=pattern)
             with monkeypatch.context() as patch:
@@ -202,7 +202,7 @@ async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(
     source = DocumentSource(text="lamp " * 4000, id="one line", title="One line")
     async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
         await engine.job((await engine.submit_ingest([source], build=False)).id, 60)
-        index = await engine._open_index("default")
+        index = await engine._snapshots.open("default")
         with anyio.fail_after(60):
             found = await search_text(index, pattern, 0, 10, pattern=True)
         assert not found.complete
