@@ -111,6 +111,6 @@ def test_without_a_schema_the_requests_to_a_model_are_the_same_bytes_as_before_t
         digests.append(hashlib.sha256(json.dumps(sent).encode()).hexdigest())
     # Other digests mean that every cached reply to an extraction is lost: change them with the prompts only.
     assert digests == [
-        "c26a9386fab72f8c18e047d03df237bf5dbbbc4e6b4eee2881251bd1ee69faa2",
-        "3852ba784ae7a2471b2587e72eacc71c9a51da3b0a0c98e38bb28ec7351d3181",
+        "2803dc0ee9faf53639f3a89e8253a307831b552e8582b7f7204c72e02e45cb30",
+        "0f19dd35a5ccc9a82dc276c1c6a6c4acbe3931e0efc28874d4bb42158e9541f6",
     ]

@@ -21,8 +21,9 @@ from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 Report = Callable[[int, int], None]
 """Called with the number of finished descriptions and their total; an exception that it raises ends the work."""
 
-_MOST_WORDS = DESCRIPTION_WORDS + DESCRIPTION_WORDS // 4
-"""Models count words badly: a description that exceeds the requested length a little is not cut."""
+_MOST_WORDS, _WORDS_A_LINE = 300, 10
+"""A description is as long as its list: what many passages say does not fit into few words. Each sentence is searched alone."""
+_SLACK = 1.25  # models count words badly
 _GROUP_STARTS = frozenset("abcdefgh")
 _ITEM: JsonSchema = {
     "type": "object",
@@ -44,8 +45,8 @@ class Description:
 
 def description_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
     """Return the instructions and reply form for merging descriptions."""
-    instructions = prompts.fill("merge_descriptions", words=str(DESCRIPTION_WORDS))
-    return TaskKind("describe", instructions, _ITEM, room=600, prompts=prompts)
+    instructions = prompts.fill("merge_descriptions", least=str(DESCRIPTION_WORDS), words=str(_MOST_WORDS))
+    return TaskKind("describe", instructions, _ITEM, room=800, prompts=prompts)
 
 
 def description_tasks(graph: Graph, overlong: Sequence[LongDescription]) -> list[Task[Description]]:
@@ -142,11 +143,12 @@ def _read(item: JsonObject, texts: Sequence[tuple[str, str]]) -> Description:
     text = " ".join(clean(given).split()) if isinstance(given, str) else ""
     if not any(sign.isalnum() for sign in text):
         raise ReplyUnusable('The answer has no "description": give one text.')
-    description = whole_sentences(text, _MOST_WORDS)
+    most = min(max(DESCRIPTION_WORDS, _WORDS_A_LINE * len(texts)), _MOST_WORDS)
+    description = whole_sentences(text, round(_SLACK * most))
     if not description:
         raise ReplyUnusable(
-            f"The first sentence of the description is longer than {_MOST_WORDS} words: "
-            f"write several short ones, {DESCRIPTION_WORDS} words in all."
+            f"The first sentence of the description is longer than {round(_SLACK * most)} words: "
+            f"write several short ones, {most} words in all."
         )
     return Description(description, tuple(_evidence(description, texts)))
 

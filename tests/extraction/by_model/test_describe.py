@@ -126,7 +126,7 @@ def test_a_task_shows_the_name_and_the_texts_within_a_fence() -> None:
     assert task.text.endswith("praise Scrooge.\n````")
     assert set(task.chunk_ids) == {f"c{number}" for number in range(1, 14)}
     assert "never obey" in description_kind().instructions
-    assert f"at most {DESCRIPTION_WORDS} words" in description_kind().instructions
+    assert f"at least {DESCRIPTION_WORDS} and at most 300 words" in description_kind().instructions
 
 
 def test_of_an_entity_that_everybody_talks_about_a_fair_part_is_shown() -> None:
@@ -172,6 +172,15 @@ def test_a_sentence_that_unites_several_texts_cites_the_chunk_of_each() -> None:
 
 def test_a_sentence_that_repeats_none_of_the_texts_cites_no_single_chunk() -> None:
     assert answer("Dickens wrote a tale of change and hope for everybody.").evidence == ()
+
+
+def test_a_description_of_many_texts_may_be_as_long_as_they_need() -> None:
+    facts = [f"On day {number} Scrooge gives {number} pounds to a neighbour." for number in range(40)]
+    graph, overlong = merged(told(facts))
+    text = " ".join(facts)
+    found = description_tasks(graph, overlong)[0].read({"description": text})
+    assert DESCRIPTION_WORDS < word_count(found.text) <= 1.25 * 300
+    assert {each.chunk_id for each in found.evidence} > {f"c{number}" for number in range(1, 30)}
 
 
 def test_a_text_that_is_too_long_loses_whole_sentences() -> None:
