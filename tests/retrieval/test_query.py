@@ -26,6 +26,7 @@ from leanrag_engine.retrieval.request import (
     DEFAULT_SEARCH,
     Filters,
     Query,
+    RelevanceOptions,
     SearchOptions,
 )
 from leanrag_engine.retrieval.search.hits import search_all, search_windows
@@ -292,6 +293,37 @@ async def test_a_written_sentence_is_found_by_its_own_words_in_whatever_branch_i
     assert "yeast: Smoke drove the accountants of Mercia away. [d6:c1]" in result.context.text
     naive = await ask(made, "Which accountants did smoke drive away?", mode="naive")
     assert "accountants of Mercia" not in naive.context.text
+
+
+@pytest.mark.parametrize(
+    ("spoken", "share"), [(False, 1.0), (True, 1.0 + DEFAULT_RELEVANCE.statement_spoken)]
+)
+async def test_where_passages_are_turns_of_conversations_a_written_sentence_counts_more(
+    corpus: Corpus, make_corpus: partial[Corpus], spoken: bool, share: float
+) -> None:
+    assert corpus.hierarchy is not None
+    base, *above = corpus.hierarchy.layers
+    entities = tuple(
+        replace(each, description="Smoke drove the comet away from the telescope.", method=Method.MODEL)
+        if each.name == "yeast"
+        else each
+        for each in base.entities
+    )
+    texts = {
+        title: f"Ann: {text}\n\nBob: Thanks, Ann!\n\nAnn: You are welcome.\n\nBob: See you!"
+        if spoken
+        else text
+        for title, text in corpus.texts.items()
+    }
+    made = make_corpus(texts, Hierarchy((Graph(entities, base.relations), *above)))
+
+    async def weigh(options: RelevanceOptions) -> float:
+        result = await ask(made, "Which comet did smoke drive away from the telescope?", relevance_options=options)
+        (line,) = [each for each in result.context.lines if each.subject == "yeast"]
+        return line.parts.meaning
+
+    plain = await weigh(replace(DEFAULT_RELEVANCE, statement_spoken=0.0))
+    assert await weigh(DEFAULT_RELEVANCE) == pytest.approx(share * plain)
 
 
 @pytest.mark.parametrize("mode", ["lca", "global"])

@@ -36,6 +36,7 @@ from leanrag_engine.retrieval.search.relevance import (
     rank_windows,
 )
 from leanrag_engine.retrieval.search.seeds import rarity
+from leanrag_engine.retrieval.search.turns import cut_turns
 
 from .exact import find_exact_words
 from .run import QueryRun
@@ -172,6 +173,9 @@ async def value_statements(
     most = max(shared, default=0.0) or 1.0
     beside = options.statement_tokens if found.text in run.index.tokens and options.tokens else 1.0
     beside *= _weigh_together([share for share, _ in dense.values()], options)
+    nearest = [run.chunks.get(parse_window_id(hit.id)[0]) for hit in found.dense_windows[:10]]
+    spoken = sum(each is not None and bool(cut_turns(each.text)) for each in nearest) / max(len(nearest), 1)
+    weight = options.statement * (1.0 + options.statement_spoken * spoken)
     overview = asks_for_overview(found.text)
     first = {node.id for node in nodes if summaries and node.layer > 0}
 
@@ -180,7 +184,7 @@ async def value_statements(
     def score(id_: str, statement: Statement, share: float, known: tuple[float, Vectors] | None) -> Statement:
         closeness = known[0] if known else share / most
         parts = ScoreParts(
-            meaning=(high if id_ in first else beside * options.statement * closeness) * closeness,
+            meaning=(high if id_ in first else beside * weight * closeness) * closeness,
             keyword=(high if id_ in first else beside) * options.statement_keyword * share / most,
             summary=high * (id_ in first or (overview and statement.kind in ("summary", "finding"))),
         )
