@@ -480,12 +480,10 @@ class _Packer:
         counts = self._tokenizer.count_many(
             [self._text[start:end] for start, end in zip(bounds, ends, strict=True)]
         )
-        borders = [piece.border, *(self._border_at(at, border) for at in bounds[1:])]
+        # White space is never inside a word.
+        spaces = (self._text[at - 1].isspace() or self._text[at].isspace() for at in bounds[1:])
+        borders = [piece.border, *(_Border.WORD if space else border for space in spaces)]
         return [_ChunkPart(*part) for part in zip(bounds, ends, borders, counts, strict=True)]
-
-    def _border_at(self, at: int, border: _Border) -> _Border:
-        """Return the border at a cut within a part: white space is never inside a word."""
-        return _Border.WORD if self._text[at - 1].isspace() or self._text[at].isspace() else border
 
 
 # --- chunks --------------------------------------------------------------------------------

@@ -121,7 +121,10 @@ def _legacy_encoding(data: bytes) -> str:
         return "cp1252" if _is_western(evidence) else ""
     found = from_bytes(evidence, cp_isolation=[*_ONE_BYTE, *_MULTIBYTE], enable_fallback=False)
     matches = [
-        match for match in found if match.chaos <= _REQUIRED.chaos and not _has_stray_letters(str(match))
+        match
+        for match in found
+        # 2 % of Korean letters outside syllables: EUC-JP decoded as Korean.
+        if match.chaos <= _REQUIRED.chaos and len(_STRAY.findall(str(match))) <= 0.02 * len(str(match))
     ]
     if not matches:
         return ""
@@ -143,11 +146,6 @@ def _is_western(data: bytes) -> bool:
     text = data.decode("cp1252", "replace")
     usual = all(_WESTERN.fullmatch(each) for each in re.findall(r"[^\x00-\x7f]+", text))
     return usual and not _WESTERN_WORDS.isdisjoint(text.lower().split())
-
-
-def _has_stray_letters(text: str) -> bool:
-    """Return whether 2 % are Korean letters outside syllables: EUC-JP decoded as Korean."""
-    return len(_STRAY.findall(text)) > 0.02 * len(text)
 
 
 def _evidence(data: bytes) -> bytes:

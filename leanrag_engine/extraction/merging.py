@@ -199,13 +199,10 @@ class _Statements:
         importances = self.importances
         return sorted(found, key=lambda text: -importances.get(text, 0.0)) if importances else found
 
-    def report_if_overlong(
-        self, id_: str, overlong: Callable[[LongDescription], None], limit: int = 160
-    ) -> None:
-        """Call ``overlong`` if the texts of models have more than ``limit`` words (not tuned): joining them
-        loses several sentences. Quotations never justify a model call."""
+    def report_if_overlong(self, id_: str, overlong: Callable[[LongDescription], None]) -> None:
+        """Call ``overlong`` if joining the texts of models loses several sentences. Quotations never justify a model call."""
         texts = self.from_models() if len(self.counts) > 1 else ()
-        if sum(map(word_count, texts)) > limit:
+        if sum(map(word_count, texts)) > DESCRIPTION_WORDS * 4 // 3:  # not tuned
             overlong(LongDescription(id_, tuple((text, self.chunks[text]) for text in texts)))
 
     def merge(self, names: Sequence[str], known: _MergedTexts) -> _MergedText:
@@ -249,7 +246,11 @@ class _Statements:
         # stable: ties keep reading order.
         return sorted(
             found,
-            key=lambda sentence: (not _is_complete(sentence), -_defines(sentence, keys), -found[sentence]),
+            key=lambda sentence: (
+                not ends_sentence(sentence) and find_turn(sentence) is None,
+                -_defines(sentence, keys),
+                -found[sentence],
+            ),
         )
 
     def _evidence(self, chosen: Sequence[str], parts: Mapping[str, Sequence[str]]) -> tuple[Evidence, ...]:
@@ -866,11 +867,6 @@ def select_fitting(found: Iterable[str], limit: int) -> list[str]:
             chosen[sentence] = None
             left -= words
     return list(chosen)
-
-
-def _is_complete(sentence: str) -> bool:
-    """Return whether a text ends as a sentence or a turn of a chat does."""
-    return ends_sentence(sentence) or find_turn(sentence) is not None
 
 
 def _split(text: str) -> list[str]:

@@ -181,7 +181,9 @@ def _word_table(texts: list[str], options: FittingOptions) -> _WordTable:
     columns = np.array([places[word] for word in known])
     frequency = np.bincount(counts.indices, minlength=len(known))[columns]
     kept = np.sort(np.argsort(-frequency, kind="stable")[: options.vocabulary])
-    weights = _rarity(frequency[kept], len(texts))
+    # The inverse document frequency in Robertson's form, above zero: log(1 + (N - df + ½) / (df + ½)).
+    df = frequency[kept]
+    weights = np.log1p((len(texts) - df + 0.5) / (df + 0.5)).astype(np.float32)
     sample = np.linspace(0, len(texts) - 1, min(len(texts), options.sample)).astype(np.intp)
     weighted = _damp(counts[sample][:, columns[kept]]).multiply(weights).tocsr()
     table = weights[:, None] * _word_vectors(weighted, options)
@@ -189,11 +191,6 @@ def _word_table(texts: list[str], options: FittingOptions) -> _WordTable:
     scales = (np.abs(table).max(axis=1) / 127).astype(np.float32)
     steps = np.rint(table / np.maximum(scales, np.float32(1e-30))[:, None]).astype(np.int8)
     return _WordTable(tuple(known[kept].tolist()), steps, scales)
-
-
-def _rarity(frequency: NDArray[np.intp], texts: int) -> NDArray[np.float32]:
-    """Return the inverse document frequency in Robertson's form, above zero: log(1 + (N - df + ½) / (df + ½))."""
-    return np.log1p((texts - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
 
 
 def _damp(counts: csr_array) -> csr_array:

@@ -312,7 +312,12 @@ def _load(folder: Path, name: str) -> _LoadedModel:
     try:
         model = import_module("sentence_transformers").SentenceTransformer(str(folder), local_files_only=True)
         dimension = len(model.encode(["dimension"], show_progress_bar=False)[0])
-        prompts = {role: _prompt(model, names) for role, names in _PROMPTS.items()}
+        # Some releases of the library add an empty "document" to a model's own "passage".
+        known = {name: text for name, text in model.prompts.items() if text}
+        prompts = {
+            role: next((known[each] for each in names if each in known), None)
+            for role, names in _PROMPTS.items()
+        }
         room = {role: _room(model, prompt or "") for role, prompt in prompts.items()}
     except (
         OSError,
@@ -334,12 +339,6 @@ def _unusable(name: str, problem: Exception) -> InvalidInput:
         f"Embedder {name!r} cannot be loaded as a sentence-transformers model ({type(problem).__name__}: {detail[:200]}).",
         "Give the folder or the name of a model that holds its configuration, tokenizer and weights, or set the embedder to 'minilm'.",
     )
-
-
-def _prompt(model: SentenceTransformer, names: Sequence[str]) -> str | None:
-    """Return the prompt of a role. Some releases of the library add an empty ``document`` to a model's own
-    ``passage``, and would then choose the empty one."""
-    return next((model.prompts[name] for name in names if model.prompts.get(name)), None)
 
 
 def _room(model: SentenceTransformer, prompt: str) -> int | None:

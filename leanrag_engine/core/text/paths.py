@@ -3,8 +3,6 @@
 import os
 from collections.abc import Iterable
 
-__all__ = ["find_folder"]
-
 
 def find_folder(paths: Iterable[str]) -> str:
     """Return the folder in which all files lie, with the separator at its end; "" if there is none but the root."""

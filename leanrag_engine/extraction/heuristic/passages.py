@@ -138,7 +138,9 @@ def _sentence(
     raw = chunk.text[piece.start : piece.end]
     # A line of a table of contents states nothing, and the text names the same again: treat it like code.
     kind = PieceKind.CODE if _CONTENTS.search(raw) else piece.kind
-    text = _unwrap(_without_links(raw), vocabulary)
+    # Of a link only its words name something, of an image nothing does.
+    named = _LINK.sub(r"\1", _IMAGE.sub("", raw)) if "](" in raw or "][" in raw else raw
+    text = _unwrap(named, vocabulary)
     turn = turn_in(text) if kind is PieceKind.PROSE else None
     said = turn.said if turn else 0
     plain = plain_apostrophes(text)[said:]
@@ -148,11 +150,6 @@ def _sentence(
 
 _IMAGE = re.compile(r"!\[[^\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\]\n]*\])")
 _LINK = re.compile(r"(?<!!)\[([^\[\]]+)\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\]\n]+\])")
-
-
-def _without_links(text: str) -> str:
-    """Replace the links of Markdown by their words and remove its images: an address names nothing."""
-    return _LINK.sub(r"\1", _IMAGE.sub("", text)) if "](" in text or "][" in text else text
 
 
 def _unwrap(text: str, vocabulary: frozenset[str]) -> str:

@@ -206,16 +206,13 @@ def _findings(item: JsonObject, cite: _Citations) -> Iterable[Finding]:
     for each in given:
         if not isinstance(each, Mapping):
             continue
-        summary, explanation = (_line(each.get(key)) for key in ("summary", "explanation"))
+        texts = (each.get(key) for key in ("summary", "explanation"))
+        summary, explanation = (" ".join(text.split()) if isinstance(text, str) else "" for text in texts)
         keys = {summary.casefold(), explanation.casefold()}
         if summary and explanation and seen.isdisjoint(keys):
             seen |= keys
             chunk_ids = cite.finder.cite(f"{summary} {explanation}", cite.ids(each.get("support")))
             yield Finding(summary, explanation, chunk_ids)
-
-
-def _line(value: object) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 def read_text(item: JsonObject, key: str) -> str:

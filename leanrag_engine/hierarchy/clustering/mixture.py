@@ -158,16 +158,13 @@ def _partition(points: Coordinates, count: int, seed: int, pulse: Callable[[], N
             number += 1
             continue
         pulse()
-        parts = _split(np.asarray(points[rows], dtype=np.float64), _branches(wanted), seed)
+        most = 16  # parts: all at once if they are few, else as many as fill the last level
+        branches = wanted if wanted <= most else min(most, math.ceil(wanted / most))
+        parts = _split(np.asarray(points[rows], dtype=np.float64), branches, seed)
         sizes = np.bincount(parts)
         shares = _share_out(wanted, sizes)
         stack.extend((rows[parts == part], shares[part]) for part in reversed(range(len(sizes))))
     return labels
-
-
-def _branches(wanted: int, *, most: int = 16) -> int:
-    """Return the branches of one split: all if they are at most ``most``, else as many as fill the last level."""
-    return wanted if wanted <= most else min(most, math.ceil(wanted / most))
 
 
 def _split(points: Points, branches: int, seed: int, *, dimensions: int = 32) -> Labels:

@@ -62,7 +62,7 @@ class ChunkFinder:
         named = {
             each.id
             for each in self._members
-            if any(names_entity(name, text) for name in (each.name, *each.aliases))
+            if any(names_exactly(name.casefold(), text.casefold()) for name in (each.name, *each.aliases))
         }
         if len(named) < 2:  # noqa: PLR2004 - a relation has two ends
             return ()
@@ -146,11 +146,6 @@ def origin(item: Entity | Relation) -> str:
     if item.evidence:
         return item.evidence[0].chunk_id
     return item.chunk_ids[0] if item.chunk_ids else ""
-
-
-def names_entity(name: str, text: str) -> bool:
-    """Return whether ``name`` occurs in ``text`` as a whole word, ignoring case."""
-    return names_exactly(name.casefold(), text.casefold())
 
 
 def names_exactly(name: str, text: str, *, shortest: int = 2) -> bool:

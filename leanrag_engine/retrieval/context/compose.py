@@ -337,7 +337,9 @@ class _Layout:
         by_document: dict[str, list[RankedWindow]] = {}
         for window in windows:
             by_document.setdefault(window.chunk.document_id, []).append(window)
-        documents = [sorted(each, key=_reading_place) for each in by_document.values()]
+        documents = [
+            sorted(each, key=lambda one: (one.chunk.place, one.number)) for each in by_document.values()
+        ]
         # Beside the best one without a date, dates say nothing.
         by_date = self.by_date and bool(documents) and bool(documents[0][0].chunk.own_date)
         by_date |= all(map(_is_dated_conversation, documents))
@@ -364,7 +366,3 @@ def _render_alone(windows: Sequence[RankedWindow], fence: str) -> str:
 
 def _is_dated_conversation(windows: Sequence[RankedWindow]) -> bool:
     return all(each.turns and each.chunk.own_date and cut_turns(each.chunk.text) for each in windows)
-
-
-def _reading_place(window: RankedWindow) -> tuple[tuple[int, int], int]:
-    return window.chunk.place, window.number

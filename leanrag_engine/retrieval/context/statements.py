@@ -33,9 +33,6 @@ class LineCitations:
         """Return the two best citations of the node or relation."""
         return self.supporting.get(id_, ())[:2]
 
-    def origins_of(self, id_: str) -> Origins:
-        return self.origins.get(id_, ())
-
 
 def entity_statements(entity: Entity, citations: LineCitations) -> list[Statement]:
     """Return the sentences of an entity's or cluster's description, its findings and its attributes."""
@@ -70,7 +67,7 @@ def _cut(item: Entity | Relation, subject: str, kind: str, citations: LineCitati
     ordinary = () if written else citations.of(item.id)
     found = []
     for each in cut_sentences(item):
-        origins = () if each.finding else citations.origins_of(item.id)
+        origins = () if each.finding else citations.origins.get(item.id, ())
         own = tuple(dict.fromkeys(cited for first, last, cited in origins if first <= each.start < last))
         if each.finding and each.finding.chunk_ids:
             cited = citations.findings.get(each.finding, ())[:2]

@@ -8,7 +8,7 @@ room, gets finer ones. The search begins at the highest layer with at least half
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leanrag_engine.core.model import Entity, LayerCount, Seed, Vectors
+from leanrag_engine.core.model import Entity, Seed, Vectors
 from leanrag_engine.retrieval.search.hits import embed_texts, rank_by_similarity, spaces_of
 from leanrag_engine.retrieval.search.seeds import rank_entities, unite
 
@@ -37,7 +37,8 @@ async def select_summaries(run: QueryRun, among: set[str] | None) -> list[Seed]:
     if wants_overview(run):
         return await _select_largest(run, among)
     vectors = await embed_texts(run.index, run.query.texts)
-    highest = _overview_layer(layers, run.query.seeds)
+    many = (each.layer for each in layers if each.layer and 2 * each.entities >= run.query.seeds)
+    highest = max(many, default=1)
     chosen = await _rank_layer(run, highest, vectors, among)
     sizes = {each.layer: each.entities for each in layers}
     for layer in range(highest - 1, 0, -1):
@@ -105,8 +106,3 @@ def _write_out(node: Entity) -> str:
     """Return what a context says of a summary, citations aside."""
     findings = (f"{each.summary} {each.explanation}" for each in node.findings)
     return "\n".join([f"{node.name}: {node.description}", *findings])
-
-
-def _overview_layer(layers: Sequence[LayerCount], wanted: int) -> int:
-    """Return the highest layer with at least half as many summaries as are wanted; layer 1 if there is none."""
-    return max((each.layer for each in layers if each.layer and 2 * each.entities >= wanted), default=1)

@@ -20,15 +20,13 @@ _PUNCTUATION = ".,;:!?。，、；：？！…`\"'“”‘’«»"
 _BRACKETS = f"()[]{{}}<>（）「」『』《》【】{_PUNCTUATION}"
 
 
-def fuse(
-    rankings: Sequence[Sequence[str]], weights: Sequence[float] | None = None, k: int = RANK_CONSTANT
-) -> list[Hit]:
-    """Return reciprocal rank fusion: each id scores the sum of ``weight / (k + rank)`` over the rankings.
+def fuse(rankings: Sequence[Sequence[str]]) -> list[Hit]:
+    """Return reciprocal rank fusion: each id scores the sum of ``1 / (k + rank)`` over the rankings.
     Best first; equal scores stay in the order in which the ids first appear."""
     scores: dict[str, float] = {}
-    for ranking, weight in zip(rankings, weights or [1.0] * len(rankings), strict=True):
+    for ranking in rankings:
         for rank, id_ in enumerate(dict.fromkeys(ranking), start=1):
-            scores[id_] = scores.get(id_, 0.0) + weight / (k + rank)
+            scores[id_] = scores.get(id_, 0.0) + 1.0 / (RANK_CONSTANT + rank)
     return best_first(scores)
 
 

@@ -61,13 +61,11 @@ STYLE = f"""
 """.replace("\n", "")
 
 
-def draw_answer(
-    result: QueryResult, count: Count, *, narrow: bool = False, evidence: bool = True, theme: str = ""
-) -> str:
+def draw_answer(result: QueryResult, count: Count, *, narrow: bool = False, evidence: bool = True) -> str:
     """Return the SVG of an answer, whose width is that of a desktop's page or, ``narrow``, that of a phone.
 
     ``count`` returns the tokens of texts: ``engine.count_tokens``. With ``evidence``, the lines of the context are listed
-    below. ``theme`` "light" or "dark" overrides the reader's. At most 30 nodes are drawn, and the rest is counted.
+    below. At most 30 nodes are drawn, and the rest is counted.
 
     The text is safe to embed in a page: all names are escaped. Its style element needs a policy that allows it; as the
     source of an image it needs none. Example::
@@ -88,7 +86,7 @@ def draw_answer(
     if evidence:
         pen.write_lines(result.context.lines, account)
     title = f"Answer drawn: {result.query.text}"
-    return pen.finish(title, describe_answer(result, graph, account), theme)
+    return pen.finish(title, describe_answer(result, graph, account))
 
 
 def describe_graph(result: QueryResult, graph: DrawnGraph) -> str:
@@ -146,11 +144,10 @@ class _Pen:
     def _room(self) -> float:
         return self._form.width - 2 * self._form.margin
 
-    def finish(self, title: str, description: str, theme: str) -> str:
+    def finish(self, title: str, description: str) -> str:
         width, height = self._form.width, round(self._y + self._form.margin)
-        themed = f' data-theme="{escape_text(theme)}"' if theme else ""
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="leanrag-answer"{themed} role="img" width="{width}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="leanrag-answer" role="img" width="{width}" '
             f'height="{height}" viewBox="0 0 {width} {height}" aria-label="{escape_text(title)}">'
             f"<title>{escape_text(title)}</title><desc>{escape_text(description)}</desc><style>{STYLE}</style>"
             f'<rect class="paper" width="{width}" height="{height}"/>{"".join(self._elements)}</svg>'

@@ -26,10 +26,6 @@ def test_reciprocal_rank_fusion_adds_one_over_sixty_plus_rank() -> None:
     assert next(iter(fused)) == "b"
 
 
-def test_a_weight_scales_its_ranking() -> None:
-    assert fuse([["a"], ["b"]], [1.0, 2.0]) == [Hit("b", 2 / 61), Hit("a", 1 / 61)]
-
-
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True, max_size=6), max_size=4))
 def test_fusion_ranks_each_id_once_and_best_first(rankings: list[list[str]]) -> None:
     hits = fuse(rankings)

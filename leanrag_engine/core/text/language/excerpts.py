@@ -8,8 +8,6 @@ from leanrag_engine.core.text.shortening import cut_middle, one_line, shorten
 from .sentences import sentences
 from .turns import find_turn
 
-__all__ = ["find_statement", "quote_around", "quote_exchange"]
-
 _GAP = " … "
 _ASKS = re.compile(r"[?？]\W*(\[[^]]*\]\W*)?$")
 """The end of a question, after which what is shown may be described."""

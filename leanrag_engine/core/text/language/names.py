@@ -74,7 +74,8 @@ def name_key(name: str) -> str:
     if not tokens:
         return folded
     if not bare.isascii() and _CYRILLIC.search(bare):
-        return " ".join(map(_russian_stem, tokens))
+        # Every case of a name is one name. Approximate: masculine and feminine forms of one share a stem as well.
+        return " ".join(_CASE_ENDING.sub("", token) for token in tokens)
     return " ".join(_join_initials([*tokens[:-1], _singular(tokens[-1])]))
 
 
@@ -107,12 +108,6 @@ def _join_initials(tokens: list[str]) -> list[str]:
             joined.append(token)
         initials = letter
     return joined
-
-
-def _russian_stem(word: str) -> str:
-    """Return a word in Cyrillic letters without the ending of its case, so that every case of a name is one
-    name. Approximate: masculine and feminine forms of one name share a stem as well."""
-    return _CASE_ENDING.sub("", word)
 
 
 def _singular(word: str) -> str:
