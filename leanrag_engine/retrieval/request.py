@@ -146,12 +146,12 @@ class RelevanceOptions:
     together: without it a few plain words of the question can outweigh the window that is first by meaning."""
     first_decay: float = 4.0
     """The rank at which that gain is halved."""
-    tokens: float = 0.5
+    tokens: float = 1.0
     """What late interaction counts: how much more the window gains whose words are nearest to those of the question, one by one, than
     the one in the middle, which gains half as much at most. Not in mode ``naive``, which is plain search."""
     compared: int = 100
     """Windows, first by all else, whose words are compared."""
-    statement_tokens: float = 1.35
+    statement_tokens: float = 1.5
     """Factor of what a written sentence counts beside windows that gain by late interaction, which sentences have not."""
     neighbour: float = 0.3
     """Share of the better neighbour's score that a window gains: what stands beside a strong hit often completes it."""

@@ -318,7 +318,9 @@ async def test_where_passages_are_turns_of_conversations_a_written_sentence_coun
     made = make_corpus(texts, Hierarchy((Graph(entities, base.relations), *above)))
 
     async def weigh(options: RelevanceOptions) -> float:
-        result = await ask(made, "Which comet did smoke drive away from the telescope?", relevance_options=options)
+        result = await ask(
+            made, "Which comet did smoke drive away from the telescope?", relevance_options=options
+        )
         (line,) = [each for each in result.context.lines if each.subject == "yeast"]
         return line.parts.meaning
 
