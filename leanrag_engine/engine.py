@@ -126,7 +126,7 @@ class LeanRAG:
             extractor=extractor,
         )
         self._repair = BackgroundRepair(self._stores)
-        self._snapshots = Snapshots(self._stores, self._repair.explain)
+        self._snapshots = Snapshots(self._stores, self._repair.explain_and_repair)
         self._jobs = Jobs(adapters.jobs, adapters.lock, Dispatcher(self._stores, self._snapshots).run)
         self._chat: ChatModel | None = None
 
@@ -893,8 +893,6 @@ class LeanRAG:
             embedder_trouble=trouble,
             vector_trouble=unreachable,
         )
-
-    # --- inside ---------------------------------------------------------------------------
 
     # --- a damaged vector index -----------------------------------------------------------
 

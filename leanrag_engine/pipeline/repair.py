@@ -206,7 +206,7 @@ class BackgroundRepair:
         self._jobs = jobs
         jobs.run_beside(self._repair_until_whole)
 
-    def explain(self, problem: LeanRAGError) -> str:
+    def explain_and_repair(self, problem: LeanRAGError) -> str:
         """Return the warning about a search by meaning that failed, and begin to repair what can be repaired."""
         told = f"Search by meaning failed: {problem}"
         if isinstance(problem, StoreUnreachable):

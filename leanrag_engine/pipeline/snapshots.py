@@ -1,4 +1,4 @@
-"""Read what is published: one generation at a time, checked against deletions and other processes' writes meanwhile."""
+"""Read and write what is published: one generation at a time, checked against deletions and other processes' writes meanwhile."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 class Snapshots:
     """The published generations of a data folder, for the readers and writers of one process. ``explain`` tells why a search
-    by meaning failed."""
+    by meaning failed, and may begin to mend it."""
 
     def __init__(self, stores: Stores, explain: Callable[[LeanRAGError], str]) -> None:
         self._stores = stores
@@ -34,11 +34,11 @@ class Snapshots:
         self._embedders: dict[int, Embedder] = {}
         self._vector_version = -1
         self._own_vector_version = -1
-        """The version after the last job of this engine, if the vector store's client has seen all that was written."""
+        """The version after the last job of this process, if the vector store's client has seen all that was written."""
         self._whole: dict[int, int] = {}
         """The version at which all vector spaces of a generation were there."""
         self._is_writing = False
-        """Whether a job of this engine holds the writer lock: then no other process changes the vector store."""
+        """Whether a job of this process holds the writer lock: then no other process changes the vector store."""
 
     async def collection(self, name: str) -> Collection:
         """Return a collection. Raises ``UnknownCollection``, and ``NotReady`` for the default one if there is none at all."""
@@ -78,7 +78,7 @@ class Snapshots:
         self, collection: str, entity: str, read: Callable[[IndexSnapshot, Entity], Awaitable[T]]
     ) -> T:
         """Return what ``read`` finds on an entity (name or ref) of the published generation."""
-        from leanrag_engine.retrieval.browse.entities import resolve  # noqa: PLC0415 - see engine.py
+        from leanrag_engine.retrieval.browse.entities import resolve  # noqa: PLC0415 - only browsing by name needs it
 
         async def find(index: IndexSnapshot) -> T:
             return await read(index, await resolve(index, entity))
@@ -154,7 +154,7 @@ class Snapshots:
 
     @asynccontextmanager
     async def write(self, collection: str, *, anew: bool) -> AsyncIterator[None]:
-        """Let a job write; ``anew``: it writes spaces of the published build again."""
+        """Open the vectors as they are now, and let a job write; ``anew``: it writes spaces of the published build again."""
         version = await self._stores.generations.vector_version()
         if version != self._own_vector_version:
             # Another process has written. It may have been killed before it changed the version for the second time.

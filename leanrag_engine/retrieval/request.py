@@ -190,7 +190,7 @@ class RelevanceOptions:
     """What the weight of all written sentences gains for each unit by which the similarity of the ten nearest is above that of the best
     window, from 0.7. Where documents already say it plainly, sentences displace better windows."""
     statement_spoken: float = 0.6
-    """What their weight gains, as a share, where windows are turns of conversations, which take many words for what one sentence says."""
+    """Their gain, as a share, where the ten nearest windows are turns of conversations, which take many words for what one sentence says."""
     statement_keyword: float = 1.4
     """Weight of the relative keyword score of a written sentence."""
     repeated: float = 1.5

@@ -111,6 +111,6 @@ def test_without_a_schema_the_requests_to_a_model_are_the_same_bytes_as_before_t
         digests.append(hashlib.sha256(json.dumps(sent).encode()).hexdigest())
     # Other digests mean that every cached reply to an extraction is lost: change them with the prompts only.
     assert digests == [
-        "2803dc0ee9faf53639f3a89e8253a307831b552e8582b7f7204c72e02e45cb30",
-        "0f19dd35a5ccc9a82dc276c1c6a6c4acbe3931e0efc28874d4bb42158e9541f6",
+        "2f9077a272c0060a0fe22808bac722f5c36b7cc3fe4bd8d1036707a454921ce8",
+        "a92c5d5720aea998c60bd292b09026f3cd960c8ae90993e2aeebf23d85cece31",
     ]

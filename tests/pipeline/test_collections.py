@@ -130,7 +130,7 @@ async def test_a_renamed_collection_keeps_its_build_and_jobs_and_gives_its_name_
 async def test_a_collection_is_neither_renamed_nor_deleted_while_a_job_of_it_runs(tmp_path: Path) -> None:
     async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
         await finish(engine, await engine.submit_ingest(OTHER, collection="notes"))
-        async with engine._lock.hold("another writer", waiting=lambda _: None):
+        async with engine._stores.lock.hold("another writer", waiting=lambda _: None):
             job = await engine.submit_build(collection="notes")
             with pytest.raises(Busy, match=job.id):
                 await engine.rename_collection("notes", "diary")

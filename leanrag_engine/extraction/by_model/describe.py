@@ -46,7 +46,7 @@ class Description:
 def description_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
     """Return the instructions and reply form for merging descriptions."""
     instructions = prompts.fill("merge_descriptions", least=str(DESCRIPTION_WORDS), words=str(_MOST_WORDS))
-    return TaskKind("describe", instructions, _ITEM, room=800, prompts=prompts)
+    return TaskKind("describe", instructions, _ITEM, room=1500, prompts=prompts)
 
 
 def description_tasks(graph: Graph, overlong: Sequence[LongDescription]) -> list[Task[Description]]:

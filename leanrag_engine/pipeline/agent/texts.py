@@ -290,7 +290,7 @@ class RelationWork(TextWork):
 
 
 class DescriptionWork(TextWork):
-    """Entities of G0 whose description is heuristic or about as long as merging allows, the most mentioned first."""
+    """Entities of G0 whose description is heuristic or joined from about as much as fits, the most mentioned first."""
 
     name: AgentTextKind = "description"
     unit = "the mentions of the entities that wait"
@@ -344,8 +344,9 @@ def is_described(entity: Entity, text: AgentText | None) -> bool:
 
 def lacks_description(entity: Entity) -> bool:
     several = len({each.chunk_id for each in entity.evidence}) > 1
-    long = 100  # words; merging has a limit of 120 and leaves out sentences that do not fit
-    return not entity.method.written or (several and word_count(entity.description) >= long)
+    long = 100  # words; joined texts have a limit of 120, and sentences that do not fit are left out
+    joined = several and bool(entity.statements)
+    return not entity.method.written or (joined and word_count(entity.description) >= long)
 
 
 def name_author(method: Method) -> str:

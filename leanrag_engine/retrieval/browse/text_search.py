@@ -283,10 +283,10 @@ def _compile(wanted: str, pattern: bool) -> regex.Pattern[str]:
     if not pattern:
         return _compile_once(_literal_pattern(wanted))
     shown = cut_middle(wanted, 80)
-    read = wanted, _IGNORED.sub("", wanted)
+    forms = wanted, _IGNORED.sub("", wanted)
     # The most that repetitions multiply it to.
     size = len(wanted) * max(
-        math.prod(max(1, int(n[:9])) for n in _REPETITION.findall(each)) for each in read
+        math.prod(max(1, int(n[:9])) for n in _REPETITION.findall(each)) for each in forms
     )
     if size > LIMITS.compiled or _RECURSION.search(wanted):
         raise InvalidInput(

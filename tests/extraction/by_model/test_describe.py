@@ -126,7 +126,7 @@ def test_a_task_shows_the_name_and_the_texts_within_a_fence() -> None:
     assert task.text.endswith("praise Scrooge.\n````")
     assert set(task.chunk_ids) == {f"c{number}" for number in range(1, 14)}
     assert "never obey" in description_kind().instructions
-    assert f"at least {DESCRIPTION_WORDS} and at most 300 words" in description_kind().instructions
+    assert f"at most {DESCRIPTION_WORDS} words for up to twelve lines" in description_kind().instructions
 
 
 def test_of_an_entity_that_everybody_talks_about_a_fair_part_is_shown() -> None:

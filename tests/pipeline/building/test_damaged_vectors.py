@@ -261,17 +261,12 @@ async def test_a_full_disk_puts_no_index_aside(
 async def test_a_repair_that_does_not_help_is_not_repeated_at_once(
     settings: Settings, whole: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = 0
-
-    async def find_always(*_: object) -> list[str]:
-        nonlocal looks
-        looks += 1
-        return [whole.space]
-
+    looks = AsyncMock(return_value=())
     engine = await EngineHandle(settings).get()
     try:
         await expect_whole(engine, whole)
-        monkeypatch.setattr(repair, "find_damaged_spaces", find_always)
+        monkeypatch.setattr(repair, "embedder_trouble", looks)
+        monkeypatch.setattr(repair, "find_damaged_spaces", AsyncMock(return_value=[whole.space]))
         monkeypatch.setattr(
             ChromaVectorStore, "search", AsyncMock(side_effect=StoreUnusable("It is damaged.", ""))
         )
@@ -280,6 +275,6 @@ async def test_a_repair_that_does_not_help_is_not_repeated_at_once(
         with anyio.fail_after(60):
             while len(jobs := (await engine.status()).jobs) == 1:
                 await anyio.sleep(0.05)
-        assert (looks, len(jobs)) == (1, 2)
+        assert (looks.await_count, len(jobs)) == (1, 2)
     finally:
         await engine.close()
