@@ -205,11 +205,7 @@ class FolderWalk:
         return [
             (found, rules)
             for entry in entries
-            if not (
-                entry.name.startswith((".", "~$"))
-                or entry.name.endswith("~")
-                or entry.name.lower() in _HIDDEN
-            )
+            if not _is_hidden(entry.name)
             for found in self._visit(entry, rules)
         ]
 
@@ -240,6 +236,10 @@ _HIDDEN = frozenset({
     "node_modules", "bower_components", "__pycache__", "site-packages", "cvs", "thumbs.db", "desktop.ini",
     "$recycle.bin",
 })  # fmt: skip
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "~$")) or name.endswith("~") or name.lower() in _HIDDEN
 
 
 def _reason_to_skip(path: Path, status: os.stat_result) -> str:

@@ -154,10 +154,7 @@ class _TurnChoice:
         if not talks:
             return [*ranking]
         count = 0 if self._several else TURNS.whole
-        whole = [
-            replace(each, turns=tuple((turn.start, turn.end) for turn in turns_of(each)))
-            for each in ranking[:count]
-        ]
+        whole = [self._show_whole(each) for each in ranking[:count]]
         parts = [
             (place, part)
             for place, each in enumerate(ranking)
@@ -174,6 +171,9 @@ class _TurnChoice:
             if part.turns or place >= count
         )
         return [*whole, *sorted(rest, key=lambda each: -each.value)]
+
+    def _show_whole(self, window: RankedWindow) -> RankedWindow:
+        return replace(window, turns=tuple((turn.start, turn.end) for turn in turns_of(window)))
 
     def _split(self, window: RankedWindow, best: float) -> list[RankedWindow]:
         """Return a window for each turn, the window itself if it has no part of any."""
