@@ -265,6 +265,9 @@ class ContextOptions:
     """Characters from which on a sentence counts as a repetition. A CJK character counts for two and a half."""
     near_copy: float = 0.5
     """Share of repeated text from which on a window is a copy of what is shown."""
+    new_words: float = 0.25
+    """Share of its words that a written sentence may have beyond those before it, and none of them a name or number, and still
+    be left out as a repetition."""
     omission_tokens: int = 16
     """Tokens reserved for the line that says what was left out. The final count is exact all the same."""
     answer_tokens: int = 150

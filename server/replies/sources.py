@@ -413,7 +413,8 @@ class TextSearchReply(ReplyModel):
             step = f"Call get_sources with citations=[{found.nearest.citation!r}] to compare."
         elif not found.total:
             step = (
-                f"{suggest_spellings(found)}Try fewer or other words; query_lca_context searches by meaning."
+                f"{suggest_spellings(found)}Try fewer or other words, or match='pattern' for a|b; "
+                "query_lca_context searches by meaning."
             )
         elif cards:
             step = f"Call get_sources with citations=[{cards[0].citation!r}] to read on."

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 
+from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import Chunk, Context
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.citation import find_bracketed_citations
 from leanrag_engine.core.text.fencing import fence_for, wrap_in_fence
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.words import content_words, is_name
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.shortening import cut_end, one_line
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
@@ -226,11 +228,14 @@ class _Pool:
         # Hardly a token has more than eight characters: counting what is far too long would only cost time.
         cost = self._cost(item) if len(text) <= 8 * room else room + 1
         told = [] if cost > room else list(self._said.find_sentences(text))
-        if cost > room or self._said.covers(told):
+        written = ""
+        if isinstance(item, Statement) and not item.parts.fixed:
+            written = name_subject(item.subject.split(" — "), text)
+        if cost > room or self._said.covers(told) or self._said.has_words(written):
             if cost > room and item.near >= self._options.strong * self._best:
                 self.left.append(item)
             return 0
-        self._said.add(told)
+        self._said.add(told, written)
         self._taken[item.key] = item
         if isinstance(item, RankedWindow):
             self._documents.add(item.chunk.document_id)
@@ -290,18 +295,28 @@ def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list
 
 
 class _SaidSentences:
-    """The sentences of a context so far."""
+    """The sentences of a context so far, and the stems of the words of those that a model or agent wrote."""
 
     def __init__(self, options: ContextOptions) -> None:
         self._options = options
         self._sentences: set[str] = set()
+        self._written: set[str] = set()
 
     def find_sentences(self, text: str) -> Iterator[str]:
         """Yield the sentences of ``text`` that are long enough to be repetitions."""
         return (sentence for sentence in _fold_sentences(text) if self._counts(sentence))
 
-    def add(self, told: Iterable[str]) -> None:
+    def add(self, told: Iterable[str], written: str) -> None:
         self._sentences.update(told)
+        self._written |= _find_stems(written)
+
+    def has_words(self, written: str) -> bool:
+        """Return whether a written sentence has no new name or number and hardly a new word: an event is told of each
+        thing that took part."""
+        stems = _find_stems(written)
+        new = stems - self._written
+        named = _find_stems(" ".join(filter(is_name, written.split())))
+        return bool(stems) and len(new) <= self._options.new_words * len(stems) and new.isdisjoint(named)
 
     def covers(self, told: Sequence[str]) -> bool:
         """Return whether most of these sentences were said."""
@@ -311,6 +326,11 @@ class _SaidSentences:
     def _counts(self, sentence: str) -> bool:
         length = len(sentence) * (2.5 if has_cjk(sentence) else 1.0)
         return length >= self._options.repeated_characters
+
+
+def _find_stems(text: str, letters: int = 5) -> frozenset[str]:
+    """Return the first letters of the words of ``text`` that have content of their own: *danced* and *dancing* are one."""
+    return frozenset(word[:letters] for word in content_words(text))
 
 
 @lru_cache(maxsize=1 << 11)  # two of five windows come again within the questions of a session

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
-from leanrag_engine.core.model import Chunk, Context, Window
+from leanrag_engine.core.model import Chunk, Context, ScoreParts, Window
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.core.text.fencing import fence_for
@@ -314,6 +314,24 @@ def test_a_statement_that_a_window_says_is_not_repeated() -> None:
     context = compose([*rank(make_chunk(1, [saying("Ada", 1)])), copy])
     assert context.text.count(saying("Ada", 1)) == 1
     assert STATEMENTS not in context.text
+
+
+def test_an_event_that_written_sentences_tell_of_each_thing_that_took_part_is_told_once() -> None:
+    told = (
+        ("Jon", "Jon opened his dance studio in June after he lost his job at the bank."),
+        ("Jon — Jon's studio", "After Jon lost his job at the bank, Jon opened the studio for dance."),
+        ("Jon's studio", "It has Marley flooring and a mirror wall."),
+        ("Gina", "She lost her job at the bank in June."),
+        ("Jon", "Jon opened his dance studio 4 weeks after he lost his job at the bank."),
+    )
+    written = [Statement(name, text, ("d1:c1",), 0.9 - n / 10) for n, (name, text) in enumerate(told)]
+    context = compose(written)
+    # Another name or number makes another fact of the same words.
+    assert [text for _, text in told if text not in context.text] == [told[1][1]]
+    assert not context.truncated
+    # What a rule lists in full, as the paper's context, stays whole.
+    listed = [replace(each, kept=True, parts=ScoreParts(fixed=1.0)) for each in written]
+    assert told[1][1] in compose(listed).text
 
 
 def test_one_window_for_two_texts_is_shown_once() -> None:
