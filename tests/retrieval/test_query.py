@@ -295,6 +295,28 @@ async def test_a_written_sentence_is_found_by_its_own_words_in_whatever_branch_i
     assert "accountants of Mercia" not in naive.context.text
 
 
+@pytest.mark.parametrize(("day", "first"), [(1, "Caroline"), (7, "William")])
+async def test_what_was_written_of_passages_near_a_date_that_is_asked_for_comes_first(
+    corpus: Corpus, make_corpus: partial[Corpus], day: int, first: str
+) -> None:
+    """Document N is of the Nth of January."""
+    assert corpus.hierarchy is not None
+    base, *above = corpus.hierarchy.layers
+    told = [f"The comet was weighed by {name}." for name in ("Caroline", "William")]
+    start = len(told[0]) + 1
+    evidence = (Evidence(0, start - 1, "chunk-1"), Evidence(start, start + len(told[1]), "chunk-7"))
+    entities = tuple(
+        replace(each, description=" ".join(told), evidence=evidence, method=Method.MODEL)
+        if each.name == "comet"
+        else each
+        for each in base.entities
+    )
+    made = make_corpus(corpus.texts, Hierarchy((Graph(entities, base.relations), *above)))
+    result = await ask(made, f"Who weighed the comet on 2026-01-0{day}?", entities=("comet",))
+    weighed = {each.text: each.parts.total for each in result.context.lines if each.subject == "comet"}
+    assert max(weighed, key=weighed.__getitem__) == f"The comet was weighed by {first}."
+
+
 @pytest.mark.parametrize(
     ("spoken", "share"), [(False, 1.0), (True, 1.0 + DEFAULT_RELEVANCE.statement_spoken)]
 )

@@ -24,7 +24,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.context.rendering import Statement
 from leanrag_engine.retrieval.context.statements import LineCitations, entity_statements, relation_statements
 from leanrag_engine.retrieval.request import Mode, RelevanceOptions
-from leanrag_engine.retrieval.search.dating import put_newer_first, weigh_dates
+from leanrag_engine.retrieval.search.dating import find_named_dates, nearness, put_newer_first, weigh_dates
 from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of
 from leanrag_engine.retrieval.search.late_interaction import compare_tokens, spread_similarities
 from leanrag_engine.retrieval.search.matching import QueryWords
@@ -178,6 +178,7 @@ async def value_statements(
     weight = options.statement * (1.0 + options.statement_spoken * spoken)
     overview = asks_for_overview(found.text)
     first = {node.id for node in nodes if summaries and node.layer > 0}
+    dates = find_named_dates(found.text)
 
     held = [dense.get(each.id) or dense.get(id_) for id_, each in said]
 
@@ -187,6 +188,7 @@ async def value_statements(
             meaning=(high if id_ in first else beside * weight * closeness) * closeness,
             keyword=(high if id_ in first else beside) * options.statement_keyword * share / most,
             summary=high * (id_ in first or (overview and statement.kind in ("summary", "finding"))),
+            recent=options.dated * nearness(statement.date, dates),
         )
         near = parts.meaning + parts.keyword >= options.statement_kept
         return replace(statement, value=parts.total, parts=parts, kept=anyway or id_ in first or near)

@@ -37,9 +37,7 @@ def weigh_dates(text: str, chunks: Sequence[Chunk], recent: float, dated: float)
         return NO_RECENCY
     own = {each.document_id: each.own_date for each in chunks if each.own_date}
     if named:
-        return {
-            document: dated * max(_nearness(day, each) for each in named) for document, day in own.items()
-        }
+        return {document: dated * nearness(day, named) for document, day in own.items()}
     dates = own or {each.document_id: each.date for each in chunks if each.date}
     order = sorted(set(dates.values()))
     last = max(len(order) - 1, 1)
@@ -56,8 +54,12 @@ def find_named_dates(text: str) -> list[str]:
     return found
 
 
+def nearness(own: str, named: Sequence[str]) -> float:
+    """Return from 0 to 1 how well a date fits the best of those that are named."""
+    return max((_nearness(own, each) for each in named if own), default=0.0)
+
+
 def _nearness(own: str, named: str) -> float:
-    """Return from 0 to 1 how well the date of a document fits a named one."""
     if own.startswith(named) or (named.startswith("-") and own[4:7] == named):
         return 1.0
     try:
