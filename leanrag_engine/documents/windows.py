@@ -102,8 +102,10 @@ def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
         body = text[block.start : block.end]
         deeper = _indent_of(text, block.start) > indent
         kind = block.kind
+        if kind is _BlockKind.TEXT and prose and _hangs(body):
+            kind = _BlockKind.LINES
         if kind is not _BlockKind.TEXT or not prose:
-            yield replace(block, announced=announced)
+            yield replace(block, kind=kind, announced=announced)
         elif announced and deeper:
             kind = _BlockKind.CODE
             yield replace(block, kind=kind, announced=True)
@@ -114,6 +116,13 @@ def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
             announced = body.rstrip().endswith((":", "："))
             indent = _indent_of(text, block.start)
         # Code that follows announced code, after a blank line, is announced too.
+
+
+def _hangs(body: str) -> bool:
+    """Return whether a block is a line and what stands indented beneath it: an option and what it does."""
+    first, *others = body.rstrip().split("\n")
+    least = _indent(first) + 2
+    return bool(others) and not _ITEM.match(first) and all(_indent(each) >= least for each in others)
 
 
 def _sentences(body: str) -> list[tuple[int, int]]:
@@ -127,8 +136,11 @@ def _sentences(body: str) -> list[tuple[int, int]]:
 
 def _indent_of(text: str, position: int) -> int:
     line = text.rfind("\n", 0, position) + 1
-    rest = text[line : line + 80]
-    return len(rest) - len(rest.lstrip())
+    return _indent(text[line : line + 80])
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _blocks(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:

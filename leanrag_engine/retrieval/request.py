@@ -263,8 +263,8 @@ class ContextOptions:
     """Tokens below which no more evidence is tried."""
     repeated_characters: int = 25
     """Characters from which on a sentence counts as a repetition. A CJK character counts for two and a half."""
-    near_copy: float = 0.5
-    """Share of repeated text from which on a window is a copy of what is shown."""
+    near_copy: float = 0.8
+    """Share of repeated text from which on a window is a copy of what is shown: options of a command share most of their sentences."""
     new_words: float = 0.25
     """Share of its words that a written sentence may have beyond those before it, and none of them a name or number, and still
     be left out as a repetition."""

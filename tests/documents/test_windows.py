@@ -105,6 +105,14 @@ def test_a_list_item_is_not_cut_from_its_second_line() -> None:
         assert len(re.findall("begins here", each)) == len(re.findall("second line", each))
 
 
+def test_an_option_is_not_cut_from_what_stands_indented_beneath_it() -> None:
+    said = "\n".join(["        It does a thing. It has no effect elsewhere. A warning is given."] * 3)
+    options = [f"  --option-{n}=NUM, -{n}\n{said}\n        The end of {n}." for n in range(12)]
+    for each in texts("\n\n".join(options), "text/plain"):
+        assert re.match(" *--option", each)
+        assert len(re.findall("--option", each)) == len(re.findall("The end of", each))
+
+
 def test_announced_code_stays_with_the_sentence_that_announces_it() -> None:
     code = "```\nrun(this)\nthen(that)\n```"
     text = f"{SENTENCES[:540]} It is called like this:\n\n{code}\n\n{SENTENCES[600:1200]}"

@@ -176,6 +176,7 @@ async def test_a_row_of_the_member_that_is_named_is_no_weak_evidence(engine: Lea
         ("Wann ist das Öl zu wechseln?", "Alle 500 Stunden"),
         ("What did the permit cost in the end?", "310 euro"),
         ("What does Eriksen owe?", "fee: 103"),
+        ("Who rides the wheelbarrows?", "flat tyre"),
     ],
 )
 async def test_a_word_that_names_nothing_is_not_said_to_stand_nowhere(

@@ -339,5 +339,7 @@ async def test_a_question_in_another_language_is_told_that_the_embedder_reads_en
         await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
         german = await engine.query(Query("Wie wird der Drucker eingerichtet?"))
         english = await engine.query(Query("How is a printer set up?"))
+        bare = await engine.query(Query("hours per current"))
     assert any("LEANRAG_EMBEDDER=e5" in each for each in german.warnings)
     assert not english.warnings
+    assert not bare.warnings

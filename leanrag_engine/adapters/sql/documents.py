@@ -3,6 +3,7 @@
 work."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ from leanrag_engine.core.text.language.words import (
     find_spellings,
     match_whole_word,
     plain_letters,
+    search_terms,
     spell_as_one,
     whole_forms,
 )
@@ -808,7 +810,17 @@ def nearest_words(connection: Connection, name: str, word: str, limit: int = 3) 
                 spelled[variant] = found
                 break
     likely = sorted(spelled, key=lambda each: (each[0] != asked[0], -spelled[each].total(), each))
-    return tuple(spelled[variant].most_common(1)[0][0] for variant in likely[:limit])
+    longer = _begin_with(connection, collection, asked, search_terms(word)[1:])
+    return (*longer, *(spelled[variant].most_common(1)[0][0] for variant in likely))[:limit]
+
+
+def _begin_with(connection: Connection, collection: int, asked: str, parts: Sequence[str]) -> list[str]:
+    """Return the identifiers that begin with one of several ``parts``, the most frequent first."""
+    places = fulltext.find_windows(connection, collection, [parts], _FOUND) if parts else []
+    found = Counter[str]()
+    for texts in _read_texts(connection, collection, places):
+        found.update(name for text in texts.values() for name in re.findall(r"[\w-]+", text))
+    return [name for name, _ in found.most_common() if spell_as_one(name).startswith(asked)]
 
 
 def _chunks(connection: Connection, name: str) -> Select[Any]:

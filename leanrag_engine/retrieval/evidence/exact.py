@@ -57,6 +57,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     alone = not run.query.entities and (bare or only_dates or (len(words) == 1 and is_name(words[0])))
     dated = await _find_dated(run, dates, alone=alone) if days or only_dates else []
     few = run.index.collection.documents <= _SMALL
+    named = any(each.windows and is_name(each.word) for each in counted)
     said = [
         ExactMatch(
             each.word,
@@ -66,7 +67,9 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             alone=alone,
         )
         for each in counted
-        if each.windows and (short or is_name(each.word)) and not (few and len(each.windows) >= _FEW_WINDOWS)
+        if each.windows
+        and (is_name(each.word) or (short and not named))
+        and not (few and len(each.windows) >= _FEW_WINDOWS)
     ]
     return [*said, *dated]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
-from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
+from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.shortening import shorten
@@ -91,7 +91,8 @@ class QueryRun:
             self.warnings.append(f"{many[0].upper()}{many[1:]} left out as seen.")
 
     def warn_of_absent(self) -> None:
-        """Warn of the names and, in a short query, of the words that stand nowhere, with what may be meant; not of verbs: *owns*."""
+        """Warn of the names and, in a short query, of the words that stand nowhere, with what may be meant; not of what can be
+        a verb: *owns*, *live*."""
         short = all(
             len(find_whole_words(text)) <= (REPORTED if self.strange.get(text) else SHORT)
             for text in self.query.texts
@@ -104,7 +105,7 @@ class QueryRun:
         missing = [
             repr(word)
             for word, near in self.absent.items()
-            if not near and (is_name(word) or (short and parts_of_speech(word) not in {"v", "va"}))
+            if not near and (is_name(word) or (short and "v" not in parts_of_speech(word)))
         ]
         if missing:
             self.warnings.append(f"No document has {' or '.join(missing[:5])}.")
@@ -161,7 +162,7 @@ class QueryRun:
         """Warn where keyword search alone answered, except before the first build, and where the embedder does not read the question."""
         if self.index.state is BuildState.MISSING or self.index.embedder is None:
             return  # already in the warnings
-        if self.index.embedder.english and not all(is_mostly_english([text]) for text in self.query.texts):
+        if self.index.embedder.english and not all(map(_reads_english, self.query.texts)):
             self.warnings.append(
                 "Search by meaning reads English alone here: ask in English, or set LEANRAG_EMBEDDER=e5 and build."
             )
@@ -174,3 +175,9 @@ class QueryRun:
             self.warnings.append(
                 "Search by meaning found nothing at all: the vector index may be missing; keywords alone served."
             )
+
+
+def _reads_english(text: str) -> bool:
+    """Return whether a question is English: short ones need not have one of its frequent words (*price per litre*)."""
+    words = [word.casefold() for word in find_whole_words(text)]
+    return is_mostly_english([text]) or 2 * sum(map(is_english_word, words)) >= len(words) > 0

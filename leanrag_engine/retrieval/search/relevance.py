@@ -2,13 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Self
 
-from leanrag_engine.core.model import Chunk, Hit, ScoreParts, window_id
+from leanrag_engine.core.model import Chunk, Hit, ScoreParts, is_code, window_id
 from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
 from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.core.text.word_lists import read_words
@@ -18,6 +18,11 @@ _MARKUP = re.compile(
     r"\[[^\[\]\n]{0,200}\]\([^()\s]{0,400}\)|https?://[^\s<>]{1,400}|</?[A-Za-z][^<>\n]{0,100}>"
 )
 """Links, addresses and tags: a window of little else, such as "See also", answers nothing."""
+_LISTED = re.compile(
+    r"^[ \t]*(?:(?:from\s+\S+\s+)?import\b|export\b.*\bfrom\b|(?:use|using|package)\s+[\w.:{]|#[ \t]*include\b|__all__\b|[\"']?[\w.]+[\"']?,[ \t]*$).*",
+    re.MULTILINE,
+)
+"""Lines of code that import or export names."""
 _BULLETS = "*|•+-"
 _FILLING = re.compile(rf"[\s{_BULLETS}]+")
 
@@ -208,7 +213,12 @@ def rank_windows(
     ]
     seated = _choose_seats(windows, plain, options.graph_seats, seen)
     seat_gain = graph_weight * options.graph_decay / (options.graph_decay + options.graph_seat_rank)
-    gains = _exact_gains(exact, ids, plain)
+    listing = {
+        id_
+        for id_, (chunk, number), full in zip(ids, windows, fullness, strict=True)
+        if full < 1 and is_code(chunk.media_type) and _LISTED.search(chunk.quote(chunk.windows[number]))
+    }
+    gains = _exact_gains(exact, ids, plain, listing)
     alone = {id_ for match in exact if match.alone for id_ in match.windows}
     ranked = []
     for place, (id_, (chunk, number)) in enumerate(zip(ids, windows, strict=True)):
@@ -234,8 +244,11 @@ def rank_windows(
 
 
 def _measure_fullness(chunk: Chunk, number: int, enough: int) -> float:
-    """Return 1 for a window of at least so many characters that say something, for others their share of that."""
-    return min(1.0, _count_characters(chunk.quote(chunk.windows[number]), enough) / enough)
+    """Return 1 for a window of at least so many characters that say something, for others their share of that. Code that
+    imports or exports says nothing."""
+    text = chunk.quote(chunk.windows[number])
+    text = _LISTED.sub("", text) if is_code(chunk.media_type) else text
+    return min(1.0, _count_characters(text, enough) / enough)
 
 
 def _choose_seats(
@@ -278,13 +291,15 @@ def asks_about_all(text: str) -> bool:
 
 
 def _exact_gains(
-    exact: Sequence[ExactMatch], ids: Sequence[str], values: Sequence[float]
+    exact: Sequence[ExactMatch], ids: Sequence[str], values: Sequence[float], listing: Container[str] = ()
 ) -> dict[str, float]:
-    """Return what windows gain by the words that they hold: each the most of what its words bring."""
+    """Return what windows gain by the words that they hold: each the most of what its words bring; code that only lists names
+    gains where no other code has the word."""
     places = {id_: place for place, id_ in enumerate(ids)}
     gains: dict[str, float] = {}
     for match in exact:
         held = [id_ for id_ in match.windows if id_ in places]
+        held = [id_ for id_ in held if id_ not in listing] or held
         best = max(held, key=lambda id_: values[places[id_]], default=None)
         for id_ in held:
             if match.sought or id_ == best:

@@ -316,6 +316,16 @@ def test_a_statement_that_a_window_says_is_not_repeated() -> None:
     assert STATEMENTS not in context.text
 
 
+def test_a_window_with_a_sentence_of_its_own_is_no_copy_of_those_that_share_the_others() -> None:
+    shared = "It places a line between groups of matches. It has no effect beside the other options, and a warning is given."
+    before, both = (
+        f"-{letter} prints as many lines as NUM says {where} each line that matches. {shared}"
+        for letter, where in [("B", "before"), ("C", "around")]
+    )
+    context = compose(rank(make_chunk(1, [before], 1), make_chunk(1, [both], 2)))
+    assert both in context.text
+
+
 def test_an_event_that_written_sentences_tell_of_each_thing_that_took_part_is_told_once() -> None:
     told = (
         ("Jon", "Jon opened his dance studio in June after he lost his job at the bank."),

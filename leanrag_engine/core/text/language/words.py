@@ -148,7 +148,7 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     most ``limit``. Stopwords are left out, unless one is all there is, and a verb that begins a request ("Compare
     A and B"). Chinese and Japanese is cut into words."""
     phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
-    tokens = (_OUTER.sub("", _POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
+    tokens = (_strip(_POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
     words_ = [word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token])]
     said = [word for word in words_ if word.strip("_")]
     empty = STOPWORDS | _FOREIGN_QUESTIONS
@@ -160,6 +160,12 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     if len(found) > 1 and found[0].casefold() in _REQUESTS and text.lstrip().startswith(found[0]):
         del found[0]
     return list(dict.fromkeys([*phrases, *found]))[:limit]
+
+
+def _strip(token: str) -> str:
+    """Return a token without the signs around it, but with the bracket that ends a call: ``repr(C)``."""
+    word = _OUTER.sub("", token)
+    return f"{word})" if word.count("(") > word.count(")") and f"{word})" in token else word
 
 
 def is_name(word: str) -> bool:

@@ -1,0 +1,64 @@
+"""A folder of source code and notes on it: names lead to what says something of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from leanrag_tests_jobs import finish, open_engine
+
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.retrieval.query import QueryResult
+from leanrag_engine.retrieval.request import Query
+
+pytestmark = pytest.mark.anyio
+
+FILES = {
+    "exceptions.py": "class DelimiterNotFound(Exception):\n"
+    '    """Told to a reader whose stream has no more room for what it was asked to read."""\n',
+    "__init__.py": "from .exceptions import DelimiterNotFound\nfrom .streams import (\n    DelimiterNotFound,\n    receive,\n)\n\n"
+    '__all__ = ["DelimiterNotFound", "receive"]\n',
+    "streams.py": "def receive(stream, delimiter, most):\n"
+    '    """Return what comes before the delimiter."""\n'
+    "    while delimiter not in stream.buffer:\n"
+    "        if len(stream.buffer) > most:\n"
+    "            raise DelimiterNotFound(most)\n"
+    "        stream.fill()\n",
+    "states.py": 'EventTransitionType = dict[str, dict[str, str]]\n"""What follows each state, by the event that came."""\n',
+    "layouts.md": "# Layouts\n\nrepr(C) keeps the order of the fields. repr(packed) leaves out the gaps between them, which makes "
+    "borrowing a field undefined behaviour.\n",
+    "scope.md": "# Safe and unsafe\n\nBoth interact. The difference is one of scope.\n",
+}
+
+
+@pytest.fixture(scope="module")
+async def engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LeanRAG]:
+    folder = tmp_path_factory.mktemp("source")
+    for name, text in FILES.items():
+        folder.joinpath(name).write_text(text, encoding="utf-8")
+    async with open_engine(tmp_path_factory.mktemp("data"), embedder="minilm") as held:
+        await finish(held, await held.submit_ingest([DocumentSource(path=str(folder))], allowed=None))
+        yield held
+
+
+async def ask(engine: LeanRAG, question: str) -> QueryResult:
+    return await engine.query(Query(question, token_budget=1000))
+
+
+async def test_code_that_uses_a_name_comes_before_code_that_imports_it(engine: LeanRAG) -> None:
+    first, second, *others = (await ask(engine, "Who raises DelimiterNotFound?")).context.lines
+    assert {first.subject, second.subject} == {"exceptions", "streams"}
+    assert not any(each.parts.exact for each in others)
+
+
+async def test_an_identifier_that_is_the_beginning_of_another_is_answered_by_that(engine: LeanRAG) -> None:
+    result = await ask(engine, "EventTransition")
+    assert "No document has 'EventTransition'. Did you mean 'EventTransitionType'?" in result.warnings
+    assert result.context.lines[0].text.startswith("EventTransitionType = ")
+
+
+async def test_the_names_of_a_short_question_count_and_not_the_words_between_them(engine: LeanRAG) -> None:
+    result = await ask(engine, "difference between repr(C) and repr(packed)")
+    assert result.context.lines[0].subject == "Layouts"
+    assert not any("No document has" in each for each in result.warnings)
