@@ -272,6 +272,10 @@ class ContextOptions:
     """Tokens reserved for the line that says what was left out. The final count is exact all the same."""
     answer_tokens: int = 150
     """Most tokens of a window that is taken along because the one before it ends with a question or a colon."""
+    between: int = 2
+    """Windows up to which what stands between two that are shown is shown, too."""
+    between_tokens: int = 200
+    """Most tokens of these."""
     weak_excerpts: int = 2
     """Excerpts for each text that are shown of weak evidence."""
     weak_tokens: int = 300

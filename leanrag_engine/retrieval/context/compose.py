@@ -164,6 +164,11 @@ class _Pool:
             for each in ranking
             if isinstance(each, RankedWindow)
         }
+        self._before = {
+            (document, *each.chunk.next_window(each.number)): each
+            for (document, *_), each in self._windows.items()
+            if not each.turns
+        }
         self._turned: defaultdict[str, list[RankedWindow]] = defaultdict(list)
         for each in self._windows.values():
             if each.turns:
@@ -202,6 +207,8 @@ class _Pool:
                 following = self._find_answer(item) if cost else None
                 if following and following.key not in seen | self._taken.keys():
                     cost += self._take(following, min(room - cost, self._options.answer_tokens))
+                for between in self._find_between(item) if cost else ():
+                    cost += self._take(between, room - cost)
                 room -= cost
                 spent[place] += cost
         for ranking in self._rankings:
@@ -210,6 +217,29 @@ class _Pool:
             seen.update(each.key for each in strong)
         return list(self._taken.values())
 
+    def _find_between(self, item: Evidence) -> list[RankedWindow]:
+        """Return the few windows between this one and others of its document that were taken: they belong to what is around them."""
+        found: list[RankedWindow] = []
+        if not isinstance(item, RankedWindow):
+            return found
+        for step in (self._following, self._preceding):
+            path, each = list[RankedWindow](), step(item)
+            while each and each.key not in self._taken and len(path) < self._options.between:
+                path.append(each)
+                each = step(each)
+            if each and each.key in self._taken:
+                found += path if sum(map(self._cost, path)) <= self._options.between_tokens else []
+        return found
+
+    def _following(self, window: RankedWindow) -> RankedWindow | None:
+        """Return the whole window after a whole one."""
+        place = (window.chunk.document_id, *window.chunk.next_window(window.number))
+        return None if window.turns else self._windows.get(place)
+
+    def _preceding(self, window: RankedWindow) -> RankedWindow | None:
+        place = (window.chunk.document_id, window.chunk.number, window.number)
+        return None if window.turns else self._before.get(place)
+
     def _find_answer(self, item: Evidence) -> RankedWindow | None:
         """Return the window after one that ends with a question or an announcement: what it leads to."""
         if not isinstance(item, RankedWindow) or not item.text.rstrip().endswith(("?", "？")):
@@ -217,7 +247,7 @@ class _Pool:
         if item.turns:
             later = (each for each in self._turned[item.chunk.id] if each.turns[0][0] >= item.turns[-1][1])
             return min(later, key=lambda each: each.turns[0][0], default=None)
-        return self._windows.get((item.chunk.document_id, *item.chunk.next_window(item.number)))
+        return self._following(item)
 
     def _take(self, item: Evidence, room: int) -> int:
         """Take the item if it fits and is new; return what it costs, 0 if it is not taken."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 from leanrag_engine.core.model import Chunk, ScoreParts
+from leanrag_engine.core.text.language.words import find_whole_words
 from leanrag_engine.documents.dates import MONTH, find_date, find_dates, month_number
 
 from .matching import QueryWords
@@ -71,10 +72,10 @@ def _nearness(own: str, named: str) -> float:
 
 def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
     """Return ``windows``; where ``text`` asks for what holds now and names no date, none of the first stands before a newer one that holds all words
-    of the text that it holds, and is nearly as near: it is marked as older."""
+    of the text that it holds (half of all or more), and is nearly as near: it is marked as older."""
     if not asks_for_now(text) or find_named_dates(text):
         return list(windows)
-    words, most, near = QueryWords([_NOW.sub(" ", text)]), 30, 0.6
+    words, most, near = QueryWords(find_whole_words(_NOW.sub(" ", text))), 30, 0.6
     first = list(windows[:most])
     held = {each.key: words.find(each.indexed_text) for each in first}
     for place in sorted(range(len(first)), key=lambda place: _tell_date(first[place])):

@@ -326,6 +326,18 @@ def test_a_window_with_a_sentence_of_its_own_is_no_copy_of_those_that_share_the_
     assert both in context.text
 
 
+@pytest.mark.parametrize(("parted_by", "shown"), [(1, True), (2, True), (3, False)])
+def test_what_stands_between_two_windows_that_are_shown_is_shown_if_it_is_short(
+    parted_by: int, shown: bool
+) -> None:
+    said = [saying("Ada", number) for number in range(parted_by + 2)]
+    first, *weak, last = rank(make_chunk(1, said))
+    far = [replace(each, value=0.1, near=0.1) for each in weak]
+    others = rank(*(make_chunk(1, [saying("Bell", number)], number) for number in range(2, 9)))
+    context = compose([first, last, *others, *far])
+    assert [said[1] in context.text, "[…]" in context.text] == [shown, not shown]
+
+
 def test_an_event_that_written_sentences_tell_of_each_thing_that_took_part_is_told_once() -> None:
     told = (
         ("Jon", "Jon opened his dance studio in June after he lost his job at the bank."),

@@ -108,6 +108,20 @@ def test_a_newer_statement_stands_before_an_older_one_that_says_no_more_of_the_q
     assert put_newer_first(found, "Who was the treasurer?") == found
 
 
+def test_a_newer_document_that_shares_one_word_of_many_makes_none_older() -> None:
+    found = statements(
+        ("2024-05-27", "The cost of a membership goes up to 52 euros.", 5.0),
+        ("2025-10-12", "The trip has a cost of 20 each.", 4.5),
+        ("2025-11-01", "A new member brings a friend at no cost.", 4.4),
+    )
+    older = [
+        each
+        for each in put_newer_first(found[1:], "What is the harvest fee, its cost and its reason now?")
+        if each.older
+    ]
+    assert not older
+
+
 def test_a_heading_tells_the_date_of_what_stands_below_it() -> None:
     (old,) = statements(("2025-01-01", "The winch lifts 4 tonnes.", 5.0), heading="2025-03-04")
     (new,) = statements(("2024-12-31", "The winch lifts 3 tonnes.", 4.9), heading="21 October 2025")
