@@ -177,6 +177,11 @@ class RelevanceOptions:
     """Counted from 0: the first few passages of a trusted walk stand before those seats."""
     graph_kept: int = 5
     """Passages, first in the graph's ranking, of which the best window is shown where there is room. Not tuned."""
+    named_place: int = 5
+    """The lowest place of the passage whose title the first one names, where documents are short; of several the one where the walk
+    spends most time (``choose_named``)."""
+    named_rarity: float = 0.6
+    """Rarity (see ``rarity``) from which on what the first passage names counts there: 1 for what one passage alone mentions."""
     exact: float = 8.0
     """What a window gains that holds a rare word or phrase of the question (see ``find_exact_words``): more than all guesses."""
     recent: float = 0.6

@@ -62,3 +62,5 @@ async def test_the_names_of_a_short_question_count_and_not_the_words_between_the
     result = await ask(engine, "difference between repr(C) and repr(packed)")
     assert result.context.lines[0].subject == "Layouts"
     assert not any("No document has" in each for each in result.warnings)
+    other = await ask(engine, "scope of repr(packed)")
+    assert {each.subject for each in other.context.lines if each.parts.exact} == {"Layouts"}

@@ -44,6 +44,7 @@ async def rank_passages(run: QueryRun, found: Sequence[SearchHits], seeds: Seque
     graph = adjacency_of(run.index)
     allowed = run.scope.mask(graph.chunk_ids)
     walked = [ranking.rank_by_spreading(graph, each, run.query.ranking_options, allowed) for each in searched]
+    run.walks.update((each.text, hits) for each, hits in zip(found, walked, strict=True))
     return [await _raise_second_hops(run, each.text, hits) for each, hits in zip(found, walked, strict=True)]
 
 

@@ -25,7 +25,7 @@ from leanrag_engine.retrieval.context.rendering import Statement
 from leanrag_engine.retrieval.context.statements import LineCitations, entity_statements, relation_statements
 from leanrag_engine.retrieval.request import Mode, RelevanceOptions
 from leanrag_engine.retrieval.search.dating import find_named_dates, nearness, put_newer_first, weigh_dates
-from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of
+from leanrag_engine.retrieval.search.hits import SearchHits, adjacency_of, spaces_of
 from leanrag_engine.retrieval.search.late_interaction import compare_tokens, spread_similarities
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import (
@@ -35,6 +35,7 @@ from leanrag_engine.retrieval.search.relevance import (
     fuse_scores,
     rank_windows,
 )
+from leanrag_engine.retrieval.search.second_hop import choose_named
 from leanrag_engine.retrieval.search.seeds import rarity
 from leanrag_engine.retrieval.search.turns import cut_turns
 
@@ -69,7 +70,39 @@ async def value_windows(
     places = {hit.id: place for place, hit in enumerate(ranked)}
     recency = weigh_dates(found.text, chunks, options.recent, options.dated)
     valued = rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
-    return put_newer_first(valued, found.text)
+    return put_newer_first(await _seat_named(run, found.text, valued) if graph else valued, found.text)
+
+
+async def _seat_named(run: QueryRun, text: str, windows: list[RankedWindow]) -> list[RankedWindow]:
+    """Return the windows, where documents are short with the passage whose title the first one names (``choose_named``) at least
+    at its place: what a question asks of *the director of the film* often stands there."""
+    options, held = run.query.relevance_options, run.index.collection
+    walk = run.walks.get(text)
+    if not (walk and windows) or options.graph_alone * held.documents < held.chunks:
+        return windows
+    first = windows[0].chunk
+    linked = adjacency_of(run.index).find_named_by(first.id)
+    common = {id_ for id_, mentions in linked.items() if rarity(mentions, held.chunks) < options.named_rarity}
+    await run.load(linked.keys() - common)
+    known = [each for id_, each in run.chunks.items() if id_ not in common]
+    named = choose_named(first, known, linked, text, walk)
+    best: dict[str, int] = {}  # the place of each passage's best window
+    for place, window in enumerate(windows):
+        best.setdefault(window.chunk.id, place)
+    passages = [*best]
+    if named is None or named.id in passages[: options.named_place]:
+        return windows
+    seat = best[passages[options.named_place - 1]] if len(best) >= options.named_place else len(windows)
+    value = windows[min(seat, len(windows) - 1)].value
+    seated = windows.pop(best[named.id]) if named.id in best else RankedWindow(named, 0, 0.0)
+    parts = partial(_add_seat, seated, value - seated.value)
+    windows.insert(seat, replace(seated, value=value, kept=True, explain=parts))
+    return windows
+
+
+def _add_seat(window: RankedWindow, gain: float) -> ScoreParts:
+    parts = window.explain()
+    return replace(parts, seat=parts.seat + gain)
 
 
 def _narrow(match: ExactMatch, chunks: Mapping[str, Chunk]) -> ExactMatch:

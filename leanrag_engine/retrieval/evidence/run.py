@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.model import Chunk, Hit
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.core.text.scripts import is_mostly_english
@@ -26,7 +26,7 @@ REPORTED = 5
 class QueryRun:
     """``chunks`` keeps the chunks that were loaded, by id; ``warnings`` what makes the answer worse than it could be;
     ``absent`` the words of the query that no document has, each with similar ones that are there; ``strange``, of each text whose words
-    were compared, the share that no passage has or comes near."""
+    were compared, the share that no passage has or comes near; ``walks`` the chunks in the order of the walk for each text."""
 
     index: IndexSnapshot
     query: Query
@@ -35,6 +35,7 @@ class QueryRun:
     warnings: list[str] = field(default_factory=list)
     absent: dict[str, tuple[str, ...]] = field(default_factory=dict)
     strange: dict[str, float] = field(default_factory=dict)
+    walks: dict[str, Sequence[Hit]] = field(default_factory=dict)
 
     async def load(self, ids: Iterable[str]) -> None:
         """Load into ``chunks`` those of these chunks that exist and are in scope."""

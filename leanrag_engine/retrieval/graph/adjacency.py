@@ -128,6 +128,19 @@ class Adjacency:
         found = np.unique(np.concatenate(rows)) if rows else np.empty(0, dtype=np.int32)
         return [str(id_, "ascii") for id_ in self.entity_ids[found - len(self.chunk_ids)].tolist()]
 
+    def find_named_by(self, chunk_id: str) -> dict[str, int]:
+        """Return the chunks of documents that are named after an entity that this chunk mentions, each with how many chunks
+        mention that entity."""
+        (node,) = self.chunk_nodes([chunk_id]).tolist()
+        found: dict[str, int] = {}
+        for entity in self.targets[self.offsets[node] : self.offsets[node + 1]].tolist() if node >= 0 else ():
+            row = slice(self.offsets[entity], self.offsets[entity + 1])
+            kinds = self.kinds[row]
+            mentions = int((kinds != EdgeKind.RELATION).sum())
+            for each in self.chunks_at(self.targets[row][kinds == EdgeKind.TITLE]):
+                found[each] = min(mentions, found.get(each, mentions))
+        return found
+
 
 def _places(ids: Ids, wanted: Sequence[str]) -> Nodes:
     if not len(ids) or not wanted:

@@ -3,7 +3,7 @@ Pure: a ranking and its first passages come in, a ranking goes out."""
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,6 +17,8 @@ from .seeds import best_first
 _WORD = re.compile(r"[^\W_]+")
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 """What tells titles apart: Mercury (planet)."""
+_SHORTEST = 5
+"""Characters of a title with a space on both sides, up to which it may be a plain word."""
 
 
 def raise_second_hops(
@@ -46,6 +48,29 @@ def raise_second_hops(
                 gain = options.hop * share**2 * (options.hop_named + answered) / (1 + place / 2)
                 scores[hit.id] = max(scores[hit.id], min(hit.score * math.exp(gain), first.score))
     return best_first(scores)
+
+
+def choose_named(
+    first: Chunk, chunks: Iterable[Chunk], linked: Collection[str], question: str, walk: Sequence[Hit]
+) -> Chunk | None:
+    """Return of ``chunks`` the one, first in the ``walk``, that is ``linked`` with the first passage by its title or whose title
+    that one holds as it stands; not by a title that the question holds."""
+    places = {hit.id: place for place, hit in enumerate(walk)}
+    text, asked = _spell(f"{first.title}\n{first.text}"), _spell(question)
+    named = [
+        each
+        for each in chunks
+        if each.title != first.title
+        and len(title := _spell(_QUALIFIER.sub("", each.title))) > _SHORTEST
+        and title not in asked
+        and (each.id in linked or title in text)
+    ]
+    return min(named, key=lambda each: places.get(each.id, len(places)), default=None)
+
+
+def _spell(text: str) -> str:
+    """Return the words of a text in lower case between spaces, so that whole ones are found."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,13 @@ def test_ids_become_nodes_and_what_is_unknown_becomes_minus_one(graph: Adjacency
     assert graph.base_nodes(["c1", "e1"]).tolist() == [-1, 5]
 
 
+def test_documents_named_after_what_a_chunk_mentions_come_with_how_many_chunks_mention_it(
+    graph: Adjacency,
+) -> None:
+    assert graph.find_named_by("k2") == {"k1": 2}
+    assert graph.find_named_by("k0") == graph.find_named_by("gone") == {}
+
+
 def test_ancestors_are_those_of_the_tree_not_the_second_best(graph: Adjacency) -> None:
     assert graph.ancestors(["e1", "e2"]) == ["c1"]
     assert sorted(graph.ancestors(["e1", "e3", "unknown"])) == ["c1", "c2"]

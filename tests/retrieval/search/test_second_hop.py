@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leanrag_engine.core.model import Chunk, Hit
 from leanrag_engine.retrieval.request import DEFAULT_RANKING
-from leanrag_engine.retrieval.search.second_hop import raise_second_hops
+from leanrag_engine.retrieval.search.second_hop import choose_named, raise_second_hops
 
 PASSAGES = {
     "Harlan Airport": "Harlan Airport is two miles from a lake in Iowa.",
@@ -24,10 +24,12 @@ PASSAGES = {
 QUESTION = "When did the state where Harlan Airport is located become a member of the Union?"
 
 
+def make_chunks(passages: Mapping[str, str]) -> list[Chunk]:
+    return [Chunk(title, title, 1, text, 0, len(text), 9, title=title) for title, text in passages.items()]
+
+
 def raise_in(passages: Mapping[str, str], question: str, scores: Sequence[float]) -> list[Hit]:
-    chunks = {
-        title: Chunk(title, title, 1, text, 0, len(text), 9, title=title) for title, text in passages.items()
-    }
+    chunks = {each.id: each for each in make_chunks(passages)}
     ranking = [Hit(title, score) for title, score in zip(passages, scores, strict=True)]
     return raise_second_hops(ranking, chunks, question)
 
@@ -46,6 +48,20 @@ def test_the_passage_about_what_the_first_one_names_moves_up_by_what_it_answers(
     assert scores["Iowa"] == pytest.approx(min(1.0, 0.2 * math.exp(2.5 * (3 / 5 + 0.4))))
     # Half of its title is named, and it answers nothing.
     assert scores["History of Iowa"] == pytest.approx(0.1 * math.exp(2.5 * 0.25 * 0.4))
+
+
+def test_of_what_the_first_passage_names_that_is_chosen_where_the_walk_was_longest() -> None:
+    passages = PASSAGES | {"Two (band)": "A band.", "Cedar Rapids": "A town."}
+    first, *others = make_chunks(passages)
+    walk = [Hit(title, 1.0) for title in ("Cedar Rapids", "Two (band)", "Iowa")]
+
+    def choose(question: str, linked: Sequence[str] = ()) -> str | None:
+        chosen = choose_named(first, others, linked, question, walk)
+        return chosen and chosen.title
+
+    assert choose("Who joined?") == "Iowa", "Two is a plain word, Cedar Rapids not named"
+    assert choose("Who joined?", ["Cedar Rapids"]) == "Cedar Rapids", "the graph knows its other names"
+    assert choose("When did Iowa join?") is None
 
 
 def test_what_the_question_names_itself_is_no_second_hop() -> None:
