@@ -22,7 +22,7 @@ from leanrag_engine.core.model import JsonObject, JsonSchema
 from leanrag_engine.core.ports import ChatModel, ChatRequest, FinishReason, Message, Reply
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
-from .item_schema import service_schema
+from .item_schema import object_schema, service_schema
 from .prompts import BUILT_IN, Prompts
 
 S = TypeVar("S")
@@ -79,25 +79,12 @@ async def ask(
 
 @dataclass(slots=True)
 class Fallbacks:
-    """Tasks without a usable answer, which keep their heuristic result: their number by step, and the reasons."""
+    """Tasks without a usable answer, which keep their heuristic result: their number by step and reason."""
 
-    counts: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
 
     def note(self, step: str, problem: LeanRAGError) -> None:
-        self.counts[step] += 1
         self.reasons.setdefault(step, Counter())[problem.message] += 1
-
-
-@dataclass(frozen=True, slots=True)
-class ModelWork:
-    """A model at work on a build: tasks per request, what it used, and which tasks fell back."""
-
-    model: ChatModel
-    batch: int = 1
-    prompts: Prompts = BUILT_IN
-    meter: Meter = field(default_factory=Meter)
-    fallbacks: Fallbacks = field(default_factory=Fallbacks)
 
 
 # --- many tasks ----------------------------------------------------------------------------
@@ -152,13 +139,7 @@ def batch_request(
     return ChatRequest(
         (Message("system", kind.instructions), Message("user", "\n\n".join(shown))),
         max_tokens=room * kind.room * len(tasks),
-        schema={
-            "title": kind.step,
-            "type": "object",
-            "properties": {ITEMS: {"type": "array", "items": item}},
-            "required": [ITEMS],
-            "additionalProperties": False,
-        },
+        schema={"title": kind.step, **object_schema({ITEMS: {"type": "array", "items": item}})},
         step=kind.step,
         chunk_ids=_chunks_of(tasks),
     )
@@ -192,6 +173,26 @@ async def ask_each(
         for number, each in zip(bad, second.answers, strict=True):
             answers[number] = each
     return answers
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWork:
+    """A model at work on a build: tasks per request, what it used, and which tasks fell back."""
+
+    model: ChatModel
+    batch: int = 1
+    prompts: Prompts = BUILT_IN
+    meter: Meter = field(default_factory=Meter)
+    fallbacks: Fallbacks = field(default_factory=Fallbacks)
+
+    async def ask(self, kind: TaskKind, tasks: Sequence[Task[T]]) -> list[T | None]:
+        """Return the answers as :func:`ask_each`; None for a task without a usable one, which is noted as a fallback."""
+        answers: list[T | None] = []
+        for answer in await ask_each(self.model, kind, tasks, self.meter):
+            if isinstance(answer, LeanRAGError):
+                self.fallbacks.note(kind.step, answer)
+            answers.append(None if isinstance(answer, LeanRAGError) else answer)
+        return answers
 
 
 @dataclass(frozen=True, slots=True)

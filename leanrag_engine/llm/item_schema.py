@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leanrag_engine.core.model import Json, JsonObject, JsonSchema
@@ -18,6 +18,16 @@ _LIMITS = frozenset({"pattern", "maxLength", "minItems", "maxItems", "minimum", 
 
 TEXT: JsonSchema = {"type": "string", "pattern": r"\S"}
 """The schema of a text that is not empty."""
+
+
+def object_schema(properties: Mapping[str, JsonSchema], optional: Collection[str] = ()) -> JsonSchema:
+    """Return the schema of an object with these properties and no others; all but the ``optional`` are required."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+        "additionalProperties": False,
+    }
 
 
 def find_faults(schema: JsonSchema, item: JsonObject) -> list[str]:

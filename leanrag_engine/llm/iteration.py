@@ -17,6 +17,7 @@ from leanrag_engine.core.text.shortening import one_line, shorten
 
 from .answering import Answer, answer
 from .batching import Meter, ask, quote, read_object
+from .item_schema import object_schema
 from .prompts import BUILT_IN, Prompts
 
 LONGEST_QUERY = 500
@@ -194,13 +195,7 @@ _REFLECTION: dict[str, JsonSchema] = {
 
 
 def _make_request(text: str, step: str, properties: Mapping[str, JsonSchema]) -> ChatRequest:
-    schema: JsonSchema = {
-        "title": step,
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    schema: JsonSchema = {"title": step, **object_schema(properties)}
     return ChatRequest((Message("user", text),), 1000, schema, temperature=0.0, step=step)
 
 

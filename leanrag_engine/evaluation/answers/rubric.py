@@ -11,6 +11,7 @@ from leanrag_engine.core.model import Json, JsonSchema
 from leanrag_engine.core.ports import ChatRequest, Message
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.llm.batching import quote, read_object
+from leanrag_engine.llm.item_schema import object_schema
 from leanrag_engine.llm.prompts import Prompts
 
 T = TypeVar("T", int, float)
@@ -122,19 +123,9 @@ def _winner(value: object) -> int | None:
 
 def _schema(title: str, key: str, values: range) -> JsonSchema:
     """Return the schema of a verdict; the reason comes before the number, so that the model reasons first."""
-    verdict: JsonSchema = {
-        "type": "object",
-        "properties": {"reason": {"type": "string"}, key: {"type": "integer", "enum": list(values)}},
-        "required": ["reason", key],
-        "additionalProperties": False,
-    }
-    return {
-        "title": title,
-        "type": "object",
-        "properties": dict.fromkeys(MEASURES, verdict),
-        "required": list(MEASURES),
-        "additionalProperties": False,
-    }
+    verdict = object_schema({"reason": {"type": "string"}, key: {"type": "integer", "enum": list(values)}})
+    schema: JsonSchema = {"title": title, **object_schema(dict.fromkeys(MEASURES, verdict))}
+    return schema
 
 
 SCORES_SCHEMA = _schema("scores", "score", range(LOWEST, HIGHEST + 1))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ReplyUnusable
-from leanrag_engine.core.model import CheckedObject, DocumentSource, JsonObject, JsonSchema, content_id
+from leanrag_engine.core.model import CheckedObject, DocumentSource, JsonObject, content_id
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.runtime.replacement import write_output
 from leanrag_engine.core.text.language.names import fold_case
@@ -17,7 +17,7 @@ from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
 from leanrag_engine.llm.batching import quote
-from leanrag_engine.llm.item_schema import TEXT, find_faults, join_faults
+from leanrag_engine.llm.item_schema import TEXT, find_faults, join_faults, object_schema
 
 from .reply_set import EXPECTED, QUESTIONS_FILE, find_documents, read_questions
 
@@ -38,9 +38,8 @@ class WritingLimits:
 LIMITS = WritingLimits()
 
 
-QUESTION_SCHEMA: JsonSchema = {
-    "type": "object",
-    "properties": {
+QUESTION_SCHEMA = object_schema(
+    {
         "question": TEXT | {"maxLength": 500},
         "answer": TEXT,
         "facts": {
@@ -51,9 +50,8 @@ QUESTION_SCHEMA: JsonSchema = {
         },
         "queries": {"type": "array", "items": TEXT, "maxItems": 5},
     },
-    "required": ["question", "answer", "facts"],
-    "additionalProperties": False,
-}
+    optional=["queries"],
+)
 """The form of one question."""
 
 

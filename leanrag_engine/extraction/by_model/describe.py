@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
+from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.rows import find_rows, replace_rows, select_rows
-from leanrag_engine.core.model import Entity, Evidence, JsonObject, JsonSchema, Method, Relation, content_id
+from leanrag_engine.core.model import Entity, Evidence, JsonObject, Method, Relation, content_id
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
 from leanrag_engine.core.text.language.words import content_words, word_count
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
-from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each, pack
-from leanrag_engine.llm.item_schema import TEXT
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, for_each, pack
+from leanrag_engine.llm.item_schema import TEXT, object_schema
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 Report = Callable[[int, int], None]
@@ -25,12 +25,7 @@ _MOST_WORDS, _WORDS_A_LINE = 300, 10
 """A description is as long as its list: what many passages say does not fit into few words. Each sentence is searched alone."""
 _SLACK = 1.25  # models count words badly
 _GROUP_STARTS = frozenset("abcdefgh")
-_ITEM: JsonSchema = {
-    "type": "object",
-    "properties": {"description": TEXT},
-    "required": ["description"],
-    "additionalProperties": False,
-}
+_ITEM = object_schema({"description": TEXT})
 
 E = TypeVar("E", Entity, Relation)
 
@@ -90,12 +85,10 @@ async def describe_by_model(
 
     async def describe(group: Sequence[tuple[LongDescription, Task[Description]]]) -> None:
         nonlocal done
-        answers = await ask_each(work.model, kind, [task for _, task in group], work.meter)
-        for (long, _), answer in zip(group, answers, strict=True):
-            if isinstance(answer, LeanRAGError):
-                work.fallbacks.note(kind.step, answer)
-            else:
-                found[long.id] = answer
+        answers = await work.ask(kind, [task for _, task in group])
+        found.update(
+            (long.id, answer) for (long, _), answer in zip(group, answers, strict=True) if answer is not None
+        )
         done += len(group)
         report(done, len(tasks))
 

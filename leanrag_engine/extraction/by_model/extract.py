@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import anyio
 
-from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.model import TYPE_KINDS, Chunk, Extract, ExtractionSchema, JsonSchema, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each, pack
-from leanrag_engine.llm.item_schema import TEXT
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, for_each, pack
+from leanrag_engine.llm.item_schema import TEXT, object_schema
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .reply import LIMITS, read_extract, read_strictly
@@ -23,14 +22,7 @@ Report = Callable[[int, int], None]
 
 
 def _rows(most: int, optional: Sequence[str] = (), **fields: JsonSchema) -> JsonSchema:
-    required = [name for name in fields if name not in optional]
-    row: JsonSchema = {
-        "type": "object",
-        "properties": fields,
-        "required": required,
-        "additionalProperties": False,
-    }
-    return {"type": "array", "maxItems": most, "items": row}
+    return {"type": "array", "maxItems": most, "items": object_schema(fields, optional)}
 
 
 _NAME: JsonSchema = {**TEXT, "maxLength": LIMITS.name_characters}
@@ -48,31 +40,25 @@ def _item(
     entity: Mapping[str, JsonSchema], relation: Mapping[str, JsonSchema], optional: Sequence[str]
 ) -> JsonSchema:
     """Return the JSON schema of an answer with further fields of each entity and relation."""
-    return {
-        "type": "object",
-        "properties": {
-            "entities": _rows(
-                LIMITS.entities,
-                name=_NAME,
-                type=TEXT,
-                description=TEXT,
-                aliases={"type": "array", "maxItems": LIMITS.aliases, "items": _NAME},
-                **entity,
-                optional=["aliases", *optional],
-            ),
-            "relations": _rows(
-                LIMITS.relations,
-                source=_NAME,
-                target=_NAME,
-                description=TEXT,
-                importance={"type": "integer", "minimum": 1, "maximum": LIMITS.importance},
-                **relation,
-                optional=optional,
-            ),
-        },
-        "required": ["entities", "relations"],
-        "additionalProperties": False,
-    }
+    entities = _rows(
+        LIMITS.entities,
+        name=_NAME,
+        type=TEXT,
+        description=TEXT,
+        aliases={"type": "array", "maxItems": LIMITS.aliases, "items": _NAME},
+        **entity,
+        optional=["aliases", *optional],
+    )
+    relations = _rows(
+        LIMITS.relations,
+        source=_NAME,
+        target=_NAME,
+        description=TEXT,
+        importance={"type": "integer", "minimum": 1, "maximum": LIMITS.importance},
+        **relation,
+        optional=optional,
+    )
+    return object_schema({"entities": entities, "relations": relations})
 
 
 _ITEM = _item({}, {}, ())
@@ -178,13 +164,8 @@ async def _extracts(
 ) -> list[Extract]:
     """Return the extracts of the chunks of one group that got a usable answer."""
     kind = extraction_kind(max(chunk.tokens for chunk in group), work.prompts, schema)
-    found = await ask_each(work.model, kind, [extraction_task(chunk, schema) for chunk in group], work.meter)
-    read: dict[str, Extract] = {}
-    for chunk, answer in zip(group, found, strict=True):
-        if isinstance(answer, LeanRAGError):
-            work.fallbacks.note(kind.step, answer)
-        else:
-            read[chunk.id] = answer
+    found = await work.ask(kind, [extraction_task(chunk, schema) for chunk in group])
+    read = {chunk.id: answer for chunk, answer in zip(group, found, strict=True) if answer is not None}
     again = [chunk for chunk in group if chunk.id in read]
     for _ in range(gleaning):
         again = await _glean(work, again, read, schema)
@@ -199,13 +180,10 @@ async def _glean(
         return []
     kind = gleaning_kind(extraction_kind(max(chunk.tokens for chunk in group), work.prompts, schema))
     tasks = [gleaning_task(chunk, passage_of(chunk), read[chunk.id], schema) for chunk in group]
-    found = await ask_each(work.model, kind, tasks, work.meter)
+    found = await work.ask(kind, tasks)
     richer = []
     for chunk, answer in zip(group, found, strict=True):
-        if isinstance(answer, LeanRAGError):
-            work.fallbacks.note(kind.step, answer)
-            continue
-        more = add_new(read[chunk.id], answer)
+        more = add_new(read[chunk.id], answer) if answer is not None else read[chunk.id]
         if more != read[chunk.id]:
             read[chunk.id] = more
             richer.append(chunk)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from leanrag_engine.core.errors import ReplyUnusable
-from leanrag_engine.core.model import Entity, JsonObject, JsonSchema, Relation, content_id
+from leanrag_engine.core.model import Entity, JsonObject, Relation, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
@@ -12,7 +12,7 @@ from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.hierarchy.texts.attribution import names_exactly
 from leanrag_engine.llm.batching import Task, TaskKind
-from leanrag_engine.llm.item_schema import TEXT
+from leanrag_engine.llm.item_schema import TEXT, object_schema
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .prompt_lines import DEFAULT, PromptSheet, by_text, ends_of, short_name, shorten_text
@@ -20,12 +20,7 @@ from .summaries import list_origins, read_text
 
 STEP = "relation"
 
-_ITEM: JsonSchema = {
-    "type": "object",
-    "properties": {"sentence": TEXT},
-    "required": ["sentence"],
-    "additionalProperties": False,
-}
+_ITEM = object_schema({"sentence": TEXT})
 
 
 def relation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:

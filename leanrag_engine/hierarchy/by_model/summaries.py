@@ -16,7 +16,7 @@ from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
 from leanrag_engine.llm.batching import Task, TaskKind
-from leanrag_engine.llm.item_schema import TEXT
+from leanrag_engine.llm.item_schema import TEXT, object_schema
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .prompt_lines import DEFAULT, PromptSheet, by_text, ends_of, kind_of, short_name
@@ -27,23 +27,16 @@ _AROUND = " \t\n\"'“”‘’«»*_#`"
 
 _NAMES: JsonSchema = {"type": "array", "items": {"type": "string"}}
 """Names of members that a sentence or finding rests on; an answer may lack them."""
-_FINDING: JsonSchema = {
-    "type": "object",
-    "properties": {"summary": TEXT, "explanation": TEXT, "support": _NAMES},
-    "required": ["summary", "explanation"],
-    "additionalProperties": False,
-}
-_ITEM: JsonSchema = {
-    "type": "object",
-    "properties": {
+_FINDING = object_schema({"summary": TEXT, "explanation": TEXT, "support": _NAMES}, optional=["support"])
+_ITEM = object_schema(
+    {
         "name": TEXT,
         "description": TEXT,
         "support": {"type": "array", "items": _NAMES},
         "findings": {"type": "array", "items": _FINDING},
     },
-    "required": ["name", "description", "findings"],
-    "additionalProperties": False,
-}
+    optional=["support"],
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable, open_task_group
+from leanrag_engine.core.errors import ReplyUnusable, open_task_group
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.rows import read_rows, replace_rows, select_rows
 from leanrag_engine.core.model import Entity, Evidence, JsonObject, Method, Relation, Staleness
@@ -21,7 +21,7 @@ from leanrag_engine.hierarchy.changes.carrying import CarriedSentences, CarriedS
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
 from leanrag_engine.hierarchy.texts.naming import NameKeys
-from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, for_each
 from leanrag_engine.llm.prompts import Prompts
 
 from .prompt_lines import DEFAULT, approximate_tokens
@@ -349,12 +349,8 @@ async def _ask_batches(
 
     async def call(batch: Sequence[int]) -> None:
         nonlocal done
-        answers = await ask_each(work.model, kind, [*map(make_task, batch)], work.meter)
-        for number, answer in zip(batch, answers, strict=True):
-            if isinstance(answer, LeanRAGError):
-                work.fallbacks.note(kind.step, answer)
-            else:
-                found[number] = answer
+        answers = await work.ask(kind, [*map(make_task, batch)])
+        found.update((number, text) for number, text in zip(batch, answers, strict=True) if text is not None)
         done += len(batch)
         report(done)
 
