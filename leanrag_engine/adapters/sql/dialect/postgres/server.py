@@ -1,6 +1,5 @@
 """Open a PostgreSQL database: start of transactions, schema check and migration, and the errors of SQLAlchemy and psycopg."""
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
@@ -8,7 +7,7 @@ from typing import Any
 
 import psycopg
 from psycopg.types.string import StrBinaryDumper, StrDumper
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
 from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase, map_driver_errors
@@ -145,6 +144,9 @@ def _check_server(engine: Engine, name: str) -> None:
 
 
 def _check_schema(engine: Engine, name: str, *, read_only: bool) -> None:
+    place = migrations.StorePlace(
+        "The database", name, "another database", "Create a database of its own for LeanRAG."
+    )
     with engine.begin() as connection:
         stored = _read_revision(connection)
     if stored == REVISION:
@@ -152,9 +154,10 @@ def _check_schema(engine: Engine, name: str, *, read_only: bool) -> None:
     if read_only and stored is None:
         raise NotReady(f"The database {name} contains no store yet.", "Ingest documents first.")
     if read_only:
-        raise _make_schema_error(name, stored, read_only=True)
+        raise place.make_schema_error(stored, read_only=True)
     with engine.execution_options(lock=SCHEMA).begin() as connection:
-        stored = _check_revision(connection, name, migrations.list_revisions())
+        stored = _read_revision(connection)
+        place.check_revision(connection, stored, migrations.list_revisions())
         migrations.upgrade(connection, stored)
 
 
@@ -163,23 +166,6 @@ def _read_revision(connection: Connection) -> str | None:
         return None
     stored = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     return str(stored) if stored else None
-
-
-def _check_revision(connection: Connection, name: str, known: Sequence[str]) -> str | None:
-    stored = _read_revision(connection)
-    if stored is None and inspect(connection).get_table_names():
-        raise StoreUnusable(
-            f"{name} contains tables that LeanRAG did not make.", "Create a database of its own for LeanRAG."
-        )
-    if stored is not None and stored not in known:
-        raise _make_schema_error(name, stored, read_only=False)
-    return stored
-
-
-def _make_schema_error(name: str, stored: str | None, *, read_only: bool) -> StoreUnusable:
-    return migrations.make_schema_error(
-        f"The database {name}", stored, "another database", read_only=read_only
-    )
 
 
 _CHECK = "Check the address, user and password in --database-url or LEANRAG_DATABASE_URL, and that the server runs."

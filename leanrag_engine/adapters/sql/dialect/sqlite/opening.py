@@ -4,12 +4,11 @@ idle disk and 7 on a busy one."""
 
 import os
 import sqlite3
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
@@ -164,7 +163,7 @@ def _check_schema(engine: Engine, path: Path, *, read_only: bool) -> None:
     if stored == REVISION:
         return
     if read_only:
-        raise _make_schema_error(path, stored, read_only=True)
+        raise _place(path).make_schema_error(stored, read_only=True)
     migrate(engine, path)
 
 
@@ -185,29 +184,25 @@ def _read_revision(connection: Connection) -> str | None:
 
 def migrate(engine: Engine, path: Path, steps: Path = migrations.FOLDER) -> None:
     """Create or upgrade the schema in one transaction, unless another process did. Raises as
-    :func:`_check_revision`."""
+    :meth:`StorePlace.check_revision`."""
     # The switch to WAL does not wait for other connections: without the lock, two processes that open a new
     # folder at the same time would both fail with "locked".
     with exclusive(path.with_name("schema.lock")):
         with engine.begin() as connection:
-            stored = _check_revision(connection, path, migrations.list_revisions(steps))
+            stored = _read_revision(connection)
+            _place(path).check_revision(connection, stored, migrations.list_revisions(steps))
         _use_wal(path)
         with engine.execution_options(writes=True).begin() as connection:
             migrations.upgrade(connection, stored, steps)
 
 
-def _check_revision(connection: Connection, path: Path, known: Sequence[str]) -> str | None:
-    """Return the stored revision, ``None`` for an empty file. Raises ``StoreUnusable`` for an unknown one and
-    for foreign tables."""
-    stored = _read_revision(connection)
-    if stored is None and inspect(connection).get_table_names():
-        raise StoreUnusable(
-            f"{path} contains tables that LeanRAG did not make.",
-            "Choose another data folder, or move that file away.",
-        )
-    if stored is not None and stored not in known:
-        raise _make_schema_error(path, stored, read_only=False)
-    return stored
+def _place(path: Path) -> migrations.StorePlace:
+    return migrations.StorePlace(
+        "The graph store",
+        str(path),
+        "another data folder",
+        "Choose another data folder, or move that file away.",
+    )
 
 
 def _use_wal(path: Path) -> None:
@@ -216,8 +211,3 @@ def _use_wal(path: Path) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
     finally:
         connection.close()
-
-
-def _make_schema_error(path: Path, stored: str | None, *, read_only: bool) -> StoreUnusable:
-    store = f"The graph store {path}"
-    return migrations.make_schema_error(store, stored, "another data folder", read_only=read_only)

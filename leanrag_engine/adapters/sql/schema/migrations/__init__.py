@@ -2,9 +2,11 @@
 for each change."""
 
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, inspect
 
 from leanrag_engine.adapters.sql.schema.tables import REVISION, metadata, store
 from leanrag_engine.core.errors import StoreUnusable
@@ -48,14 +50,27 @@ def _create(connection: Connection) -> None:
     connection.execute(insert(store).values(id=1, vector_version=0, identity=uuid.uuid4().hex[:12]))
 
 
-def make_schema_error(store: str, stored: str | None, elsewhere: str, *, read_only: bool) -> StoreUnusable:
-    """Return the error for a ``store`` whose schema is not ours; ``elsewhere`` is what else could be opened."""
-    message = f"{store} has schema {stored or 'none'}, this version of LeanRAG reads {REVISION}."
-    if read_only and (stored is None or stored in list_revisions()):
-        return StoreUnusable(message, "Open it once for writing to upgrade it.")
-    reader = (
-        "a newer version of LeanRAG"
-        if stored and stored > REVISION
-        else "the version of LeanRAG that wrote it"
-    )
-    return StoreUnusable(message, f"Use {reader}, or {elsewhere}.")
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """How errors name a store, what else could be opened, and what to do where it contains foreign tables."""
+
+    kind: str
+    name: str
+    elsewhere: str
+    if_foreign: str
+
+    def check_revision(self, connection: Connection, stored: str | None, known: Sequence[str]) -> None:
+        """Raise ``StoreUnusable`` for a ``stored`` revision that is not ``known``, and for foreign tables."""
+        if stored is None and inspect(connection).get_table_names():
+            raise StoreUnusable(f"{self.name} contains tables that LeanRAG did not make.", self.if_foreign)
+        if stored is not None and stored not in known:
+            raise self.make_schema_error(stored, read_only=False)
+
+    def make_schema_error(self, stored: str | None, *, read_only: bool) -> StoreUnusable:
+        """Return the error for a schema that is not ours."""
+        message = f"{self.kind} {self.name} has schema {stored or 'none'}, this version of LeanRAG reads {REVISION}."
+        if read_only and (stored is None or stored in list_revisions()):
+            return StoreUnusable(message, "Open it once for writing to upgrade it.")
+        is_newer = stored and stored > REVISION
+        reader = "a newer version of LeanRAG" if is_newer else "the version of LeanRAG that wrote it"
+        return StoreUnusable(message, f"Use {reader}, or {self.elsewhere}.")
