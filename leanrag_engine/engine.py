@@ -17,7 +17,7 @@ from anyio import to_thread
 from .adapters.wiring import Adapters, compose, open_process
 from .core import jobs
 from .core.config import COLLECTION_NAME, Settings
-from .core.errors import Busy, Candidate, InvalidInput, NotFound, StoreUnreachable, WorkerLost
+from .core.errors import Busy, Candidate, InvalidInput, NotFound, StoreUnreachable, WorkerLost, no_documents
 from .core.history import CollectionChanges, HistoryEntry
 from .core.model import (
     NO_CORRECTIONS,
@@ -42,7 +42,7 @@ from .pipeline.dispatch import Dispatcher
 from .pipeline.index import Stores, embedder_trouble
 from .pipeline.jobs import Jobs
 from .pipeline.repair import BackgroundRepair, Damage, find_damage, find_foreign_spaces
-from .pipeline.snapshots import Snapshots, no_documents
+from .pipeline.snapshots import Snapshots
 from .pipeline.status import (
     Status,
     health_warnings,

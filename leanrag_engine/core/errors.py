@@ -107,6 +107,16 @@ class NotReady(LeanRAGError):
         self.needs = needs
 
 
+def no_documents(collection: str) -> NotReady:
+    return NotReady(
+        f"Collection {collection!r} holds no document yet.", "Ingest documents first.", "documents"
+    )
+
+
+def never_built(collection: str, next_step: str = "Build it first.") -> NotReady:
+    return NotReady(f"Collection {collection!r} was never built.", next_step, "build")
+
+
 class Busy(LeanRAGError):
     """Another process holds the write lock; the message names it and since when."""
 

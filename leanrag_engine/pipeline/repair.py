@@ -12,9 +12,9 @@ from leanrag_engine.core.errors import (
     InvalidInput,
     LeanRAGError,
     ModelUnavailable,
-    NotReady,
     StoreUnreachable,
     StoreUnusable,
+    never_built,
 )
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.jobs import ReindexRequest, ReindexResult
@@ -51,9 +51,7 @@ async def rebuild_vectors(
     held = await stores.documents.collection(collection)
     generation = held.generation if held else None
     if held is None or generation is None:
-        raise NotReady(
-            f"Collection {collection!r} was never built.", "Build it; that writes its vectors.", "build"
-        )
+        raise never_built(collection, "Build it; that writes its vectors.")
     spaces = generation.record.spaces.by_kind()
     due = await find_damaged_spaces(stores, held) if damaged_only else list(spaces.values())
     if not due:

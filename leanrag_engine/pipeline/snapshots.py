@@ -9,9 +9,10 @@ from leanrag_engine.core.errors import (
     Candidate,
     LeanRAGError,
     ModelUnavailable,
-    NotReady,
     StoreUnusable,
     UnknownCollection,
+    never_built,
+    no_documents,
 )
 from leanrag_engine.core.model import Collection, Entity, Generation
 from leanrag_engine.core.ports import Embedder
@@ -64,7 +65,7 @@ class Snapshots:
         while True:  # each repetition needs another deletion within the time of one reading
             index = await run_chain(self.open(collection))
             if built and index.collection.generation is None:
-                raise NotReady(f"Collection {collection!r} was never built.", "Build it first.", "build")
+                raise never_built(collection)
             try:
                 result = await read(index)
             except LeanRAGError:
@@ -180,9 +181,3 @@ def _filled_spaces(generation: Generation) -> set[str]:
     """Return the vector spaces of a build that have rows."""
     counts = generation.record.vectors
     return {space for kind, space in generation.record.spaces.by_kind().items() if counts.get(kind)}
-
-
-def no_documents(collection: str) -> NotReady:
-    return NotReady(
-        f"Collection {collection!r} holds no document yet.", "Ingest documents first.", "documents"
-    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from leanrag_engine.core.errors import NotReady
+from leanrag_engine.core.errors import NotReady, no_documents
 from leanrag_engine.core.model import Collection, Generation, QueryTokens, Vectors, VectorSpaces
 from leanrag_engine.core.ports import DocumentStore, Embedder, GenerationStore, Tokenizer, VectorStore
 
@@ -62,8 +62,4 @@ class IndexSnapshot:
     def check_documents(self) -> None:
         """Raise ``NotReady`` if there is nothing to search."""
         if not self.collection.documents:
-            raise NotReady(
-                f"Collection {self.collection.name!r} holds no document.",
-                "Ingest documents first.",
-                "documents",
-            )
+            raise no_documents(self.collection.name)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.errors import NotReady
+from leanrag_engine.core.errors import no_documents
 from leanrag_engine.core.model import Collection, Extract, ExtractionSchema, JsonObject, Method
 from leanrag_engine.core.text.language.words import content_words, words
 from leanrag_engine.extraction.by_model.extract import extraction_kind, submission_task
@@ -48,9 +48,7 @@ class ChunkWork:
         of the entity): what is read well there improves most of the graph. How often a chunk was asked for is
         recorded nowhere and does not count."""
         if not self._collection.documents:
-            raise NotReady(
-                f"Collection {self._collection.name!r} holds no document yet.", "Ingest documents first."
-            )
+            raise no_documents(self._collection.name)
         readings = await self._stores.documents.chunk_readings(self._collection.name)
         values = await self._values()
         queue = [QueuedWork(each.id, not each.written, values.get(each.id, 0.0)) for each in readings]

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from leanrag_engine.core.errors import NotReady, ReplyUnusable
+from leanrag_engine.core.errors import ReplyUnusable, never_built
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import CheckedObject, Entity, Generation, JsonObject, Method, Relation
 from leanrag_engine.core.ports import AgentText, AgentTextKind
@@ -380,5 +380,5 @@ async def sort_by_kind(
 
 def require_generation(name: str, generation: Generation | None) -> Generation:
     if generation is None:
-        raise NotReady(f"Collection {name!r} was never built.", "Build it first.", "build")
+        raise never_built(name)
     return generation

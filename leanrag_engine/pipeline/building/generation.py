@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.errors import Busy, NotReady, open_task_group
+from leanrag_engine.core.errors import Busy, no_documents, open_task_group
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.rows import find_rows, select_rows
 from leanrag_engine.core.history import Publication
@@ -197,7 +197,7 @@ async def read_beside_embedding(
 async def require_documents(stores: Stores, collection: str) -> Collection:
     found = await stores.documents.collection(collection)
     if found is None or not found.documents:
-        raise NotReady(f"Collection {collection!r} holds no document.", "Ingest documents first, then build.")
+        raise no_documents(collection)
     return found
 
 
