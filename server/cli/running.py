@@ -145,6 +145,19 @@ async def agree_on_time(engine: LeanRAG, sources: Sequence[DocumentSource], *, s
         typer.confirm(f"{said} Go on?", default=True, abort=True, err=True)
 
 
+async def run_ingest(
+    engine: LeanRAG, sources: Sequence[DocumentSource], *, verbose: bool = False, **options: bool
+) -> Job:
+    """Ingest sources from any folder, after saying how long that takes if it is long; ``options`` are as of
+    ``LeanRAG.submit_ingest``. Returns the ended job."""
+    if not options.get("dry_run"):
+        await agree_on_time(engine, sources, sync=options.get("sync", False))
+    job = await engine.submit_ingest(
+        sources, collection=engine.settings.collection, allowed=None, **options
+    )
+    return await follow_job(engine, job, verbose=verbose)
+
+
 def confirm(question: str) -> bool:
     """Ask at a terminal; elsewhere the answer is no."""
     return sys.stdin.isatty() and typer.confirm(question, default=True, err=True)

@@ -16,13 +16,13 @@ from leanrag_engine.core.runtime.replacement import replace_file
 
 from ..options import CollectionOption, DataDir, Json, Verbose, report_errors
 from ..running import (
-    agree_on_time,
     confirm,
     follow_job,
     leave_unless_done,
     on_engine,
     read_settings,
     run,
+    run_ingest,
     run_long,
 )
 from .endings import list_lines, say_early_end, say_next, say_time
@@ -101,11 +101,7 @@ def ingest(
             else DocumentSource(path=path)
             for path in paths
         ]
-        await agree_on_time(engine, sources, sync=False)
-        job = await engine.submit_ingest(
-            sources, collection=engine.settings.collection, build=build, allowed=None
-        )
-        job = await follow_job(engine, job, verbose=verbose)
+        job = await run_ingest(engine, sources, verbose=verbose, build=build)
         leave_by(print_outcomes(job, engine.settings, json=json, details=details, unchanged=True))
 
     run_long(read_settings(data_dir, collection), work, KEPT)
@@ -155,18 +151,8 @@ def sync(
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
         sources = [DocumentSource(path=path) for path in paths]
-        if not dry_run:
-            await agree_on_time(engine, sources, sync=True)
-        job = await engine.submit_ingest(
-            sources,
-            collection=engine.settings.collection,
-            build=build,
-            allowed=None,
-            sync=True,
-            allow_empty=allow_empty,
-            dry_run=dry_run,
-        )
-        job = await follow_job(engine, job, verbose=verbose)
+        more = {"build": build, "sync": True, "allow_empty": allow_empty, "dry_run": dry_run}
+        job = await run_ingest(engine, sources, verbose=verbose, **more)
         return print_outcomes(job, engine.settings, json=json, details=details, unchanged=False)
 
     async def work(engine: LeanRAG) -> None:

@@ -18,7 +18,7 @@ from ...clients.files import apply_change, find_installed_command, plan_install
 from ...clients.places import CLIENTS, Machine, config_file, is_present
 from ...replies.base import count_things
 from ..options import CollectionOption, DataDir, report_errors
-from ..running import agree_on_time, confirm, find_width, follow_job, leave_unless_done, read_settings, run
+from ..running import confirm, find_width, leave_unless_done, read_settings, run, run_ingest
 from .install import (
     check_name,
     command_line,
@@ -99,11 +99,7 @@ def index_folder(folder: Path, settings: Settings) -> list[str]:
 
         started = time.monotonic()
         sources = [DocumentSource(path=str(folder))]
-        await agree_on_time(engine, sources, sync=True)
-        submitted = await engine.submit_ingest(
-            sources, collection=settings.collection, allowed=None, sync=True
-        )
-        job = await follow_job(engine, submitted)
+        job = await run_ingest(engine, sources, sync=True)
         if job.status.value == "done":
             await tick_index(engine, settings, time.monotonic() - started)
         tick_missing(job)

@@ -196,7 +196,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(monkeypatch: pytest.MonkeyPat
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(setting_up, "follow_job", interrupt)
+    monkeypatch.setattr(setting_up, "run_ingest", interrupt)
     ran = leanrag("setup", "notes", "--data-dir", "data")
     assert ran.exit_code == 130
     assert "What is done is kept" in ran.output
