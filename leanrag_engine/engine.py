@@ -567,9 +567,7 @@ class LeanRAG:
             return EntityPage(tuple(seeds), total, problems)
 
         with watch("search", "entities"):
-            return await self._snapshots.read(
-                collection, partial(self._snapshots.find_by_meaning, find), built=True
-            )
+            return await self._snapshots.search(collection, find, built=True)
 
     async def find_passages(self, question: str, *, collection: str = "default") -> FoundPassages:
         """Return the passages that search finds for a question, credited to what they mention and upwards: what is browsed can
@@ -581,9 +579,7 @@ class LeanRAG:
             return replace(found, warnings=(*found.warnings, *problems))
 
         with watch("search", "passages"):
-            return await self._snapshots.read(
-                collection, partial(self._snapshots.find_by_meaning, find), built=True
-            )
+            return await self._snapshots.search(collection, find, built=True)
 
     async def ancestors(
         self, entity: str, *, max_layers: int = 0, collection: str = "default"
@@ -735,8 +731,7 @@ class LeanRAG:
                 return await passages.sources_of_item(index, item, offset, limit, question)
             return await passages.sources(index, citations, offset, limit, neighbours, question)
 
-        read = partial(self._snapshots.find_by_meaning, find) if question else find
-        return await self._snapshots.read(collection, read, built=bool(entity))
+        return await self._snapshots.search(collection, find, by_meaning=bool(question), built=bool(entity))
 
     async def outline(self, document: str, section: str = "", *, collection: str = "default") -> Outline:
         """Return the sections of a document (id, title, number or end of a path), or those below one of its headings."""
@@ -780,9 +775,8 @@ class LeanRAG:
             about = index.collection.describe_folders([each.path for each in found.matches])
             return replace(found, problem=" ".join(problems) or found.problem, about=about)
 
-        read = partial(self._snapshots.find_by_meaning, find) if match == "topic" else find
         with watch("search", "text"):
-            return await self._snapshots.read(collection, read)
+            return await self._snapshots.search(collection, find, by_meaning=match == "topic")
 
     async def collections(self) -> list[Collection]:
         """Return all collections by name."""

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from leanrag_engine.core.errors import (
@@ -85,6 +86,19 @@ class Snapshots:
             return await read(index, await resolve(index, entity))
 
         return await self.read(collection, find, built=True)
+
+    async def search(
+        self,
+        collection: str,
+        find: Callable[..., Awaitable[T]],
+        *,
+        by_meaning: bool = True,
+        built: bool = False,
+    ) -> T:
+        """Return as :meth:`read` what ``find`` finds, ``by_meaning`` as :meth:`find_by_meaning`."""
+        return await self.read(
+            collection, partial(self.find_by_meaning, find) if by_meaning else find, built=built
+        )
 
     async def find_by_meaning(self, find: Callable[..., Awaitable[T]], index: IndexSnapshot) -> T:
         """Return what ``find`` finds with the embedder of the generation; if that fails, by keywords alone with the warning."""

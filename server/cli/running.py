@@ -152,9 +152,7 @@ async def run_ingest(
     ``LeanRAG.submit_ingest``. Returns the ended job."""
     if not options.get("dry_run"):
         await agree_on_time(engine, sources, sync=options.get("sync", False))
-    job = await engine.submit_ingest(
-        sources, collection=engine.settings.collection, allowed=None, **options
-    )
+    job = await engine.submit_ingest(sources, collection=engine.settings.collection, allowed=None, **options)
     return await follow_job(engine, job, verbose=verbose)
 
 

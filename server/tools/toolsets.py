@@ -58,12 +58,11 @@ class ToolEntry:
         return function
 
     def is_offered(self, settings: Settings) -> bool:
-        """Return whether a server with these settings offers the tool."""
-        return (
-            self.toolset in settings.toolsets
-            and not (self.writes and settings.read_only)
-            and not (self.needs_model and not settings.llm_model)
-        )
+        """Return whether a server with these settings offers the tool. A read-only one has no agent tools at all:
+        pending work is useless where results cannot be submitted."""
+        is_possible = not (settings.read_only and (self.writes or self.toolset == "agent"))
+        has_model = bool(settings.llm_model) or not self.needs_model
+        return self.toolset in settings.toolsets and is_possible and has_model
 
 
 LONG_RESULT = {"anthropic/maxResultSizeChars": 200_000}
@@ -115,10 +114,5 @@ COMPUTING = frozenset(each.name for each in TOOLS if not (each.writes or each.ne
 
 
 def offers(settings: Settings) -> list[ToolEntry]:
-    """Return the tools that a server with these settings offers. A read-only server has no agent tools at all:
-    pending work is useless where results cannot be submitted."""
-    return [
-        offer
-        for offer in TOOLS
-        if offer.is_offered(settings) and not (offer.toolset == "agent" and settings.read_only)
-    ]
+    """Return the tools that a server with these settings offers."""
+    return [each for each in TOOLS if each.is_offered(settings)]

@@ -5,12 +5,12 @@ work."""
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from sqlalchemy import (
@@ -630,16 +630,8 @@ def heuristic_chunks(connection: Connection, name: str, *, due: bool) -> list[Ch
 
 def count_outdated(connection: Connection, name: str) -> dict[str, int]:
     collection = collection_rows.number_of(connection, name)
-    statement = (
-        select(extracts.c.method, func.count().label("extracts"))
-        .where(
-            extracts.c.collection == collection,
-            extracts.c.method.in_(_WRITTEN),
-            extracts.c.schema != collection_rows.schema_digest(connection, collection),
-        )
-        .group_by(extracts.c.method)
-    )
-    return {row.method: row.extracts for row in connection.execute(statement)}
+    is_outdated = extracts.c.schema != collection_rows.schema_digest(connection, collection)
+    return _count_by_method(connection, collection, extracts.c.method.in_(_WRITTEN), is_outdated)
 
 
 _WRITTEN = (Method.MODEL.value, Method.AGENT.value)
@@ -687,10 +679,17 @@ def windows_with(connection: Connection, name: str, words: Sequence[str]) -> lis
 
 
 def _name_windows(connection: Connection, collection: int, places: Sequence[WindowPlace]) -> list[str]:
+    ids = _find_chunk_ids(connection, collection, places)
+    return [window_id(ids[place.chunk], place.window) for place in places]
+
+
+def _find_chunk_ids(
+    connection: Connection, collection: int, places: Iterable[WindowPlace]
+) -> dict[tuple[int, str], str]:
+    """Return the ids of the chunks of some windows, by their places."""
     wanted = list_value({place.chunk for place in places})
     rows = fetch(connection, _IDS, collection=collection, places=wanted)
-    ids = {(document, label): id_ for document, label, id_ in rows}
-    return [window_id(ids[place.chunk], place.window) for place in places]
+    return {(document, label): id_ for document, label, id_ in rows}
 
 
 def find_absent(connection: Connection, name: str, words: Sequence[str]) -> list[str]:
@@ -776,9 +775,7 @@ def _sort_windows(
 ) -> dict[str, list[str]]:
     """Return the ids of each word's windows, those whose text holds it first, then those with it in their heading or title."""
     collection = collection_rows.number_of(connection, name)
-    wanted = list_value({place.chunk for found in places.values() for place in found})
-    rows = fetch(connection, _IDS, collection=collection, places=wanted)
-    ids = {(document, label): id_ for document, label, id_ in rows}
+    ids = _find_chunk_ids(connection, collection, chain.from_iterable(places.values()))
     read = {chunk.id: chunk for chunk in chunks_with(connection, name, list(ids.values()), recent)}
 
     def rank(place: WindowPlace, holds: Callable[[str], bool]) -> int:
@@ -977,9 +974,16 @@ def _read_schema_values(
 
 
 def count_extracts(connection: Connection, name: str) -> dict[str, int]:
+    return _count_by_method(connection, collection_rows.number_of(connection, name))
+
+
+def _count_by_method(
+    connection: Connection, collection: int, *conditions: ColumnElement[bool]
+) -> dict[str, int]:
+    """Return the number of a collection's extracts that meet the ``conditions``, by their method."""
     statement = (
         select(extracts.c.method, func.count().label("extracts"))
-        .where(extracts.c.collection == collection_rows.number_of(connection, name))
+        .where(extracts.c.collection == collection, *conditions)
         .group_by(extracts.c.method)
         .order_by(extracts.c.method)
     )

@@ -141,31 +141,33 @@ def reindex_lines(collection: str, result: JobFigures) -> list[str]:
     return [f"The vectors of collection {collection} were written again: {counts or 'none'}."]
 
 
+def count_corpus(result: JobFigures) -> tuple[str, str]:
+    """Return how many documents and passages a job was about, in words."""
+    return count_things(result["documents"], "document"), count_things(result["chunks"], "passage")
+
+
 def deletion_lines(_: str, result: JobFigures) -> list[str]:
     if not result["documents"]:
         return ["Nothing was left to delete."]
-    documents = count_things(result["documents"], "document")
-    passages = count_things(result["chunks"], "passage")
+    documents, passages = count_corpus(result)
     return [f"Deleted {documents} with {passages} and everything that only they support."]
 
 
 def copy_lines(collection: str, result: JobFigures) -> list[str]:
-    documents = count_things(result["documents"], "document")
-    passages = count_things(result["chunks"], "passage")
+    documents, passages = count_corpus(result)
     built = "with its published build" if result["built"] else "which was never built"
     return [f"Copied collection {collection}, {built}, to {result['target']}: {documents}, {passages}."]
 
 
 def collection_deletion_lines(collection: str, result: JobFigures) -> list[str]:
-    documents = count_things(result["documents"], "document")
-    passages = count_things(result["chunks"], "passage")
+    documents, passages = count_corpus(result)
     return [f"Deleted collection {collection} with {documents}, {passages} and everything made from them."]
 
 
 def forecast_lines(_: str, result: JobFigures) -> list[str]:
     """Say what a build would request of its models."""
-    documents = count_things(result["documents"], "document")
-    corpus = f"{documents} ({count_things(result['chunks'], 'passage')})"
+    documents, passages = count_corpus(result)
+    corpus = f"{documents} ({passages})"
     if not result["models"]:
         return [f"A build of {corpus} calls no model and costs nothing: none is configured."]
     names = " and ".join(dict.fromkeys(result["models"].values()))
