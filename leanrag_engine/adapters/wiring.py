@@ -149,14 +149,13 @@ def embedder_source(settings: Settings) -> EmbedderSource:
         return make_fitted_source()
     if name in {"auto", "minilm", "e5"}:
         from .embedders.automatic import AutomaticSource  # noqa: PLC0415
-        from .embedders.e5.embedder import E5Source, find_weights  # noqa: PLC0415
-        from .embedders.minilm.embedder import MiniLMSource  # noqa: PLC0415
+        from .embedders.e5.embedder import E5_SOURCE, find_weights  # noqa: PLC0415
+        from .embedders.minilm.embedder import MINILM_SOURCE  # noqa: PLC0415
 
-        minilm, e5 = MiniLMSource(), E5Source()
         automatic = AutomaticSource(
-            minilm, e5, make_fitted_source, has_multilingual=find_weights() is not None
+            MINILM_SOURCE, E5_SOURCE, make_fitted_source, has_multilingual=find_weights() is not None
         )
-        named: dict[str, EmbedderSource] = {"minilm": minilm, "e5": e5, "auto": automatic}
+        named: dict[str, EmbedderSource] = {"minilm": MINILM_SOURCE, "e5": E5_SOURCE, "auto": automatic}
         return named[name]
     if name.startswith("litellm/"):
         from .embedders.service import LitellmModel, LitellmSource  # noqa: PLC0415

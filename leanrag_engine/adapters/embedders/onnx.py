@@ -49,10 +49,13 @@ _LOADING = threading.Lock()
 
 
 class OnnxSource(PretrainedSource):
-    """The one model of a package, loaded for the first text, once in a process."""
+    """The one model of a package. ``load`` returns the embedder of the process, which all engines share: it is loaded for the
+    first text."""
 
-    name: str
-    identity: str
+    def __init__(self, name: str, identity: str, load: Callable[[], Embedder]) -> None:
+        self.name = name
+        self.identity = identity
+        self._load = load
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
         """Return the model with an empty state: nothing is fitted. Raises ``InvalidInput`` if it cannot be loaded."""
@@ -63,11 +66,7 @@ class OnnxSource(PretrainedSource):
 
     def _load_alone(self) -> Embedder:
         with _LOADING:
-            return self.load()
-
-    def load(self) -> Embedder:
-        """Return the embedder; the model is kept in memory, shared by all engines of the process."""
-        raise NotImplementedError
+            return self._load()
 
 
 class OnnxEmbedder:

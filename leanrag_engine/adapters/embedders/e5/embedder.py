@@ -16,7 +16,6 @@ from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, OnnxSour
 from leanrag_engine.adapters.embedders.pretrained import Span, check_rows
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import EmbeddedQueries, PackedTokens
-from leanrag_engine.core.ports import Embedder
 from leanrag_engine.core.text.shortening import one_line
 
 from .weights import E5Weights, checksum_of, read_weights
@@ -38,13 +37,6 @@ ROOM = WINDOW - 12
 """Tokens of a window, without the marks, the prefix, and the few more that a window cut out of a text may have."""
 PASSAGE, QUERY = "passage:", "query:"
 """The model was trained with one of these before each text."""
-
-
-class E5Source(OnnxSource):
-    name, identity = NAME, IDENTITY
-
-    def load(self) -> Embedder:
-        return _load_once()
 
 
 class E5Embedder(OnnxEmbedder):
@@ -112,6 +104,9 @@ def _load_once() -> E5Embedder:
         return E5Embedder(open_session(MODEL, weights.tensors), weights, PieceTokenizer(weights))
     except (ImportError, OSError) as problem:
         raise _unusable(f"{type(problem).__name__}: {one_line(str(problem))[:200]}") from problem
+
+
+E5_SOURCE = OnnxSource(NAME, IDENTITY, _load_once)
 
 
 def _unusable(why: str) -> InvalidInput:

@@ -16,7 +16,7 @@ from leanrag_engine.adapters.embedders.onnx import Batch, OnnxEmbedder, OnnxSour
 from leanrag_engine.adapters.embedders.pretrained import Span, check_rows, pool_windows
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import EmbeddedQueries, PackedTokens, QueryTokens, Vectors
-from leanrag_engine.core.ports import Embedder, ProgressReport
+from leanrag_engine.core.ports import ProgressReport
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.core.text.shortening import one_line
 from leanrag_engine.core.vectors import unit_rows
@@ -45,13 +45,6 @@ NO_QUERY_TOKENS = QueryTokens(np.zeros(0, np.uint16), np.zeros((0, DIMENSION), n
 
 ROOM = WINDOW - 6
 """Tokens of a window. Two mark its ends; a window cut out of a text may have a few more than its part of the text."""
-
-
-class MiniLMSource(OnnxSource):
-    name, identity = NAME, IDENTITY
-
-    def load(self) -> Embedder:
-        return _load_once()
 
 
 class MiniLMEmbedder(OnnxEmbedder):
@@ -158,6 +151,9 @@ def _load_once() -> MiniLMEmbedder:
         return MiniLMEmbedder(open_session(model), Tokenizer.from_file(str(tokenizer)))
     except (ImportError, OSError) as problem:
         raise _unusable(f"{type(problem).__name__}: {one_line(str(problem))[:200]}") from problem
+
+
+MINILM_SOURCE = OnnxSource(NAME, IDENTITY, _load_once)
 
 
 def checksum_of(model: Path, tokenizer: Path) -> int:
