@@ -20,6 +20,8 @@ from .errors import InvalidInput
 
 COLLECTION_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
+ServiceAddress = Annotated[str, Field(pattern=r"^(https?://[^\s/]+.*)?$")]
+
 
 def config_file() -> Path:
     """Return the file of settings: that of ``LEANRAG_CONFIG``, else ``config.toml`` in the user's configuration folder."""
@@ -42,9 +44,8 @@ class Settings(BaseSettings):
         default="",
         description="PostgreSQL database (postgresql://user:password@host/name) that replaces the SQLite file in data_dir; needs the extra postgres.",
     )
-    chroma_url: str = Field(
+    chroma_url: ServiceAddress = Field(
         default="",
-        pattern=r"^(https?://[^\s/]+.*)?$",
         description="Chroma server (http://host:8000) that keeps the vectors, in place of a folder in data_dir.",
     )
     chroma_token: SecretStr = Field(
@@ -68,9 +69,8 @@ class Settings(BaseSettings):
         min_length=1,
         description="What turns text into vectors: auto (minilm; if most text is not English, e5 where installed, else fitted for scripts other than Latin), minilm, e5 (a hundred languages, extra [e5]), fitted, litellm/MODEL, or a sentence-transformers name or folder.",
     )
-    embedder_api_base: str = Field(
+    embedder_api_base: ServiceAddress = Field(
         default="",
-        pattern=r"^(https?://[^\s/]+.*)?$",
         description="Address of the service of a litellm embedder, if it is not its provider's own.",
     )
     embedder_window: int = Field(
@@ -86,10 +86,8 @@ class Settings(BaseSettings):
         default="all",
         description="What the chat model does in a build: all, or summaries of clusters alone, on the graph that is found without it (a tenth of the calls); `build --upgrade` does all.",
     )
-    llm_api_base: str = Field(
-        default="",
-        pattern=r"^(https?://[^\s/]+.*)?$",
-        description="Address of the chat model's service, if it is not its provider's own.",
+    llm_api_base: ServiceAddress = Field(
+        default="", description="Address of the chat model's service, if it is not its provider's own."
     )
     llm_concurrency: int = Field(
         default=8, ge=1, le=256, description="Calls of a chat model that may be under way at once."
@@ -122,9 +120,8 @@ class Settings(BaseSettings):
         default="",
         description="Chat model that reads chunks, such as a cheaper one; else the one that writes.",
     )
-    extraction_api_base: str = Field(
+    extraction_api_base: ServiceAddress = Field(
         default="",
-        pattern=r"^(https?://[^\s/]+.*)?$",
         description="Address of the extraction model's service; else that of the chat model's, if its provider is the same.",
     )
     gleaning: int = Field(
@@ -137,9 +134,8 @@ class Settings(BaseSettings):
         default="",
         description="Chat model that judges answers in an evaluation; else it is the one that writes.",
     )
-    judge_api_base: str = Field(
+    judge_api_base: ServiceAddress = Field(
         default="",
-        pattern=r"^(https?://[^\s/]+.*)?$",
         description="Address of the judge's service; else that of the chat model's, if its provider is the same.",
     )
     chunk_tokens: int = Field(default=512, ge=32, le=8192, description="Largest chunk, in tokens.")

@@ -29,7 +29,7 @@ from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult, IngestRequest
 from leanrag_engine.core.model import BuildRecord, Chunk, Document, DocumentSource, Extract, Generation
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.documents.loading import expand, identify, load, printable_path
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
@@ -272,13 +272,10 @@ async def _update_space(
     if embedder is None or not reworded:
         return
     try:
-        rows = await embed_rows(embedder, reworded, _ignore_progress)
+        # Work is not interrupted between the first deleted vector and the transaction of the database.
+        rows = await embed_rows(embedder, reworded, ignore_progress)
     except (InvalidInput, ModelUnavailable) as problem:
         logger.warning("What was reworded is found by its words alone until the next build: %s", problem)
         return
-    await upsert(stores, space, rows, _ignore_progress)
+    await upsert(stores, space, rows, ignore_progress)
     await stores.generations.settle(space)
-
-
-def _ignore_progress(_: Progress) -> None:
-    """Ignore progress: work is not interrupted between the first deleted vector and the transaction of the database."""

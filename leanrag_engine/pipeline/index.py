@@ -26,7 +26,7 @@ from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.graphs.written import list_sentences
 from leanrag_engine.core.history import READ_GENERATIONS
 from leanrag_engine.core.model import METHODS, Chunk, Collection, Generation, SharedText, Vectors, window_id
-from leanrag_engine.core.ports import DocumentStore, Embedder, Extractor, Progress, ProgressReport
+from leanrag_engine.core.ports import Embedder, Extractor, Progress, ProgressReport
 from leanrag_engine.core.vectors import unit_rows
 from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache, read_layers
 
@@ -46,13 +46,11 @@ class Stores(Adapters):
     """Reads the documents that are ingested; None: heuristics."""
 
 
-async def read_indexed_texts(
-    stores: Stores, generation: Generation, hierarchy: Hierarchy | None = None
-) -> dict[str, Sequence[tuple[str, str]]]:
-    """Return the ids and embedded texts of each space of a generation; ``hierarchy`` are its layers, if they are at hand."""
-    read = hierarchy or await read_hierarchy(stores, generation)
+async def read_indexed_texts(stores: Stores, generation: Generation) -> dict[str, Sequence[tuple[str, str]]]:
+    """Return the ids and embedded texts of each space of a generation."""
+    hierarchy = await read_hierarchy(stores, generation)
     windows = texts_of_windows(await stores.documents.all_chunks(generation.collection))
-    texts = texts_by_kind(EmbeddedTexts.of_pairs(windows), read.layers)
+    texts = texts_by_kind(EmbeddedTexts.of_pairs(windows), hierarchy.layers)
     return {space: texts[kind].pairs() for kind, space in generation.record.spaces.by_kind().items()}
 
 
@@ -100,11 +98,6 @@ async def announce_vector_change(stores: Stores) -> AsyncIterator[None]:
     finally:
         with anyio.CancelScope(shield=True):
             await stores.generations.bump_vector_version()
-
-
-async def find_published(documents: DocumentStore, collection: str) -> Generation | None:
-    found = await documents.collection(collection)
-    return found.generation if found else None
 
 
 async def restore_embedder(stores: Stores, generation: Generation) -> Embedder:

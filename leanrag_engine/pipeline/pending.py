@@ -8,15 +8,7 @@ from leanrag_engine.core.graphs.texts import digest_all
 from leanrag_engine.core.model import Chunk, Generation, PackedTokens, ReadDocument, Vectors, window_id
 from leanrag_engine.core.ports import Embedder, ProgressReport
 
-from .index import (
-    Stores,
-    VectorRows,
-    announce_vector_change,
-    find_published,
-    restore_embedder,
-    texts_of_windows,
-    upsert,
-)
+from .index import Stores, VectorRows, announce_vector_change, restore_embedder, texts_of_windows, upsert
 from .token_vectors import embed_with_tokens
 
 
@@ -36,7 +28,8 @@ class PendingIndex:
 
     @classmethod
     async def open(cls, stores: Stores, collection: str) -> "PendingIndex":
-        return cls(stores, await find_published(stores.documents, collection))
+        found = await stores.documents.collection(collection)
+        return cls(stores, found.generation if found else None)
 
     async def put_all(self, collection: str, read: Sequence[ReadDocument], report: ProgressReport) -> None:
         """Store documents as :meth:`DocumentStore.put_all`, their new chunks found by meaning from then on."""

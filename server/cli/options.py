@@ -32,6 +32,8 @@ CollectionOption = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 
+ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")]
+
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show each stage of the work by itself.")]
 
 

@@ -12,7 +12,7 @@ import typer
 from leanrag_engine.core.runtime.memory import limit_arenas
 
 from ..protocol.telemetry import start_telemetry_if_asked
-from .options import CollectionOption, DataDir, report_errors, setting
+from .options import CollectionOption, DataDir, ReadOnly, report_errors, setting
 from .running import read_settings
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def serve(
         ),
     ] = None,
     collection: CollectionOption = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
+    read_only: ReadOnly = False,
     toolsets: Annotated[
         str | None,
         typer.Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leanrag_engine.core.graphs.ids import find_ids, has_twins, make_ids, sort_ids
+from leanrag_engine.core.graphs.ids import SortedIds, find_ids, has_twins, make_ids, sort_ids
 
 
 def some_ids(count: int, length: int, letters: str = "ab7") -> list[str]:
@@ -33,10 +33,10 @@ def test_the_place_of_each_id_is_found_among_those_with_the_same_beginning(lengt
         *some_ids(99, length, "ab"),
     ]
     expected = [ids.index(each) if each in ids else -1 for each in wanted]
-    assert find_ids(make_ids(wanted), make_ids(ids)).tolist() == expected
+    assert SortedIds(make_ids(ids)).find(make_ids(wanted)).tolist() == expected
     ids.sort()
     expected = [ids.index(each) if each in ids else -1 for each in wanted]
-    assert find_ids(make_ids(wanted), make_ids(ids), ascending=True).tolist() == expected
+    assert find_ids(make_ids(wanted), make_ids(ids)).tolist() == expected
 
 
 def test_of_nothing_nothing_is_found() -> None:

@@ -474,7 +474,7 @@ async def build_anew(
 async def check_vectors(engine: LeanRAG, build: Generation, say: Callable[[Any], None]) -> None:
     """Compare every vector with that of its text."""
     stores = engine._stores
-    texts = await read_indexed_texts(stores, build, await read_hierarchy(stores, build))
+    texts = await read_indexed_texts(stores, build)
     embedder = wrap_embedder(stores, build, await restore_embedder(stores, build), texts)
     for space, rows in texts.items():
         if not rows:

@@ -685,7 +685,7 @@ def _name_windows(connection: Connection, collection: int, places: Sequence[Wind
 
 def _find_chunk_ids(
     connection: Connection, collection: int, places: Iterable[WindowPlace]
-) -> dict[tuple[int, str], str]:
+) -> dict[tuple[int, int], str]:
     """Return the ids of the chunks of some windows, by their places."""
     wanted = list_value({place.chunk for place in places})
     rows = fetch(connection, _IDS, collection=collection, places=wanted)

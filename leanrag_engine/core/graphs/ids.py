@@ -71,9 +71,9 @@ class SortedIds:
         return found
 
 
-def find_ids(wanted: Ids, ids: Ids, *, ascending: bool = False) -> Places:
-    """Return the place in ``ids`` of each wanted one; see :class:`SortedIds`."""
-    return SortedIds(ids, ascending=ascending).find(wanted)
+def find_ids(wanted: Ids, ids: Ids) -> Places:
+    """Return the place of each wanted id among ascending ``ids``; see :class:`SortedIds`."""
+    return SortedIds(ids, ascending=True).find(wanted)
 
 
 def has_twins(ids: Ids) -> bool:

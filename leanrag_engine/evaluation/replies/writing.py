@@ -13,7 +13,15 @@ from leanrag_engine.adapters.wiring import chat_model
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import CapReached, InvalidInput, LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import JsonObject
-from leanrag_engine.core.ports import ChatModel, ChatRequest, Progress, ProgressReport, Reply, Tokenizer
+from leanrag_engine.core.ports import (
+    ChatModel,
+    ChatRequest,
+    Progress,
+    ProgressReport,
+    Reply,
+    Tokenizer,
+    ignore_progress,
+)
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.evaluation.datasets import read_file_text
 from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each, quote
@@ -89,7 +97,7 @@ async def write_by_model(
     corpus: SourceCorpus,
     file: QuestionFile,
     number: int,
-    report: ProgressReport = lambda _: None,
+    report: ProgressReport = ignore_progress,
     prompts: Prompts = BUILT_IN,
 ) -> WritingOutcome:
     """Have the model write until the set has ``number`` questions or every passage was tried. Every question

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.scripts import has_cjk
@@ -126,7 +126,7 @@ async def ask_all(
     questions: QuestionSet,
     way: Strategy,
     budgets: Sequence[int] = BUDGETS,
-    report: ProgressReport = lambda _: None,
+    report: ProgressReport = ignore_progress,
 ) -> list[QuestionResult]:
     """Ask every question once per budget, and once with room for all sources, which gives the ranking."""
     # The latency of a query's default budget is reported, or that of the largest.
@@ -220,7 +220,7 @@ async def evaluate(
     given: GivenGraph | None,
     ways: Sequence[Strategy],
     budgets: Sequence[int] = BUDGETS,
-    report: ProgressReport = lambda _: None,
+    report: ProgressReport = ignore_progress,
 ) -> Evaluation:
     """Build the collection of a set in ``settings.data_dir`` and ask every question with each strategy.
     Raises ``InvalidInput`` for invalid questions before any work."""

@@ -5,6 +5,7 @@ descriptions of entities of G0 by the entity, with the chunks that they rest on.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from leanrag_engine.core.errors import ReplyUnusable, never_built
 from leanrag_engine.core.graphs.graph import Graph
@@ -330,11 +331,9 @@ class DescriptionWork(TextWork):
 
         earlier = f"a description by {name_author(entity.method)}" if entity.method.written else ""
         title = f"{entity.name}, {entity.type}, mentioned in {entity.mentions} chunks"
-
-        def is_answered_by(text: AgentText) -> bool:
-            return is_described(entity, text)
-
-        return TextTask(entity.id, title, task.text, entity.id, convert, earlier, is_answered_by)
+        return TextTask(
+            entity.id, title, task.text, entity.id, convert, earlier, partial(is_described, entity)
+        )
 
 
 def is_described(entity: Entity, text: AgentText | None) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import cast, get_args
 
 import numpy as np
 
@@ -46,12 +46,9 @@ class ModeChoice:
 
 def parse_mode(text: str) -> AskedMode:
     """Return the mode of this name. Raises ``InvalidInput`` if there is none."""
-    for mode in get_args(AskedMode):
-        if mode == text:
-            return mode  # type: ignore[no-any-return]
-    raise InvalidInput(
-        f"There is no build mode {text!r}.", f"Choose one of {', '.join(get_args(AskedMode))}."
-    )
+    if text not in (modes := get_args(AskedMode)):
+        raise InvalidInput(f"There is no build mode {text!r}.", f"Choose one of {', '.join(modes)}.")
+    return cast("AskedMode", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,11 +72,10 @@ async def set_schema(stores: Stores, name: str, source: str) -> None:
         await stores.documents.put_schema(name, schema)
 
 
-async def remove_schema(stores: Stores, name: str) -> ExtractionSchema:
-    """Take the schema away and return it. Raises ``NotFound`` if there is none."""
-    held = await _require_schema(stores, name)
+async def remove_schema(stores: Stores, name: str) -> None:
+    """Take the schema away. Raises ``NotFound`` if there is none."""
+    await _require_schema(stores, name)
     await stores.documents.put_schema(name, None)
-    return held
 
 
 async def decide_type(stores: Stores, name: str, given: str, *, adopt: bool) -> TypeProposal:

@@ -70,7 +70,7 @@ def make_adjacency(
     incomplete = np.zeros(len(ids), dtype=bool)
     incomplete[places[mentions.entities[mentions.chunks < 0]]] = True
     keys = np.concatenate([digest_texts(()), *(layer.nodes.find_name_keys(name_keys) for layer in layers)])
-    parents = [find_ids(layer.nodes.parents, entity_ids, ascending=True) for layer in layers]
+    parents = [find_ids(layer.nodes.parents, entity_ids) for layer in layers]
     edges = [_join_chunks(mentions, nodes, keys, title_keys)]
     if layers:
         edges.append(_join_base(layers[0], nodes[: sizes[0]]))
@@ -112,7 +112,7 @@ def _collect_mentions(
     total = len(places)
     if before is None:
         return _read_mentions(layers, np.zeros(total, dtype=bool), chunk_ids)
-    old_places = find_ids(entity_ids, before.adjacency.entity_ids, ascending=True)[places]
+    old_places = find_ids(entity_ids, before.adjacency.entity_ids)[places]
     known = _find_unchanged(layers, before.layers) & (old_places >= 0)
     known[known] = ~before.adjacency.incomplete[old_places[known]]
     numbers = np.flatnonzero(known)
@@ -140,7 +140,7 @@ def _carry_mentions(held: Adjacency, numbers: Places, old_places: Places, chunk_
     starts, stops = held.offsets[old_places + count], held.offsets[old_places + count + 1]
     counts = before[stops - base] - before[starts - base]
     edges = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    moved = find_ids(held.chunk_ids, chunk_ids, ascending=True)
+    moved = find_ids(held.chunk_ids, chunk_ids)
     return _Mentions(np.repeat(numbers, counts), moved[held.targets[edges]])
 
 
@@ -157,7 +157,7 @@ def _read_mentions(layers: Sequence[Graph], known: Flags, chunk_ids: Ids) -> _Me
     ]
     cited = [each.chunk_ids for each in chain.from_iterable(rows)]
     entities = np.repeat(numbers, [len(each) for each in cited])
-    found = find_ids(make_ids(chain.from_iterable(cited)), chunk_ids, ascending=True)
+    found = find_ids(make_ids(chain.from_iterable(cited)), chunk_ids)
     _, first = np.unique(entities * (len(chunk_ids) + 1) + found, return_index=True)
     chosen = np.sort(first)
     return _Mentions(entities[chosen], found[chosen])

@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
-from ..options import DataDir, run_async
+from ..options import DataDir, as_command
 
 
-def demo(
+@as_command
+async def demo(
     data_dir: DataDir = None,
     collection: Annotated[str, typer.Option(help="What to call the corpus.")] = "python-reference",
     json: Annotated[bool, typer.Option("--json", help="End with one JSON object of figures.")] = False,
@@ -19,4 +20,4 @@ def demo(
     """
     from .run import run_demo  # noqa: PLC0415 - heavy
 
-    run_async(lambda: run_demo(data_dir, collection, json))
+    await run_demo(data_dir, collection, json)

@@ -29,7 +29,7 @@ from ...clients.files import (
     print_config,
 )
 from ...clients.places import CLIENTS, Client, Machine, Scope, config_file
-from ..options import DataDir, report_errors
+from ..options import DataDir, ReadOnly, report_errors
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Json, JsonObject
@@ -200,7 +200,7 @@ def install(
         Path | None, typer.Option(help="Folder that holds everything.", show_default=False)
     ] = None,
     collection: Annotated[str | None, typer.Option(help="Which corpus.", show_default=False)] = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
+    read_only: ReadOnly = False,
     name: NameOption = "leanrag",
     scope: ScopeOption = "user",
     config: ConfigOption = None,
@@ -231,6 +231,7 @@ def install(
     """
     with report_errors():
         client = find_client(name_)
+        check_name(name)
         machine = Machine.here()
         kind = CLIENTS[client]
         file = config or config_file(client, scope, machine)
@@ -246,21 +247,21 @@ def install(
         else:
             command += server_arguments(settings)
         if not (clear or show or plugin):
-            present = group_options(find_installed_command(kind, file, check_name(name)))
+            present = group_options(find_installed_command(kind, file, name))
             allowed = [word for each in present if each[0].startswith("--allow-dir") for word in each]
             command[1:] = merge_arguments(allowed, command[1:])
         entry = server_entry(kind, command)
         if plugin:
             folder = plugin.expanduser().absolute()
-            install_plugin(kind, check_name(name), folder, entry, settings, dry_run=dry_run)
+            install_plugin(kind, name, folder, entry, settings, dry_run=dry_run)
             return
         if show:
-            print_entry(client, file, check_name(name), scope, entry, command)
+            print_entry(client, file, name, scope, entry, command)
             return
         if scope == "user" and not file.parent.is_dir():
             note = f"Note: {file.parent} does not exist. Is {kind.title} installed, and has it run once?"
             typer.echo(note, err=True)
-        finish(plan_install(kind, file, check_name(name), entry), kind.then, dry_run=dry_run)
+        finish(plan_install(kind, file, name, entry), kind.then, dry_run=dry_run)
         typer.echo(f"The client will start: {command_line(command)}")
         if kind.plugins:
             typer.echo(f"With skills on how to use it, as a plugin: leanrag install {client} --plugin DIR")
@@ -312,11 +313,12 @@ def uninstall(
     with report_errors():
         if bool(name_) is every and not data:
             raise InvalidInput("Either a client or --all is needed.", f"Clients: {', '.join(CLIENTS)}.")
+        check_name(name)
         clients = [find_client(name_)] if name_ else [*CLIENTS] if every else []
         failed = False
         for client in clients:
             try:
-                remove_entry(client, check_name(name), scope, config, every=every, dry_run=dry_run)
+                remove_entry(client, name, scope, config, every=every, dry_run=dry_run)
             except LeanRAGError as problem:
                 if not every:
                     raise
@@ -375,12 +377,12 @@ def find_client(given: str) -> str:
     raise InvalidInput(f"There is no client called {given!r}.", f"{near}Choose one of {', '.join(CLIENTS)}.")
 
 
-def check_name(name: str) -> str:
+def check_name(name: str) -> None:
+    """Raise ``InvalidInput`` for a name that a client may not accept."""
     if not NAME.fullmatch(name):
         raise InvalidInput(
             f"Not every client accepts the name {name!r}.", "Use up to 64 letters, digits, - and _."
         )
-    return name
 
 
 def print_entry(

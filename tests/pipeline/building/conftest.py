@@ -19,7 +19,7 @@ def read_build() -> Callable[[Stores, Generation], Awaitable[Hierarchy]]:
 
     async def read(stores: Stores, generation: Generation) -> Hierarchy:
         hierarchy = await read_hierarchy(stores, generation)
-        texts = await read_indexed_texts(stores, generation, hierarchy)
+        texts = await read_indexed_texts(stores, generation)
         embedder = wrap_embedder(stores, generation, await restore_embedder(stores, generation), texts)
         for space, rows in texts.items():
             ids = [id_ for id_, _ in rows]
