@@ -11,6 +11,7 @@ from typing import Self
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import JsonObject, content_id
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.shortening import cut_end
 
 FORMAT = (
@@ -118,9 +119,8 @@ class SetProblems:
             return
         most_named = 5
         more = f" … and {len(self.problems) - most_named} more." if len(self.problems) > most_named else ""
-        many = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         raise InvalidInput(
-            f"The question set {path} has {many}. {' '.join(self.problems[:most_named])}{more}",
+            f"The question set {path} has {count_things(len(self.problems), 'problem')}. {' '.join(self.problems[:most_named])}{more}",
             f"Correct it; counting starts at 0. {expected}",
         )
 

@@ -31,6 +31,7 @@ from leanrag_engine.core.jobs import DeleteResult, IngestRequest
 from leanrag_engine.core.model import BuildRecord, Chunk, Document, DocumentSource, Extract, Generation
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.documents.loading import expand, identify, load, printable_path
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.changes.removal import RemainingChunks, remove_chunks
@@ -121,7 +122,7 @@ async def delete_documents(
     history = replace(
         record.history,
         mode="deletion",
-        reason=f"{len(wanted)} {'document was' if len(wanted) == 1 else 'documents were'} deleted",
+        reason=f"{count_things(len(wanted), 'document was', 'documents were')} deleted",
         restored=0,
     )
     content, changes = None, GraphChanges()

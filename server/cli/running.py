@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.text.counting import count_things
 
 from ..protocol.telemetry import start_telemetry_if_asked
 from .options import CollectionOption, DataDir, report_errors, run_async
@@ -137,7 +138,7 @@ async def agree_on_time(engine: LeanRAG, sources: Sequence[DocumentSource], *, s
     passages = round(size / 1e6 * PASSAGES_PER_MB, 1 - len(str(round(size / 1e6 * PASSAGES_PER_MB))))
     said = (
         f"{size / 1e6:,.0f} MB in {files:,} files: about {passages:,.0f} passages, about {format_seconds(seconds)}"
-        f" on {cores} {'core' if cores == 1 else 'cores'}."
+        f" on {count_things(cores, 'core')}."
     )
     if not sys.stdin.isatty():
         typer.echo(f"Warning: {said} Ctrl-C keeps what is done.", err=True)

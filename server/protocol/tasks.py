@@ -109,8 +109,10 @@ def knows_tasks(ctx: ServerRequestContext[object, object]) -> bool:
 
 def task_of(job: Job) -> dict[str, object]:
     """Convert a job to the protocol's task. A failed job is a completed call with an error as its result."""
+    from leanrag_engine.core.jobs import describe_done  # noqa: PLC0415 - the start must not wait for it
+
     ended = "cancelled" if job.status.value == "cancelled" else "completed"
-    progress = f" {job.done} of {job.total}" if job.total else ""
+    progress = f" {describe_done(job)}" if job.total else ""
     return {
         "taskId": job.id,
         "status": "working" if job.status.value in UNFINISHED else ended,

@@ -202,8 +202,3 @@ def shorten_line(text: str, limit: int) -> str:
     """Return ``text`` on one line, cut at a word to about ``limit`` characters, with an ellipsis for what is missing."""
     mark = " …"
     return shorten(one_line(text), limit + len(mark), mark)
-
-
-def count_things(count: int, one: str, many: str = "") -> str:
-    """Return e.g. ``1 document`` or ``2 documents``."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"

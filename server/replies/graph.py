@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from leanrag_engine.core.text.counting import count_things
+
 from .base import (
     LIMITS,
     Card,
     Count,
     NamedRef,
     ReplyModel,
-    count_things,
     cursor_after,
     cursor_lines,
     fit_page,

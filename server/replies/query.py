@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.retrieval.context.explanation import round_parts
 
 from .base import LIMITS, Card, Count, NamedRef, ReplyModel, fit_page, warning_lines
@@ -202,7 +203,7 @@ class AnswerReply(ReplyModel):
         lines += warning_lines(self.warnings)
         lines += [f"Round {number}: {_format_round(each)}" for number, each in enumerate(self.rounds, 1)]
         lines += [f"It ended because {self.ending}."] if self.ending else []
-        calls = f"{self.usage.calls} call{'s' * (self.usage.calls != 1)}"
+        calls = count_things(self.usage.calls, "call")
         used = f"{self.usage.input_tokens} input and {self.usage.output_tokens} output tokens"
         lines += [f"By {self.model} from {self.tokens} tokens of evidence, in {calls} of {used}."]
         lines.append(f"Next: {self.next_step}")

@@ -12,6 +12,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from leanrag_engine.core.text.citation import format_document, format_place
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import one_line
@@ -21,7 +22,6 @@ from .base import (
     Card,
     Count,
     ReplyModel,
-    count_things,
     cursor_after,
     cursor_lines,
     disarm,

@@ -112,6 +112,7 @@ class Index:
     def delete(self, space: str, ids: Sequence[str]) -> None:
         with self.client.reading(space):
             place = self._whole(space)
+            # Chroma warns about unknown ids.
             held = self.client.list_ids(place, ids) if place else ()
         if place is None or not held:
             return

@@ -79,10 +79,9 @@ class ChromaVectorStore:
 
     async def delete(self, space: str, ids: Sequence[str]) -> None:
         _check_name(space)
-        # Chroma warns about unknown ids.
-        known = list(await self.fetch(space, ids))
-        for start in range(0, len(known), IDS):
-            batch = known[start : start + IDS]
+        wanted = list(dict.fromkeys(ids))
+        for start in range(0, len(wanted), IDS):
+            batch = wanted[start : start + IDS]
             await self._run(partial(Index.delete, space=space, ids=batch))
 
     async def count(self, space: str) -> int:

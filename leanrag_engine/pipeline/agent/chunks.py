@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import no_documents
 from leanrag_engine.core.model import Collection, Extract, ExtractionSchema, JsonObject, Method
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.language.words import content_words, words
 from leanrag_engine.extraction.by_model.extract import extraction_kind, submission_task
 from leanrag_engine.extraction.schemas.conforming import conform
@@ -147,8 +148,5 @@ def measure_chunks(adjacency: Adjacency) -> dict[str, float]:
 
 def _describe(extract: Extract) -> str:
     who = "an agent" if extract.method is Method.AGENT else "a model"
-    entities, relations = len(extract.entities), len(extract.relations)
-    return (
-        f"{entities} {'entity' if entities == 1 else 'entities'} and {relations} "
-        f"{'relation' if relations == 1 else 'relations'} by {who}"
-    )
+    entities = count_things(len(extract.entities), "entity", "entities")
+    return f"{entities} and {count_things(len(extract.relations), 'relation')} by {who}"

@@ -10,6 +10,7 @@ from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, NotFo
 from leanrag_engine.core.model import Document, PassageText
 from leanrag_engine.core.text.citation import format_document, format_range
 from leanrag_engine.core.text.cleaning import clean_line
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.nearest import similarity, sort_by_similarity
 from leanrag_engine.core.text.paths import find_folder
@@ -86,9 +87,8 @@ class Folder:
 
     def to_text(self) -> str:
         """Return its name, the number of its documents and their dates."""
-        many = f"{self.documents} document{'' if self.documents == 1 else 's'}"
         dates = f", {' to '.join(dict.fromkeys((self.dates[0], self.dates[-1])))}" if self.dates else ""
-        return f"{self.name} ({many}{dates}){f': {self.note}' if self.note else ''}"
+        return f"{self.name} ({count_things(self.documents, 'document')}{dates}){f': {self.note}' if self.note else ''}"
 
 
 @dataclass(frozen=True, slots=True)

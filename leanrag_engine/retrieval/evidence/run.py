@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk, Hit
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.core.text.scripts import is_mostly_english
@@ -53,7 +54,7 @@ class QueryRun:
                 "Build the hierarchy for more."
             )
         elif pending:
-            many = "1 document is" if pending == 1 else f"{pending} documents are"
+            many = count_things(pending, "document is", "documents are")
             self.warnings.append(
                 f"{many} newer than the last build (pending): their passages are searched, "
                 "the graph and its summaries do not know them yet. Build the hierarchy to add them."
@@ -67,7 +68,7 @@ class QueryRun:
     def warn_of_undated(self, count: int) -> None:
         """Warn of the documents that ``since`` and ``until`` exclude because they have no date."""
         if count:
-            many = "1 document has" if count == 1 else f"{count} documents have"
+            many = count_things(count, "document has", "documents have")
             self.warnings.append(
                 f"{many} no date: since and until leave {'it' if count == 1 else 'them'} out."
             )
@@ -83,13 +84,13 @@ class QueryRun:
 
     def warn_of_seen(self, count: int, *, nothing_new: bool) -> None:
         """Warn of the passages that the caller has seen, and if there is no other."""
-        many = "1 passage was" if count == 1 else f"{count} passages were"
+        many = count_things(count, "passage was", "passages were")
         if nothing_new:
             self.warnings.append(
                 f"Nothing new: {many} left out as seen, and no other is about the question. Stop, or ask something else."
             )
         elif count:
-            self.warnings.append(f"{many[0].upper()}{many[1:]} left out as seen.")
+            self.warnings.append(f"{many} left out as seen.")
 
     def warn_of_absent(self) -> None:
         """Warn of the names and, in a short query, of the words that stand nowhere, with what may be meant; not of what can be

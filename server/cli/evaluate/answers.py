@@ -18,6 +18,7 @@ import typer
 
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.text.counting import count_things
 
 from ..options import as_command
 from . import options as option
@@ -243,7 +244,7 @@ def remarks(found: Judgement) -> Iterator[str]:
     """Describe which calls were lost, and what the calls used."""
     if found.losses:
         kinds = Counter(each.kind for each in found.losses)
-        lost = ", ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in kinds.items())
+        lost = ", ".join(count_things(count, kind) for kind, count in kinds.items())
         yield f"Lost: {lost}. They are not counted in any figure."
         reasons = Counter(each.reason for each in found.losses)
         yield from (f"  {count:,} times: {reason}" for reason, count in reasons.most_common(3))

@@ -16,8 +16,8 @@ import typer
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import LeanRAGError, NotReady
+from leanrag_engine.core.text.counting import count_things
 
-from ...replies.base import count_things
 from ..options import CollectionOption, DataDir, Json, as_command
 from ..running import print_report, read_settings
 from .config import hide_credentials

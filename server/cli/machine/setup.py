@@ -13,10 +13,10 @@ import typer
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+from leanrag_engine.core.text.counting import count_things
 
 from ...clients.files import apply_change, find_installed_command, plan_install
 from ...clients.places import CLIENTS, Machine, config_file, is_present
-from ...replies.base import count_things
 from ..options import CollectionOption, DataDir, report_errors
 from ..running import confirm, find_width, leave_unless_done, read_settings, run, run_ingest
 from .install import (

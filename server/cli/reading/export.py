@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from anyio import to_thread
 
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.exchange.formats import ExportFormat
 
-from ...replies.base import count_things
 from ..running import on_engine
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leanrag_engine.core.text.counting import count_things
+
 from ..options import Json
 from ..running import find_width, on_engine
 
@@ -92,7 +94,6 @@ def format_matches(reply: TextSearchReply, pattern: str, *, regex: bool) -> Iter
 
 def summarise(reply: TextSearchReply, found: TextMatches) -> str:
     """Return how much was found, and whether that is all."""
-    from ...replies.base import count_things  # noqa: PLC0415 - heavy
     from ...replies.sources import suggest_spellings  # noqa: PLC0415 - heavy
 
     parts = [reply.summarise(), *filter(None, [suggest_spellings(found).strip()])]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base import ReplyModel, count_things, quote_lines
+from leanrag_engine.core.text.counting import count_things
+
+from ..base import ReplyModel, quote_lines
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Correction, CorrectionEffects

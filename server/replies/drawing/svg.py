@@ -8,8 +8,9 @@ from itertools import count as count_up
 from typing import TYPE_CHECKING
 
 from leanrag_engine.core.model import EXCERPT, Relation
+from leanrag_engine.core.text.counting import count_things
 
-from ..base import Count, count_things
+from ..base import Count
 from .accounting import FRAME, TokenAccount, count_parts
 from .layout import NARROW, WIDE, DrawingSize, Labels, NodePlaces, Rectangle, lay_out
 from .lettering import FONT, escape_text, fit_line, measure, wrap

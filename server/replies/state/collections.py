@@ -9,9 +9,10 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.paths import find_folder
 
-from ..base import LIMITS, Card, Count, ReplyModel, count_things, disarm, fit_page, shorten_line
+from ..base import LIMITS, Card, Count, ReplyModel, disarm, fit_page, shorten_line
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Collection, Document

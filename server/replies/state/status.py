@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from ..base import LIMITS, Card, JobStatusName, ReplyModel, count_things, quote_lines, warning_lines
+from leanrag_engine.core.text.counting import count_things
+
+from ..base import LIMITS, Card, JobStatusName, ReplyModel, quote_lines, warning_lines
 from ..changes.corrections import format_correction
 from ..errors import READ_ONLY
 

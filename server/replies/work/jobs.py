@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from leanrag_engine.core.jobs import describe_done
+from leanrag_engine.core.text.counting import count_things
 
-from ..base import LIMITS, Card, JobStatusName, ReplyModel, count_things, shorten_line
+from ..base import LIMITS, Card, JobStatusName, ReplyModel, shorten_line
 from ..errors import plain_line
 from .results import JobFigures, describe_remarks, describe_taken, result_lines
 

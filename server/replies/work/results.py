@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from ..base import count_things
+from leanrag_engine.core.text.counting import count_things
+
 from ..state.status import LayerCard, layers_line
 
 JobFigures: TypeAlias = Mapping[str, Any]

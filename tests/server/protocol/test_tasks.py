@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +16,9 @@ from mcp_types import CallToolResult, Request, RequestParams, Result
 from pydantic import ConfigDict, Field
 
 from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.jobs import IngestRequest, Job, JobStatus
 from leanrag_mcp.app import create_server
-from leanrag_mcp.protocol.tasks import IDENTIFIER
+from leanrag_mcp.protocol.tasks import IDENTIFIER, task_of
 
 pytestmark = pytest.mark.anyio
 
@@ -127,3 +129,12 @@ async def test_a_client_that_does_not_declare_tasks_gets_the_job_and_no_task_met
         with pytest.raises(MCPError) as refused:
             await ask(client, "tasks/get", job_id)
         assert refused.value.code == -32021
+
+
+def test_what_is_done_is_told_with_its_unit() -> None:
+    now = datetime.now(UTC)
+    job = Job(
+        id="j1", kind="ingest", collection="default", status=JobStatus.RUNNING, owner="", created_at=now, updated_at=now,
+        stage="ingest", done=1_200, total=205_000, request=IngestRequest(()),
+    )  # fmt: skip
+    assert task_of(job)["statusMessage"] == "ingest 1.2 of 205.0 MB"
