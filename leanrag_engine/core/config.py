@@ -23,6 +23,11 @@ COLLECTION_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 ServiceAddress = Annotated[str, Field(pattern=r"^(https?://[^\s/]+.*)?$")]
 
 
+def variable_of(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"LEANRAG_{name.upper()}"
+
+
 def config_file() -> Path:
     """Return the file of settings: that of ``LEANRAG_CONFIG``, else ``config.toml`` in the user's configuration folder."""
     given = os.environ.get("LEANRAG_CONFIG")
@@ -249,7 +254,7 @@ def load_settings(**overrides: object) -> Settings:
             ) from problem
         raise InvalidInput(
             f"Setting {name} cannot be {first['input']!r}: {first['msg']}.",
-            f"`leanrag config set {name} VALUE` sets it in {config_file()}; LEANRAG_{name.upper()} and options go before that.",
+            f"`leanrag config set {name} VALUE` sets it in {config_file()}; {variable_of(name)} and options go before that.",
         ) from problem
     except ValueError as problem:
         # Of the TOML library: a ValidationError is a ValueError too, and was caught above.

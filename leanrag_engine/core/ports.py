@@ -256,6 +256,11 @@ class LockHolder:
         return f"process {self.pid} on {self.host} ({self.purpose}, since {self.since.astimezone():%Y-%m-%d %H:%M:%S})"
 
 
+def report_holder(report: ProgressReport, holder: LockHolder | None) -> None:
+    """Report that the work waits for the holder of the writer lock."""
+    report(Progress("waiting", message=f"Waiting for {holder or 'the writer lock'}."))
+
+
 class WriterLock(Protocol):
     """At most one writer on a data folder, whatever the number of processes."""
 

@@ -21,7 +21,7 @@ from leanrag_engine.adapters.sql.dialect.sqlite.copying import copy_file
 from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, NotReady, StoreUnusable
-from leanrag_engine.core.ports import LockHolder, Progress, ProgressReport
+from leanrag_engine.core.ports import Progress, ProgressReport, report_holder
 from leanrag_engine.core.runtime.replacement import sync, sync_folder
 
 MANIFEST, VECTORS, STAGING = "backup.json", "vectors", "restoring"
@@ -76,7 +76,7 @@ async def back_up(settings: Settings, target: Path, report: ProgressReport) -> B
             )
 
     try:
-        async with FileWriterLock(folder).hold("backup", waiting=partial(_report_holder, report)):
+        async with FileWriterLock(folder).hold("backup", waiting=partial(report_holder, report)):
             await to_thread.run_sync(copy)
         manifest = {
             "made_by": f"leanrag-mcp {version('leanrag-mcp')}",
@@ -123,7 +123,7 @@ async def restore(settings: Settings, source: Path, report: ProgressReport) -> B
         sync_folder(folder)
 
     try:
-        async with FileWriterLock(folder).hold("restore", waiting=partial(_report_holder, report)):
+        async with FileWriterLock(folder).hold("restore", waiting=partial(report_holder, report)):
             await to_thread.run_sync(stage)
             found = await _count_documents(staging)
             if found != manifest["collections"]:
@@ -169,10 +169,6 @@ def _check_empty(folder: Path) -> None:
             f"The data folder {folder} holds a store already.",
             "Name another folder with --data-dir, or move that one away: nothing is overwritten.",
         )
-
-
-def _report_holder(report: ProgressReport, holder: LockHolder | None) -> None:
-    report(Progress("waiting", message=f"Waiting for {holder or 'the writer lock'}."))
 
 
 async def _count_documents(folder: Path) -> dict[str, int]:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, repeat
 from typing import TypeVar
 
@@ -36,7 +36,7 @@ from leanrag_engine.core.jobs import (
     LeftOut,
     ReindexRequest,
 )
-from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock
+from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock, report_holder
 from leanrag_engine.core.runtime.telemetry import Activity, watch
 
 logger = logging.getLogger(__name__)
@@ -355,12 +355,8 @@ class Jobs:
 
     async def _work_under_lock(self, job: Job, progress: JobProgress) -> Job:
         """Run the job and return it with its end, whatever happens inside."""
-
-        def waiting(holder: LockHolder | None) -> None:
-            progress.report(Progress("waiting", message=f"Waiting for {holder or 'the writer lock'}."))
-
         try:
-            result = await self._hold_and_work(job, progress, waiting)
+            result = await self._hold_and_work(job, progress, partial(report_holder, progress.report))
         except Cancelled as stopped:
             ended = JobStatus.INTERRUPTED if self._closing else JobStatus.CANCELLED
             return replace(job, status=ended, message=str(stopped))

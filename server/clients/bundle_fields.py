@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from leanrag_engine.core.config import Settings
+from leanrag_engine.core.config import Settings, variable_of
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Json
@@ -38,7 +38,7 @@ class Field:
 def of_setting(name: str, title: str, kind: str = "string", *, default: str | bool | None = "") -> Field:
     """Return a field for one setting, with the setting's own description."""
     description = Settings.model_fields[name].description or ""
-    return Field(name, kind, title, description, variable=f"LEANRAG_{name.upper()}", default=default)
+    return Field(name, kind, title, description, variable=variable_of(name), default=default)
 
 
 def key_of(service: str, variable: str) -> Field:

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from leanrag_engine.core.config import variable_of
 from leanrag_engine.core.errors import InvalidInput
 
 HttpsAddress = Annotated[
@@ -179,5 +180,5 @@ def load_http_settings(**overrides: object) -> HttpSettings:
             else first["msg"].removeprefix("Value error, ")
         )
         raise InvalidInput(
-            f"Setting {name} is wrong: {expected}.", f"Give another value with LEANRAG_{name.upper()}."
+            f"Setting {name} is wrong: {expected}.", f"Give another value with {variable_of(name)}."
         ) from problem

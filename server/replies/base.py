@@ -18,6 +18,8 @@ from leanrag_engine.core.text.shortening import one_line, shorten
 from .errors import plain, plain_line
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from mcp_types import CallToolResult
 
     from leanrag_engine.core.model import Entity
@@ -202,3 +204,8 @@ def shorten_line(text: str, limit: int) -> str:
     """Return ``text`` on one line, cut at a word to about ``limit`` characters, with an ellipsis for what is missing."""
     mark = " …"
     return shorten(one_line(text), limit + len(mark), mark)
+
+
+def format_time(at: datetime) -> str:
+    """Return a time to the second, in the zone of this machine."""
+    return at.astimezone().isoformat(timespec="seconds")

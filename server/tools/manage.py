@@ -60,7 +60,7 @@ class ManageTools(ToolGroup):
         context: Context[None, object],
     ) -> Annotated[CallToolResult, IngestReply]:
         """Add or update documents: files and folders by `path` (text, HTML, PDF, DOCX, code, …; .gitignore holds), or `text`; then build. A bad document fails alone."""
-        started = anyio.current_time()
+        deadline = anyio.current_time() + wait_seconds
         if any(each.path for each in documents) and not self._engine.may("admin"):
             raise InvalidInput(
                 "Your token may not read the server's files, which `path` would do: that needs the right admin.",
@@ -81,7 +81,7 @@ class ManageTools(ToolGroup):
                 sync=sync,
                 replaces=self._engine.may("admin"),
             )
-        job = await wait_for_job(engine, job, remaining_seconds(started, wait_seconds), context)
+        job = await wait_for_job(engine, job, deadline, context)
         return IngestReply.from_engine(job).to_result()
 
     async def build_hierarchy(
@@ -99,13 +99,13 @@ class ManageTools(ToolGroup):
         context: Context[None, object],
     ) -> Annotated[CallToolResult, JobReply]:
         """Build and publish the hierarchy of all documents: after ingest_documents with build=false, or when stale."""
-        started = anyio.current_time()
+        deadline = anyio.current_time() + wait_seconds
         engine, named = await self._open(collection)
         from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
 
         order = BuildRequest(upgrade=True) if mode == "upgrade" else BuildRequest(mode=mode)
         job = await engine.submit_build(collection=named, order=order, dry_run=dry_run)
-        job = await wait_for_job(engine, job, remaining_seconds(started, wait_seconds), context)
+        job = await wait_for_job(engine, job, deadline, context)
         return JobReply.from_engine(job).to_result()
 
     async def delete_documents(
@@ -113,11 +113,11 @@ class ManageTools(ToolGroup):
     ) -> Annotated[CallToolResult, DeleteReply]:
         """Delete documents and what only they support, for good: be sure the user wants it. \
 Next: build_hierarchy."""
-        started = anyio.current_time()
+        deadline = anyio.current_time() + wait_seconds
         engine = await self._engine.get()
         job, found = await engine.submit_delete(ids, collection=self._engine.collection(collection))
         if job is not None:
-            job = await engine.job(job.id, remaining_seconds(started, wait_seconds))
+            job = await engine.job(job.id, remaining_seconds(deadline))
         return DeleteReply.from_engine(job, found).to_result()
 
     async def get_job(
@@ -139,21 +139,21 @@ Next: build_hierarchy."""
         return JobReply.from_engine(job).to_result()
 
 
-async def wait_for_job(engine: LeanRAG, job: Job, seconds: float, context: Context[None, object]) -> Job:
-    """Return the job at its end or after ``seconds``; report its progress to the client meanwhile."""
+async def wait_for_job(engine: LeanRAG, job: Job, deadline: float, context: Context[None, object]) -> Job:
+    """Return the job at its end or at the ``deadline``; report its progress to the client meanwhile."""
     started = anyio.current_time()
     while True:
-        state = await engine.job_state(job.id, min(PROGRESS_INTERVAL_S, remaining_seconds(started, seconds)))
-        passed = anyio.current_time() - started
-        if state.status.finished or passed >= seconds or state.status.value == "interrupted":
+        state = await engine.job_state(job.id, min(PROGRESS_INTERVAL_S, remaining_seconds(deadline)))
+        if state.status.finished or not remaining_seconds(deadline) or state.status.value == "interrupted":
             return await engine.job(job.id)
         # Stages have different units, and clients rely on a figure that grows: send the seconds.
+        passed = anyio.current_time() - started
         await context.report_progress(round(passed, 2), message=progress_line(job.id, state))
 
 
-def remaining_seconds(started: float, wait_seconds: float) -> float:
-    """Return what is left of the wait since ``started``: opening the stores for the first time counts too."""
-    return max(0.0, wait_seconds - (anyio.current_time() - started))
+def remaining_seconds(deadline: float) -> float:
+    """Return what is left of a wait, to which opening the stores for the first time counts too."""
+    return max(0.0, deadline - anyio.current_time())
 
 
 def only_path(sources: Sequence[DocumentSource], *, sync: bool) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from leanrag_engine.core.config import Settings, config_file, load_settings, unknown_setting
+from leanrag_engine.core.config import Settings, config_file, load_settings, unknown_setting, variable_of
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.runtime.replacement import replace_file
 
@@ -82,10 +82,6 @@ def check_name(name: str) -> str:
     if name not in Settings.model_fields:
         raise unknown_setting(name)
     return name
-
-
-def variable_of(name: str) -> str:
-    return f"LEANRAG_{name.upper()}"
 
 
 def find_origin(name: str, kept: Mapping[str, object]) -> str:

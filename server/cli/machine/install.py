@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.config import Settings, load_settings, variable_of
 from leanrag_engine.core.config import config_file as settings_file
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 from leanrag_engine.core.text.nearest import find_nearest
@@ -160,7 +160,7 @@ def existing_folder(folder: Path) -> Path:
 def unseen_variables(environ: Mapping[str, str]) -> list[str]:
     """Return the settings of this shell that are not among the arguments: a desktop client does not see them."""
     written = {"LEANRAG_DATA_DIR", "LEANRAG_ALLOW_DIRS", "LEANRAG_COLLECTION", "LEANRAG_READ_ONLY"}
-    known = {f"LEANRAG_{name.upper()}" for name in Settings.model_fields}
+    known = {*map(variable_of, Settings.model_fields)}
     return sorted(name for name in known - written if environ.get(name))
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from leanrag_engine.core.text.citation import format_document
 
-from ..base import LIMITS, Card, Count, ReplyModel, fit_page, quote_lines, shorten_line
+from ..base import LIMITS, Card, Count, ReplyModel, fit_page, format_time, quote_lines, shorten_line
 
 if TYPE_CHECKING:
     from leanrag_engine.core.history import CollectionChanges, GraphChanges, HistoryEntry, NamedChanges
@@ -48,7 +48,7 @@ class GenerationCard(Card):
         }
         return cls(
             generation=entry.number,
-            published_at=entry.created_at.astimezone().isoformat(timespec="seconds"),
+            published_at=format_time(entry.created_at),
             reason=f"{entry.build.mode}, as {entry.build.reason}",
             changed={what: count for what, count in changed.items() if count},
             cost={what: figure for what, figure in cost.items() if figure},

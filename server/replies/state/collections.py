@@ -12,7 +12,7 @@ from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.paths import find_folder
 
-from ..base import LIMITS, Card, Count, ReplyModel, disarm, fit_page, shorten_line
+from ..base import LIMITS, Card, Count, ReplyModel, disarm, fit_page, format_time, shorten_line
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Collection, Document
@@ -42,8 +42,8 @@ class CollectionCard(Card):
             layers=len(generation.layers) if generation else 0,
             embedder=generation.embedder_name if generation else "",
             summaries=" and ".join(method for method, _ in methods) or heuristic,
-            created_at=collection.created_at.astimezone().isoformat(timespec="seconds"),
-            built_at=generation.created_at.astimezone().isoformat(timespec="seconds") if generation else "",
+            created_at=format_time(collection.created_at),
+            built_at=format_time(generation.created_at) if generation else "",
             stale=bool(collection.documents) and collection.stale,
             about=disarm(" ".join(collection.describe_folders(list(collection.notes)))),
         )
@@ -90,7 +90,7 @@ class ListedDocument(Card):
             document,
             number=format_document(document.number),
             title=shorten_line(document.title, LIMITS.brief),
-            ingested_at=document.ingested_at.astimezone().isoformat(timespec="seconds"),
+            ingested_at=format_time(document.ingested_at),
             metadata={
                 key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()
             },

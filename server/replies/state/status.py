@@ -9,7 +9,7 @@ from pydantic import Field
 
 from leanrag_engine.core.text.counting import count_things
 
-from ..base import LIMITS, Card, JobStatusName, ReplyModel, quote_lines, warning_lines
+from ..base import LIMITS, Card, JobStatusName, ReplyModel, format_time, quote_lines, warning_lines
 from ..changes.corrections import format_correction
 from ..errors import READ_ONLY
 
@@ -190,7 +190,7 @@ class StatusReply(ReplyModel):
             generation=generation.number if generation else 0,
             graph=status.graph,
             mode=describe_mode(generation),
-            built_at=generation.created_at.astimezone().isoformat(timespec="seconds") if generation else "",
+            built_at=format_time(generation.created_at) if generation else "",
             embedder=generation.embedder if generation else "",
             embedder_name=embedder_name(generation),
             layers=[LayerCard.of(each) for each in (generation.layers if generation else ())],

@@ -156,6 +156,11 @@ def _columns(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> list
     return [Column(name, kind, nullable=False) for name in names]
 
 
+def _belong_to_collection(**options: bool) -> Column[Any]:
+    """Return the column with the number of a row's collection, which the row goes with."""
+    return Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), **options)
+
+
 def _index_ended(table: str) -> Index:
     """Return the index by which the rows are found that only deleted generations had."""
     return Index(f"{table}_ended", "edition", "until", sqlite_where=ENDED)
@@ -188,7 +193,7 @@ collections = Table(
 documents = Table(
     "documents",
     metadata,
-    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), primary_key=True),
+    _belong_to_collection(primary_key=True),
     Column("number", Integer, primary_key=True),
     *_columns(_TEXT, "id", "title", "source", "media_type", "digest"),
     *_columns(Integer, "characters", "chunks", "last_chunk", "added", "revision"),
@@ -272,7 +277,7 @@ editions = Table(
     "editions",
     metadata,
     Column("number", Integer, primary_key=True),
-    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    _belong_to_collection(nullable=False),
     # A number is part of full-text tables' names, as that of a collection is.
     sqlite_autoincrement=True,
 )
@@ -282,7 +287,7 @@ generations = Table(
     "generations",
     metadata,
     Column("number", Integer, primary_key=True),
-    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    _belong_to_collection(nullable=False),
     Column("edition", Integer, ForeignKey("editions.number"), nullable=False),
     Column("revision", Integer, nullable=False),
     Column("embedder", _TEXT, ForeignKey("embedders.identity"), nullable=False),
@@ -300,7 +305,7 @@ history = Table(
     "history",
     metadata,
     Column("generation", Integer, primary_key=True, autoincrement=False),
-    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    _belong_to_collection(nullable=False),
     Column("revision", Integer, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("job", _TEXT, nullable=False),
@@ -387,7 +392,7 @@ replies = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     Column("digest", _TEXT, nullable=False),
-    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    _belong_to_collection(nullable=False),
     *_columns(_TEXT, "job", "step", "model"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("finish_reason", _TEXT, nullable=False),
@@ -415,7 +420,7 @@ replies = Table(
 agent_texts = Table(
     "agent_texts",
     metadata,
-    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), primary_key=True),
+    _belong_to_collection(primary_key=True),
     Column("kind", _TEXT, primary_key=True),
     Column("task", _TEXT, primary_key=True),
     *_columns(Json, "chunk_ids", "text"),
@@ -425,7 +430,7 @@ corrections = Table(
     "corrections",
     metadata,
     Column("number", Integer, primary_key=True),
-    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    _belong_to_collection(nullable=False),
     *_columns(_TEXT, "kind", "name"),
     *_columns(Json, "names", "documents", "chunks"),
     Column("created_at", UtcDateTime, nullable=False),
@@ -438,13 +443,7 @@ corrections = Table(
 type_schemas = Table(
     "type_schemas",
     metadata,
-    Column(
-        "collection",
-        Integer,
-        ForeignKey("collections.number", ondelete="CASCADE"),
-        primary_key=True,
-        autoincrement=False,
-    ),
+    _belong_to_collection(primary_key=True, autoincrement=False),
     *_columns(_TEXT, "digest", "name"),
     *_columns(Json, "types", "decisions"),
 )
