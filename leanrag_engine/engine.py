@@ -190,7 +190,7 @@ class LeanRAG:
         return await self._jobs.submit("ingest", collection, request)
 
     async def measure_ingest(
-        self, sources: Sequence[DocumentSource], *, collection: str = "default", sync: bool = False
+        self, sources: Sequence[DocumentSource], *, collection: str, sync: bool
     ) -> tuple[int, int]:
         """Return how many documents an ingest of any paths would read, and their bytes. Raises as the ingest."""
         from .pipeline.ingest.run import measure_due
@@ -206,9 +206,9 @@ class LeanRAG:
         path: str,
         *,
         collection: str = "default",
-        build: bool = True,
+        build: bool,
         hierarchy: bool = False,
-        allowed: Sequence[Path] | None = (),
+        allowed: Sequence[Path] | None,
     ) -> jobs.Job:
         """Take over the graph in the files of another program, then build if ``build`` is set. ``allowed`` as for an
         ingest. ``hierarchy``: the build, which has to be the collection's first, keeps the clusters that the files
@@ -367,7 +367,7 @@ class LeanRAG:
         await self._snapshots.collection(collection)
         return await self._stores.corrections.find_all(collection)
 
-    async def correction_effects(self, *, collection: str = "default") -> CorrectionEffects:
+    async def correction_effects(self, *, collection: str) -> CorrectionEffects:
         """Return which corrections had an effect in the published build."""
         generation = (await self._snapshots.collection(collection)).generation
         return generation.record.corrections if generation else NO_CORRECTIONS
@@ -384,7 +384,7 @@ class LeanRAG:
 
         return await view_schema(self._stores, collection)
 
-    async def list_schema_types(self, *, collection: str = "default") -> str:
+    async def list_schema_types(self, *, collection: str) -> str:
         """Return the names of the types of the collection's schema, a sentence for each kind; "" if it has none."""
         known = await self._stores.documents.collection(collection)
         if known is None or await self._stores.documents.schema(collection) is None:
@@ -440,9 +440,9 @@ class LeanRAG:
         """Resume the jobs whose process is gone, and return them; ``serves``: those that a server takes over."""
         return await self._jobs.resume(serves=serves)
 
-    async def recent_jobs(self, collection: str | None = None, limit: int = 20) -> list[jobs.Job]:
-        """Return jobs with their present status, newest first."""
-        return await self._jobs.recent(collection, limit)
+    async def recent_jobs(self) -> list[jobs.Job]:
+        """Return the newest jobs of all collections with their present status, newest first."""
+        return await self._jobs.recent(limit=20)
 
     # --- reading --------------------------------------------------------------------------
 
@@ -741,7 +741,7 @@ class LeanRAG:
             collection, partial(view_outline, document=document, section=section)
         )
 
-    async def folder(self, name: str = "", *, collection: str = "default") -> FolderView:
+    async def folder(self, name: str, *, collection: str) -> FolderView:
         """Return what lies directly in a folder of the documents; "" for the one that holds all."""
         from .retrieval.browse.outline import view_folder
 
@@ -830,9 +830,7 @@ class LeanRAG:
 
         return await self._snapshots.read(collection, read, built=True)
 
-    async def names_like(
-        self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
-    ) -> list[str]:
+    async def names_like(self, text: str, *, aggregated: bool, limit: int, collection: str) -> list[str]:
         """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
         from .retrieval.browse import entities as browsing
 

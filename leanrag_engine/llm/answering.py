@@ -53,8 +53,8 @@ async def answer_from_pages(
     pages: Sequence[Context],
     meter: Meter,
     *,
-    open_mode: bool = False,
-    prompts: Prompts = BUILT_IN,
+    open_mode: bool,
+    prompts: Prompts,
 ) -> Answer:
     """Answer from each page, several at once, then from these answers, whose citations stay (GraphRAG's map and reduce)."""
     if len(pages) == 1:

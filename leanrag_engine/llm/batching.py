@@ -305,9 +305,7 @@ async def for_each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, 
 # --- replies -------------------------------------------------------------------------------
 
 
-def retry_request(
-    request: ChatRequest, reply: Reply, problem: str, prompts: Prompts = BUILT_IN
-) -> ChatRequest:
+def retry_request(request: ChatRequest, reply: Reply, problem: str, prompts: Prompts) -> ChatRequest:
     """Return the request extended by the reply and what is wrong with it."""
     given = (Message("assistant", reply.text),) if reply.text.strip() else ()
     note = Message("user", prompts.fill("ask_again", problem=problem))

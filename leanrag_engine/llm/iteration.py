@@ -18,7 +18,7 @@ from leanrag_engine.core.text.shortening import one_line, shorten
 from .answering import Answer, answer
 from .batching import Meter, ask, quote, read_object
 from .item_schema import object_schema
-from .prompts import BUILT_IN, Prompts
+from .prompts import Prompts
 
 LONGEST_QUERY = 500
 """Characters of a search that a model writes."""
@@ -95,11 +95,11 @@ async def answer_iteratively(
     retrieve: Retrieve,
     split: Callable[[str], Sequence[str]],
     meter: Meter,
-    limits: AnswerLimits = AnswerLimits(),
-    prompts: Prompts = BUILT_IN,
-    schema: str = "",
+    limits: AnswerLimits,
+    prompts: Prompts,
+    schema: str,
     *,
-    open_mode: bool = False,
+    open_mode: bool,
 ) -> IterativeAnswer:
     """Answer the question. ``split`` divides it by rule if the model's own division cannot be read. ``schema`` names
     the types of the collection's schema, in whose terms the model is to ask; "" if there is none. Raises the errors

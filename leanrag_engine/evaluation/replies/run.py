@@ -243,7 +243,7 @@ async def evaluate_replies(
     settings: Settings,
     reply_set: ReplySet,
     ways: Sequence[Strategy],
-    budgets: Sequence[int] = (1000, 2000, 4000),
+    budgets: Sequence[int],
     report: ProgressReport = ignore_progress,
     *,
     use_queries: bool = False,

@@ -13,21 +13,13 @@ from leanrag_engine.adapters.wiring import chat_model
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import CapReached, InvalidInput, LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import JsonObject
-from leanrag_engine.core.ports import (
-    ChatModel,
-    ChatRequest,
-    Progress,
-    ProgressReport,
-    Reply,
-    Tokenizer,
-    ignore_progress,
-)
+from leanrag_engine.core.ports import ChatModel, ChatRequest, Progress, ProgressReport, Reply, Tokenizer
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.evaluation.datasets import read_file_text
 from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each, quote
 from leanrag_engine.llm.budget import Budget, Caps, TokenScale, Usage, count_prompt
 from leanrag_engine.llm.cache import ModelWrapper
-from leanrag_engine.llm.prompts import BUILT_IN, Prompts
+from leanrag_engine.llm.prompts import Prompts
 
 from .written import (
     QUESTION_SCHEMA,
@@ -97,8 +89,8 @@ async def write_by_model(
     corpus: SourceCorpus,
     file: QuestionFile,
     number: int,
-    report: ProgressReport = ignore_progress,
-    prompts: Prompts = BUILT_IN,
+    report: ProgressReport,
+    prompts: Prompts,
 ) -> WritingOutcome:
     """Have the model write until the set has ``number`` questions or every passage was tried. Every question
     is stored at once; a later run goes on with the passages that are left. Raises the errors of a model that
@@ -131,9 +123,7 @@ async def write_by_model(
     return found
 
 
-def make_worksheet(
-    corpus: SourceCorpus, file: QuestionFile, number: int, prompts: Prompts = BUILT_IN
-) -> dict[str, Any]:
+def make_worksheet(corpus: SourceCorpus, file: QuestionFile, number: int, prompts: Prompts) -> dict[str, Any]:
     """Return a worksheet with a passage for each question that the set lacks of ``number``. Raises
     ``InvalidInput`` if it lacks none, or every passage has one."""
     missing = number - file.written

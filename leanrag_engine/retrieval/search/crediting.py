@@ -40,7 +40,7 @@ class FoundPassages:
 
 
 def credit_passages(
-    graph: Adjacency, windows: Sequence[RankedWindow], warnings: Sequence[str] = (), most: int = 50
+    graph: Adjacency, windows: Sequence[RankedWindow], warnings: Sequence[str], most: int = 50
 ) -> FoundPassages:
     """Return the ``most`` best passages of ranked windows. The value of each, above that of the first one left out, is divided
     among the entities that it mentions, the rarer the more, so that what is mentioned everywhere does not draw all of it."""

@@ -196,6 +196,6 @@ def rank_entities(
     return [Hit(hit.id, hit.score / most) for hit in best_first(scores)[:limit]]
 
 
-def sure_score(options: SearchOptions = DEFAULT_SEARCH) -> float:
+def sure_score(options: SearchOptions) -> float:
     """Return the score of an entity that is first in both searches and not named: only names score more."""
     return 2.0 / (2.0 + options.name_weight)
