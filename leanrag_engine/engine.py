@@ -40,7 +40,7 @@ from .core.runtime.telemetry import watch
 from .llm.prompts import Prompts
 from .pipeline.dispatch import Dispatcher
 from .pipeline.index import Stores, embedder_trouble
-from .pipeline.jobs import Jobs
+from .pipeline.job_runner import JobRunner
 from .pipeline.repair import BackgroundRepair, Damage, find_damage, find_foreign_spaces
 from .pipeline.snapshots import Snapshots
 from .pipeline.status import (
@@ -127,7 +127,7 @@ class LeanRAG:
         )
         self._repair = BackgroundRepair(self._stores)
         self._snapshots = Snapshots(self._stores, self._repair.explain_and_repair)
-        self._jobs = Jobs(adapters.jobs, adapters.lock, Dispatcher(self._stores, self._snapshots).run)
+        self._jobs = JobRunner(adapters.jobs, adapters.lock, Dispatcher(self._stores, self._snapshots).run)
         self._chat: ChatModel | None = None
 
     @classmethod

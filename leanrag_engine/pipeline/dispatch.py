@@ -10,7 +10,7 @@ from leanrag_engine.core import jobs
 from leanrag_engine.core.errors import StoreUnreachable
 
 from .index import Stores
-from .jobs import JobProgress, find_later_documents
+from .job_runner import JobProgress, find_later_documents
 from .repair import rebuild_vectors, repair_first
 from .snapshots import Snapshots
 

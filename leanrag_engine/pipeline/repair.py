@@ -31,7 +31,7 @@ from .index import (
     start_over_if_damaged,
     upsert,
 )
-from .jobs import Jobs
+from .job_runner import JobRunner
 from .status import count_expected_vectors
 
 if TYPE_CHECKING:
@@ -194,12 +194,12 @@ class BackgroundRepair:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
-        self._jobs: Jobs | None = None
+        self._jobs: JobRunner | None = None
         self._submitted: dict[str, str] = {}
         """The jobs that repair, by collection."""
         self._is_at_work = False
 
-    def watch(self, jobs: Jobs) -> None:
+    def watch(self, jobs: JobRunner) -> None:
         """Repair what is damaged, now and when a query meets it."""
         self._jobs = jobs
         jobs.run_beside(self._repair_until_whole)

@@ -69,7 +69,7 @@ HOMES = {
     "opentelemetry": {"leanrag_engine/core/runtime/telemetry.py", "server/protocol/telemetry.py"},
     "pathspec": {"leanrag_engine/documents/folders/walk.py"},
     "platformdirs": {"leanrag_engine/core/config.py"},
-    "psutil": {"leanrag_engine/pipeline/jobs.py", "leanrag_engine/adapters"},
+    "psutil": {"leanrag_engine/pipeline/job_runner.py", "leanrag_engine/adapters"},
     "psycopg": {"leanrag_engine/adapters/sql/dialect/postgres"},
     "pydantic": {"leanrag_engine/core/config.py", "leanrag_engine/adapters/sql/schema/tables.py", "server"},
     "pydantic_settings": {"leanrag_engine/core/config.py", "server/http/settings.py"},

@@ -40,7 +40,7 @@ from leanrag_engine.documents.loading import (
 )
 from leanrag_engine.extraction.heuristic.extract import extract
 from leanrag_engine.pipeline.index import Stores
-from leanrag_engine.pipeline.jobs import JobProgress
+from leanrag_engine.pipeline.job_runner import JobProgress
 from leanrag_engine.pipeline.pending import PendingIndex
 
 from .reading import ReadingTask, read_document, read_in_limited_memory

@@ -16,7 +16,7 @@ from leanrag_engine.core.model import Document, DocumentSource
 from leanrag_engine.documents.loading import Expansion, printable_path
 from leanrag_engine.pipeline.delete import delete_documents
 from leanrag_engine.pipeline.index import Stores
-from leanrag_engine.pipeline.jobs import JobProgress
+from leanrag_engine.pipeline.job_runner import JobProgress
 
 GONE = "its file is gone"
 

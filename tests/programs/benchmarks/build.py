@@ -37,7 +37,7 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.building.generation import build_generation
 from leanrag_engine.pipeline.index import Stores
 from leanrag_engine.pipeline.ingest.run import ingest_all
-from leanrag_engine.pipeline.jobs import JobProgress
+from leanrag_engine.pipeline.job_runner import JobProgress
 from leanrag_engine.pipeline.pending import PendingIndex
 
 

@@ -57,7 +57,7 @@ END_PAUSES = (1, 5, 20, 60)
 
 @dataclass(slots=True)
 class JobProgress:
-    """Progress, outcomes and failures of one running job, which ``Jobs`` writes to its row. Thread-safe and
+    """Progress, outcomes and failures of one running job, which ``JobRunner`` writes to its row. Thread-safe and
     cheap; ``report`` raises ``Cancelled`` once a stop was requested."""
 
     latest: Progress = field(default_factory=lambda: Progress("queued"))
@@ -165,7 +165,7 @@ def without_texts(request: JobRequest) -> JobRequest:
     return request
 
 
-class Jobs:
+class JobRunner:
     """The jobs of one process, on an event loop in a thread of their own: they outlive the call that
     submitted them, and queries do not wait for them."""
 

@@ -21,7 +21,7 @@ from leanrag_engine.core.jobs import DeleteRequest, DeleteResult, IngestRequest,
 from leanrag_engine.core.model import DocumentSource, Vectors
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.jobs import JobProgress
+from leanrag_engine.pipeline.job_runner import JobProgress
 
 pytestmark = pytest.mark.anyio
 
@@ -320,7 +320,7 @@ async def test_a_store_that_is_busy_for_a_while_does_not_end_the_job_that_report
         await put(job)
 
     monkeypatch.setattr(engine._stores.jobs, "put", busy_three_times)
-    monkeypatch.setattr("leanrag_engine.pipeline.jobs.END_PAUSES", (0, 0, 0))
+    monkeypatch.setattr("leanrag_engine.pipeline.job_runner.END_PAUSES", (0, 0, 0))
     job = await engine.job((await engine.submit_ingest(STARS[:20])).id, wait_seconds=60)
     assert len(refused) == 3
     assert job.status is JobStatus.DONE
@@ -341,7 +341,7 @@ async def test_a_job_on_a_full_disk_ends_and_its_row_says_so_once_there_is_room(
 
     monkeypatch.setattr(engine._stores.jobs, "put", put_if_there_is_room)
     monkeypatch.setattr(engine._stores.documents, "put_all", fill)
-    monkeypatch.setattr("leanrag_engine.pipeline.jobs.END_PAUSES", (0.05,))
+    monkeypatch.setattr("leanrag_engine.pipeline.job_runner.END_PAUSES", (0.05,))
     asked = await engine.submit_ingest(STARS[:3])
     with anyio.fail_after(60):
         ended = await engine.job(asked.id, wait_seconds=600)
@@ -389,7 +389,7 @@ async def test_a_reindex_that_was_stopped_half_way_is_seen_and_said(
 
 def test_a_rate_counts_from_where_the_stage_began(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("leanrag_engine.pipeline.jobs.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("leanrag_engine.pipeline.job_runner.time.monotonic", lambda: now[0])
     progress = JobProgress()
     progress.report(Progress("embed", 50, 100))
     assert progress.rate == 0
