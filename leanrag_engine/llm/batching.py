@@ -56,6 +56,12 @@ class Meter:
         self.cost += reply.cost or 0.0
         self.unpriced += reply.cost is None
 
+    def format_use(self) -> str:
+        """Return e.g. ``12 calls, 3,400 input and 560 output tokens``."""
+        return (
+            f"{self.calls:,} calls, {self.prompt_tokens:,} input and {self.completion_tokens:,} output tokens"
+        )
+
 
 async def ask(
     model: ChatModel,

@@ -101,11 +101,13 @@ class _Planner:
     async def divide(self) -> tuple[str, ...]:
         text = self.prompts.fill("decompose", question=self.question, most=str(self.most), schema=self.typed)
         request = _make_request(text, "decompose", {"queries": _QUERIES})
-
-        def read(reply: str) -> tuple[str, ...]:
-            return _read_queries(read_object(reply), self.most)
-
-        return await ask(self.model, request, read, self.meter, self.prompts)
+        return await ask(
+            self.model,
+            request,
+            lambda reply: _read_queries(read_object(reply), self.most),
+            self.meter,
+            self.prompts,
+        )
 
     async def reflect(self, asked: Collection[str], known: str, evidence: Context) -> _Reflection:
         """Return what the model says of the ``evidence`` that the ``asked`` searches found; ``known`` is what it concluded before."""
@@ -119,11 +121,9 @@ class _Planner:
             schema=self.typed,
         )
         request = _make_request(text, "reflect", _REFLECTION)
-
-        def read(reply: str) -> _Reflection:
-            return _read_reflection(reply, self.most)
-
-        return await ask(self.model, request, read, self.meter, self.prompts)
+        return await ask(
+            self.model, request, lambda reply: _read_reflection(reply, self.most), self.meter, self.prompts
+        )
 
 
 async def answer_iteratively(

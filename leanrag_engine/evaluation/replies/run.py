@@ -13,14 +13,7 @@ from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.adapters.wiring import Adapters, compose, embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.model import PassageText, Vectors
-from leanrag_engine.core.ports import (
-    Embedder,
-    EmbedderSource,
-    Progress,
-    ProgressReport,
-    Tokenizer,
-    ignore_progress,
-)
+from leanrag_engine.core.ports import Embedder, EmbedderSource, Progress, ProgressReport, Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.evaluation.metrics import Interval, bootstrap_difference, mean
@@ -244,7 +237,7 @@ async def evaluate_replies(
     reply_set: ReplySet,
     ways: Sequence[Strategy],
     budgets: Sequence[int],
-    report: ProgressReport = ignore_progress,
+    report: ProgressReport,
     *,
     use_queries: bool = False,
 ) -> ReplyEvaluation:

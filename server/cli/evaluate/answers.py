@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +21,6 @@ from leanrag_engine.core.text.counting import count_things
 
 from ..options import as_command
 from . import options as option
-from .printing import format_usage, print_result
 
 if TYPE_CHECKING:
     from leanrag_engine.core.ports import ProgressReport
@@ -220,9 +218,14 @@ def open_notes(details: Path | None) -> Iterator[Callable[[JudgedQuestion], None
 
 def print_judgement(found: Judgement, settings: Settings, *, as_json: bool) -> None:
     """Print the remarks to standard error and the figures to standard output."""
-    from .reports.answers import show  # noqa: PLC0415 - rich is heavy
+    for remark in remarks(found):
+        typer.echo(remark, err=True)
+    if as_json:
+        typer.echo(json_.dumps(figures(found, settings)))
+    else:
+        from .reports.answers import show  # noqa: PLC0415 - rich is heavy
 
-    print_result(remarks(found), figures(found, settings), partial(show, found, settings), as_json=as_json)
+        show(found, settings)
 
 
 def forecast_figures(plan: JudgingPlan) -> dict[str, int]:
@@ -250,7 +253,7 @@ def remarks(found: Judgement) -> Iterator[str]:
         yield from (f"  {count:,} times: {reason}" for reason, count in reasons.most_common(3))
     for role, meter in (("Answers", found.answering), ("Verdicts", found.judging)):
         price = "" if meter.unpriced else f", {meter.cost:.4f} US dollars"
-        yield f"{role}: {format_usage(meter)}{price}."
+        yield f"{role}: {meter.format_use()}{price}."
 
 
 def figures(found: Judgement, settings: Settings) -> dict[str, object]:

@@ -2,7 +2,7 @@
 report goes to standard output (``--json``: one JSON object on its last line), progress and remarks to standard
 error."""
 
-from functools import partial
+import json as json_
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,6 @@ from ..options import as_command
 from . import options as option
 from .anonymise import anonymise
 from .answers import answers, open_scratch
-from .printing import print_result
 from .questions import questions
 
 app = typer.Typer(
@@ -89,12 +88,12 @@ async def retrieval(
     sizes = parse_numbers(budgets)
     with open_scratch(data_dir) as (folder, show):
         found = await evaluate(scratch_settings(folder, embedder), questions, given, ways, sizes, show)
-    print_result(
-        report.remarks(questions, given, found),
-        next(iter(found.figures.values())).as_json(),
-        partial(report.show, questions, given, found),
-        as_json=json,
-    )
+    for remark in report.remarks(questions, given, found):
+        typer.echo(remark, err=True)
+    if json:
+        typer.echo(json_.dumps(next(iter(found.figures.values())).as_json()))
+    else:
+        report.show(questions, given, found)
 
 
 @app.command()
@@ -157,12 +156,12 @@ async def coverage(
         found = [
             await evaluate_replies(settings, each, ways, sizes, show, use_queries=queries) for each in read
         ]
-    print_result(
-        report.remarks(read, found, misses=misses),
-        report.figures(found),
-        partial(report.show, found),
-        as_json=json,
-    )
+    for remark in report.remarks(read, found, misses=misses):
+        typer.echo(remark, err=True)
+    if json:
+        typer.echo(json_.dumps(report.figures(found)))
+    else:
+        report.show(found)
 
 
 app.command()(answers)

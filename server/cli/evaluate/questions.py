@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,6 @@ from leanrag_engine.core.errors import InvalidInput
 from ..options import as_command
 from .anonymise import check_new, write_new
 from .options import ApiBase, Json
-from .printing import format_usage, print_result
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
@@ -75,11 +73,13 @@ async def questions(
         found = take_worksheet(filled, corpus, file)
     else:
         found = await write(settings, corpus, file, number, budget)
-    rejected = f", {len(found.rejected):,} rejected" if found.rejected else ""
-    said = f"{file.path}: {file.written:,} questions, {found.added:,} of them new{rejected}."
-    print_result(
-        remarks(corpus, found, file, number), figures(file, found), partial(typer.echo, said), as_json=json
-    )
+    for remark in remarks(corpus, found, file, number):
+        typer.echo(remark, err=True)
+    if json:
+        typer.echo(json_.dumps(figures(file, found)))
+    else:
+        rejected = f", {len(found.rejected):,} rejected" if found.rejected else ""
+        typer.echo(f"{file.path}: {file.written:,} questions, {found.added:,} of them new{rejected}.")
 
 
 def write_worksheet(
@@ -128,7 +128,7 @@ def remarks(corpus: SourceCorpus, found: WritingOutcome, file: QuestionFile, num
     elif found.meter.calls and file.written < number:
         yield f"All {len(corpus.passages):,} passages were tried."
     if found.meter.calls:
-        yield f"{format_usage(found.meter)}."
+        yield f"{found.meter.format_use()}."
 
 
 def figures(file: QuestionFile, found: WritingOutcome) -> dict[str, object]:

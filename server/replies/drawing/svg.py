@@ -282,7 +282,8 @@ class _Pen:
             if not occurs:
                 continue
             needed = 30 + measure(text, SIZE - 1) + 14
-            x = self._wrap(x, needed, 20)
+            if x + needed > self._form.width - self._form.margin and x > self._form.margin:
+                x, self._y = float(self._form.margin), self._y + 20
             mark = (
                 f'<rect class="box {style}" x="{x:.1f}" y="{self._y - 10:.1f}" width="22" height="12" rx="3"/>'
                 if shape == "box"
@@ -292,14 +293,6 @@ class _Pen:
             self._text(x + 28, self._y, text, "soft", SIZE - 1)
             x += needed
         self._y += 14
-
-    def _wrap(self, x: float, width: float, height: int) -> float:
-        """Return where something of this width goes: at ``x``, or at the beginning of a new line if it does not fit there."""
-        margin = self._form.margin
-        if x > margin and x + width > self._form.width - margin:
-            self._y += height
-            return float(margin)
-        return x
 
     def write_tokens(self, account: TokenAccount) -> None:
         """Write how many tokens each part of the context takes, and draw it as one bar."""
@@ -323,7 +316,8 @@ class _Pen:
         x = float(self._form.margin)
         for style, text in keys:
             needed = 16 + measure(text, SIZE - 1) + 12
-            x = self._wrap(x, needed, 18)
+            if x + needed > self._form.width - self._form.margin and x > self._form.margin:
+                x, self._y = float(self._form.margin), self._y + 18
             self._elements.append(
                 f'<rect class="{style}" x="{x:.1f}" y="{self._y - 9:.1f}" width="10" height="10"/>'
             )

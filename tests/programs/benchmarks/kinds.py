@@ -17,6 +17,7 @@ from pathlib import Path
 import anyio
 
 from leanrag_engine.core.config import Settings
+from leanrag_engine.core.ports import ignore_progress
 from leanrag_engine.evaluation.datasets import read_set
 from leanrag_engine.evaluation.replies.reply_set import read_reply_set
 from leanrag_engine.evaluation.replies.run import evaluate_replies
@@ -28,7 +29,9 @@ LCA, NAIVE = strategy(mode="lca"), strategy(mode="naive")
 
 async def compare_facts(settings: Settings, folder: Path) -> dict[str, tuple[float, float]]:
     """Return the share of facts of both ways by budget."""
-    found = await evaluate_replies(settings, read_reply_set(folder), [LCA, NAIVE], (1000, 2000))
+    found = await evaluate_replies(
+        settings, read_reply_set(folder), [LCA, NAIVE], (1000, 2000), ignore_progress
+    )
     shares = {(each.budget, each.way): each.facts for each in found.figures}
     return {f"facts in {budget}": (shares[budget, "lca"], shares[budget, "naive"]) for budget in (1000, 2000)}
 
