@@ -156,9 +156,10 @@ def _columns(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> list
     return [Column(name, kind, nullable=False) for name in names]
 
 
-def _belong_to_collection(**options: bool) -> Column[Any]:
+def _belong_to_collection(*, primary_key: bool = False) -> Column[Any]:
     """Return the column with the number of a row's collection, which the row goes with."""
-    return Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), **options)
+    cascade = ForeignKey("collections.number", ondelete="CASCADE")
+    return Column("collection", Integer, cascade, primary_key=primary_key, nullable=False)
 
 
 def _index_ended(table: str) -> Index:
@@ -277,7 +278,7 @@ editions = Table(
     "editions",
     metadata,
     Column("number", Integer, primary_key=True),
-    _belong_to_collection(nullable=False),
+    _belong_to_collection(),
     # A number is part of full-text tables' names, as that of a collection is.
     sqlite_autoincrement=True,
 )
@@ -287,7 +288,7 @@ generations = Table(
     "generations",
     metadata,
     Column("number", Integer, primary_key=True),
-    _belong_to_collection(nullable=False),
+    _belong_to_collection(),
     Column("edition", Integer, ForeignKey("editions.number"), nullable=False),
     Column("revision", Integer, nullable=False),
     Column("embedder", _TEXT, ForeignKey("embedders.identity"), nullable=False),
@@ -305,7 +306,7 @@ history = Table(
     "history",
     metadata,
     Column("generation", Integer, primary_key=True, autoincrement=False),
-    _belong_to_collection(nullable=False),
+    _belong_to_collection(),
     Column("revision", Integer, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("job", _TEXT, nullable=False),
@@ -392,7 +393,7 @@ replies = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     Column("digest", _TEXT, nullable=False),
-    _belong_to_collection(nullable=False),
+    _belong_to_collection(),
     *_columns(_TEXT, "job", "step", "model"),
     Column("created_at", UtcDateTime, nullable=False),
     Column("finish_reason", _TEXT, nullable=False),
@@ -430,7 +431,7 @@ corrections = Table(
     "corrections",
     metadata,
     Column("number", Integer, primary_key=True),
-    _belong_to_collection(nullable=False),
+    _belong_to_collection(),
     *_columns(_TEXT, "kind", "name"),
     *_columns(Json, "names", "documents", "chunks"),
     Column("created_at", UtcDateTime, nullable=False),
@@ -443,7 +444,13 @@ corrections = Table(
 type_schemas = Table(
     "type_schemas",
     metadata,
-    _belong_to_collection(primary_key=True, autoincrement=False),
+    Column(
+        "collection",
+        Integer,
+        ForeignKey("collections.number", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
     *_columns(_TEXT, "digest", "name"),
     *_columns(Json, "types", "decisions"),
 )
