@@ -335,7 +335,7 @@ def _names_all(sentence: str, names: Iterable[str]) -> bool:
 
 def _sentences(relation: Relation) -> Iterable[Quote]:
     text = relation.description
-    if not text or (_INNER_END.search(text) and not (find_turn(text) and len(relation.evidence) <= 1)):
+    if not text or len(relation.evidence) > 1 or (_INNER_END.search(text) and not find_turn(text)):
         return (quote for _, quote in quotes_of(relation))
     # Most relations are one sentence: nothing has to be split.
     chunk = relation.evidence[0].chunk_id if relation.evidence else next(iter(relation.chunk_ids), "")

@@ -28,7 +28,8 @@ def cut_description(item: Entity | Relation) -> Iterator[SentenceSupport]:
     for start, end in pairwise([*starts, len(text)]):
         part = text[start:end].rstrip()
         # A turn of a chat is one statement: its sentences would lose their speaker.
-        whole = [Piece(0, len(part), PieceKind.PROSE)] if find_turn(part) else None
+        quoted = not item.method.written and find_turn(part)
+        whole = [Piece(0, len(part), PieceKind.PROSE)] if quoted else None
         for piece in whole or pieces(part):
             first = start + piece.start
             own = evidence_at(item.evidence, first)

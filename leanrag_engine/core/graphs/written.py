@@ -12,6 +12,7 @@ from leanrag_engine.core.text.shortening import one_line
 
 from .graph import Graph
 from .rows import select_rows
+from .support import cut_description
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class IndexedSentence:
 def cut_sentences(item: Entity | Relation) -> list[IndexedSentence]:
     """Return the sentences of a description, then those of the findings; a finding's summary stands before its first one."""
     said: list[tuple[str, int, Finding | None]] = [
-        (item.description[start:end], start, None) for start, end in sentences(item.description)
+        (item.description[each.start : each.end], each.start, None) for each in cut_description(item)
     ]
     for finding in item.findings if isinstance(item, Entity) else ():
         first, *others = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from leanrag_engine.core.model import Entity, Finding, Method, Relation
+from leanrag_engine.core.graphs.written import cut_sentences
+from leanrag_engine.core.model import Entity, Evidence, Finding, Method, Relation
+from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.retrieval.context.statements import (
     LineCitations,
     entity_statements,
@@ -56,3 +58,24 @@ def test_the_subject_of_a_relation_is_its_two_ends() -> None:
 def test_written_is_what_a_model_or_an_agent_made() -> None:
     assert not is_written([CLUSTER])
     assert is_written([CLUSTER, Relation("r", "a", "b", method=Method.AGENT)])
+
+
+def test_a_chat_line_without_a_full_stop_does_not_take_the_next_quotation_under_its_citation() -> None:
+    turn = "[18:05:47] Tobiah: who cooks? last year Marguerites soup was the hit"
+    minutes = "Present: Ines, Tobiah, Marguerite, Wren (took notes)."
+    text, start = f"{turn} {minutes}", len(turn) + 1
+    evidence = (Evidence(0, len(turn), "k2"), Evidence(start, len(text), "k21"))
+    relation = Relation("r", "a", "b", description=text, evidence=evidence)
+    origins = {"r": ((0, len(turn), "d2:c1"), (start, len(text), "d21:c1"))}
+    made = relation_statements(relation, {"a": "Tobiah", "b": "Marguerite"}, LineCitations({}, origins))
+    assert [(each.text, each.citations) for each in made] == [(turn, ("d2:c1",)), (minutes, ("d21:c1",))]
+
+
+def test_written_texts_are_cut_into_sentences_alone_so_that_the_stored_ids_stay() -> None:
+    text = "Cold store: A room behind the shed. It holds the E. coli samples. Dr. Oduya has the key."
+    spans = sentences(text)
+    evidence = tuple(Evidence(*span, "k1") for span in spans[1:])
+    for held in (evidence, ()):
+        written = Entity("e", "Cold store", description=text, method=Method.MODEL, evidence=held)
+        cut = [(each.id, each.start) for each in cut_sentences(written)]
+        assert cut == [(f"e#{number}", start) for number, (start, _) in enumerate(spans)]
