@@ -10,6 +10,7 @@ from pathlib import PurePath
 from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.documents.chunking import is_prose
 
 from .index import IndexSnapshot
@@ -148,9 +149,20 @@ def ask_for_sections(chunks: Sequence[Chunk]) -> Iterator[QuestionCandidate]:
             and "_" not in title
         )
         plain = plain and len(heading.split()) <= MOST_WORDS
-        if plain and several[title] > 1 and name_key(heading) not in name_key(title):
-            text = f"What is there about {heading} in {title}?"
+        if plain and several[title] > 1 and content_words(heading).isdisjoint(content_words(title)):
+            text = f'What does "{title}" say about {write_within(heading, held)}?'
             yield QuestionCandidate(text, frozenset([name_key(heading)]), frozenset(each.id for each in held))
+
+
+def write_within(heading: str, chunks: Iterable[Chunk]) -> str:
+    """Return a heading as it stands within a sentence: with a small letter, unless it is a name or its first word has a
+    capital within the sentences of the ``chunks``, too."""
+    first, *others = heading.split()
+    within = re.compile(rf"[\w,] {re.escape(first)}\b")
+    named = first[1:] != first[1:].lower() or any(each[0].isupper() for each in others)
+    if named or any(within.search(each.text) for each in chunks):
+        return heading
+    return heading[0].lower() + heading[1:]
 
 
 def relate(entities: dict[str, Entity], relations: Iterable[Relation]) -> Iterator[QuestionCandidate]:
@@ -171,7 +183,7 @@ def relate(entities: dict[str, Entity], relations: Iterable[Relation]) -> Iterat
         keys = name_key(source.name), name_key(target.name)
         if keys[0] not in keys[1] and keys[1] not in keys[0]:
             across = source.parent_id != target.parent_id
-            text = "What connects {} and {}?" if across else "How are {} and {} related?"
+            text = "What connects {} and {}?" if across else "What do {} and {} have to do with each other?"
             text = text.format(source.name, target.name)
             yield QuestionCandidate(text, frozenset(keys), frozenset(relation.chunk_ids))
 

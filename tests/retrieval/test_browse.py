@@ -10,14 +10,14 @@ import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.model import Entity, Relation
+from leanrag_engine.core.model import Chunk, Entity, Relation, Window
 from leanrag_engine.retrieval.browse import entities as browse
 from leanrag_engine.retrieval.browse import passages
 from leanrag_engine.retrieval.evidence.passages import find_passages
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.query import answer_query
 from leanrag_engine.retrieval.request import Query
-from leanrag_engine.retrieval.suggestions import is_thing, relate
+from leanrag_engine.retrieval.suggestions import ask_for_sections, is_thing, relate
 from leanrag_mcp.replies.graph import AncestorsReply
 
 if TYPE_CHECKING:
@@ -344,4 +344,25 @@ def test_questions_about_two_things_begin_with_those_that_documents_dwell_on() -
         Relation("dwelt on", "Ewan Reid", "Skerry", weight=2),
     ]
     asked = [each.text for each in relate(things, stated)]
-    assert asked == ["How are Ewan Reid and Skerry related?", "How are lace tucker and plump sister related?"]
+    assert asked == [
+        "What do Ewan Reid and Skerry have to do with each other?",
+        "What do lace tucker and plump sister have to do with each other?",
+    ]
+
+
+def test_questions_about_sections_read_as_a_person_asks_and_say_no_word_twice() -> None:
+    def write(title: str, *headings: str) -> list[Chunk]:
+        windows = tuple(Window(place, place + 1, heading) for place, heading in enumerate(headings))
+        text = "Rinse it well, and the Press too."
+        return [Chunk(title, title, 1, text, 0, len(text), 1, title=title, windows=windows)]
+
+    chunks = [
+        *write("How to bottle juice", "Cleaning", "Bottle sizes", "Press", "Harnby Bank"),
+        *write("Shipping - Orrendale Orchard", "Shipping and returns", "Prices"),
+    ]
+    assert sorted(each.text for each in ask_for_sections(chunks)) == [
+        'What does "How to bottle juice" say about Harnby Bank?',
+        'What does "How to bottle juice" say about Press?',
+        'What does "How to bottle juice" say about cleaning?',
+        'What does "Shipping - Orrendale Orchard" say about prices?',
+    ]
