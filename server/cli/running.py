@@ -152,7 +152,8 @@ async def run_ingest(
     """Ingest sources from any folder, after saying how long that takes if it is long; ``options`` are as of
     ``LeanRAG.submit_ingest``. Returns the ended job."""
     if not options.get("dry_run"):
-        await agree_on_time(engine, sources, sync=options.get("sync", False))
+        checked = options.get("sync", False) and not options.get("allow_empty")
+        await agree_on_time(engine, sources, sync=checked)
     job = await engine.submit_ingest(sources, collection=engine.settings.collection, allowed=None, **options)
     return await follow_job(engine, job, verbose=verbose)
 

@@ -19,7 +19,6 @@ from leanrag_engine.adapters.wiring import open_process, open_workers
 from leanrag_engine.core.errors import (
     Cancelled,
     DocumentUnreadable,
-    InvalidInput,
     LeanRAGError,
     StoreUnusable,
     open_task_group,
@@ -188,16 +187,11 @@ def list_files(
 
 
 def measure_due(request: IngestRequest, held: Sequence[Document], data_dir: Path) -> tuple[int, int]:
-    """Return how many documents of a request must be read, and their bytes. Raises as ``list_files``, and ``InvalidInput`` if
-    nothing is ``held`` and the folders of a sync hold no document either."""
+    """Return how many documents of a request must be read, and their bytes. Raises as ``list_files`` and ``plan_sync``."""
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     found = list_files(request, held, allowed, data_dir)
-    if request.sync and found.folders and not (found.sources or held):
-        left_out = ", ".join(f"{each.count} {each.reason}" for each in group_skipped(found))
-        raise InvalidInput(
-            f"{' and '.join(str(each.root) for each in found.folders)} holds no document.",
-            (f"Left out: {left_out}. " if left_out else "") + "Give the folder that holds your documents.",
-        )
+    if request.sync:
+        plan_sync(found.sources, found.folders, held, request)
     due, _ = split_unchanged(found.sources, held, allowed)
     return len(due), count_bytes(due)
 

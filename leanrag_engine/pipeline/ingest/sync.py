@@ -3,6 +3,7 @@ that cannot be read must never look like an empty one: nothing is deleted unless
 same one from the beginning to the end of the sync, and has files, or the caller allows it to be empty."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -62,8 +63,10 @@ def plan_sync(
         for root in roots
     }
     for folder in folders:
-        if folder.root is not None and not folder.files and beneath[folder.root] and not request.allow_empty:
-            raise _empty_folder(folder.root, len(beneath[folder.root]))
+        if folder.root is None or folder.files or request.allow_empty:
+            continue
+        if beneath[folder.root] or not sources:
+            raise _empty_folder(folder, folder.root, len(beneath[folder.root]))
     documents = list({each.id: each for found in beneath.values() for each in found}.values())
     by_source: dict[str, list[Document]] = {}
     for document in documents:
@@ -89,10 +92,18 @@ def _is_folder(path: str) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder is closed
 
 
-def _empty_folder(root: Path, documents: int) -> InvalidInput:
+def _empty_folder(folder: Expansion, root: Path, documents: int) -> InvalidInput:
+    counts = Counter(each.reason for each in folder.skipped)
+    left_out = ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
+    said = f" Left out: {left_out}." if left_out else ""
+    if not documents:
+        return InvalidInput(
+            f"The folder {str(root)!r} holds no document: nothing was removed.{said}",
+            "Check that its disk is there, or give the folder that holds your documents.",
+        )
     return InvalidInput(
         f"The folder {str(root)!r} holds no file to ingest, and the collection has documents from it ({documents}): "
-        "nothing was removed.",
+        f"nothing was removed.{said}",
         "Check that its disk is there. If it is meant to be empty, sync with --allow-empty, or delete the documents by id.",
     )
 

@@ -171,7 +171,11 @@ def test_a_sync_lists_what_it_would_do_then_does_it_and_groups_what_it_leaves_ou
     reply = json.loads(leanrag("sync", str(notes), "--json", *data).stdout)
     assert (reply["counts"], reply["skipped"][0]["count"]) == ({"unchanged": 1}, 5)
     (tmp_path / "empty").mkdir()
-    assert "Documents: none found." in leanrag("sync", str(tmp_path / "empty"), *data).stdout
+    for more in ([], ["--dry-run"]):
+        empty = leanrag("sync", str(tmp_path / "empty"), *more, *data)
+        assert (empty.returncode, empty.stdout.startswith("Documents")) == (1, False)
+        said = empty.stdout + empty.stderr
+        assert f"'{tmp_path / 'empty'}' holds no document: nothing was removed." in said
     gone = leanrag("sync", str(tmp_path / "gone"), *data)
     assert gone.returncode == 1
     assert str(tmp_path / "gone") in gone.stderr

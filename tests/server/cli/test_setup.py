@@ -135,9 +135,13 @@ def test_a_folder_without_documents_is_refused_and_no_client_gets_the_server(
         (home / "empty" / file).write_bytes(b"\x89PNG")
     ran = leanrag("setup", "empty", "--yes", "--data-dir", "data")
     assert ran.exit_code == 1
-    assert f"{home / 'empty'} holds no document." in ran.stderr
+    assert f"'{home / 'empty'}' holds no document" in ran.stderr
     assert said in ran.stderr
     assert [*(home / ".cursor").iterdir()] == []
+    assert leanrag("sync", "notes", "--no-build", "--data-dir", "data").exit_code == 0
+    again = leanrag("setup", "empty", "--yes", "--data-dir", "data")
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert again.stderr.startswith(f"Error: The folder '{home / 'empty'}' holds no document")
 
 
 def test_without_a_terminal_and_without_yes_no_client_is_changed(
