@@ -8,9 +8,10 @@ sets and found no more facts.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 
@@ -22,7 +23,7 @@ from leanrag_engine.core.text.fencing import fence_for, wrap_in_fence
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words, is_name
-from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.core.text.scripts import CJK_CHARACTER, has_cjk
 from leanrag_engine.core.text.shortening import cut_end, one_line
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
 from leanrag_engine.retrieval.search.relevance import RankedWindow
@@ -45,6 +46,9 @@ from .rendering import (
 )
 
 Evidence = RankedWindow | Statement
+
+_WORD = re.compile(rf"{CJK_CHARACTER.pattern}|\S(?=\s|$)")
+"""Ends where a word ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,11 @@ def compose_context(
         if (tokens := tokenizer.count(text)) <= budget - explained or not chosen:
             break
         pool.left.append(chosen.pop())
+    for cut in () if chosen else pool.cut_best():
+        shorter = layout.render([cut], pool.left)
+        if (cost := tokenizer.count(shorter)) <= budget - explained:
+            chosen, text, tokens = [cut], shorter, cost
+            break
     lines = tuple(describe_line(each) for each in chosen)
     if explained:
         explanation = [*material.explanation, *explain_choice(lines)]
@@ -239,6 +248,20 @@ class _Pool:
     def _preceding(self, window: RankedWindow) -> RankedWindow | None:
         place = (window.chunk.document_id, window.chunk.number, window.number)
         return None if window.turns else self._before.get(place)
+
+    def cut_best(self) -> Iterator[RankedWindow]:
+        """Yield beginnings of the best window, the longest first: its sentences, then the words of the first one."""
+        ranked = (each for ranking in self._rankings for each in ranking)
+        best = next((each for each in ranked if isinstance(each, RankedWindow)), None)
+        if best is None:
+            return
+        place = best.chunk.windows[best.number].start - best.chunk.start
+        start, stop = best.turns[0] if best.turns else (place, place + len(best.text))
+        text = best.chunk.text[start:stop]
+        ends = [end for _, end in sentences(text)] or [len(text)]
+        words = (word.end() for word in _WORD.finditer(text, 0, ends[0]))
+        for end in sorted({*ends, *words}, reverse=True):
+            yield replace(best, turns=((start, start + end),))
 
     def _find_answer(self, item: Evidence) -> RankedWindow | None:
         """Return the window after one that ends with a question or an announcement: what it leads to."""
