@@ -70,7 +70,7 @@ def test_apostrophes_become_plain_and_quotation_marks_stay() -> None:
 @pytest.mark.parametrize(
     ("text", "speaker"),
     [("[12:03] Ann Lee: Hello", "Ann Lee"), ("Ann: Hello", "Ann"), ("[9:03 PM] +49 170 1234567: Hello", "+49 170 1234567"),
-     ("Note: keep it dry", ""), ("the end: it came", ""), ("Q: What?", ""), ("http://a.org is: up", ""), ("Ann Lee Hello", "")],
+     ("Note: keep it dry", ""), ("4. Fee: 58 euros", ""), ("(4) Fee: 58 euros", ""), ("2pac: Hello", "2pac"), ("the end: it came", ""), ("Q: What?", ""), ("http://a.org is: up", ""), ("Ann Lee Hello", "")],
 )  # fmt: skip
 def test_the_label_of_a_turn_is_a_person(text: str, speaker: str) -> None:
     turn = find_turn(text)

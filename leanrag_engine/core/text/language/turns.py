@@ -10,6 +10,7 @@ _TURN = re.compile(
 )
 _LABELS = read_words("language", "labels_with_colon")
 _SMALL_IN_NAMES = frozenset(["de", "da", "di", "del", "van", "von", "der", "den", "la", "le", "bin", "al", "el", "of", "the", "and"])  # fmt: skip
+_NUMBERED = re.compile(r"\(?\d{1,3}[.)] ")
 _TELEPHONE = re.compile(r"\+?[\d\s()-]{7,}")
 _SHARED = re.compile(r"(?:\s*\[[^\[\]\n]*\])+$")
 _BLANK = re.compile(r"\n[ \t]*\n")
@@ -43,7 +44,7 @@ def is_speaker(label: str) -> bool:
     most_words = 4
     if not 0 < len(words) <= most_words or label.lower() in _LABELS or words[0].lower() in _LABELS:
         return False
-    if len(label) < 2 or label[-1] in "?!,;":  # noqa: PLR2004 - one letter is a variable or the A of Q and A
+    if _NUMBERED.match(label) or len(label) < 2 or label[-1] in "?!,;":  # noqa: PLR2004 - one letter is a variable or the A of Q and A
         return False
     return all(_is_name_word(word) for word in words) and any(letter.isalpha() for letter in label)
 
