@@ -283,6 +283,7 @@ def _make_result(
         explanation=explain_subgraph(graph) if query.detailed else (),
         by_date=in_order,
         graph="" if plain else index.generation.record.graph,
+        is_weak=budget < query.token_budget,
         about=index.collection.describe_folders([each.chunk.source for each in sources]),
     )
     context = compose_context(material, budget, index.tokenizer, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -205,6 +206,24 @@ async def test_evidence_is_weak_by_its_meaning_and_not_by_its_words(tmp_path: Pa
     weak = "Weak evidence: the best passages may not be about"
     assert unknown.context.text.startswith(f"{weak} the question.")
     assert several.context.text.startswith(f"{weak} 'What is the melting point of tungsten?'.")
+
+
+async def test_a_reply_that_is_short_because_evidence_is_weak_says_so_and_how_to_get_the_rest(
+    tmp_path: Path,
+) -> None:
+    parts = {
+        town: ", ".join(f"{thing} number {number} of {town} was late on Monday" for number in range(18))
+        for thing, town in (("boiler", "Harnby"), ("tenor", "Tarbert"))
+    }
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
+        await ingest(engine, [DocumentSource(text=f"{text}.", id=id_) for id_, text in parts.items()])
+        question = Query("How long do I cook an egg that stays soft on Monday?", mode="naive")
+        first = await engine.query(question)
+        again = await engine.query(replace(question, seen=first.context.cited))
+    assert first.context.tokens < 300
+    assert "(Left out as weak: 1 excerpt; seen=[citations above] gives them.)" in first.context.text
+    assert again.context.cited
+    assert set(again.context.cited).isdisjoint(first.context.cited)
 
 
 async def test_a_question_half_of_whose_words_stand_nowhere_is_weak_unless_a_passage_is_near_to_it(

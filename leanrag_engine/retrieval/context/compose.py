@@ -57,7 +57,8 @@ class ContextMaterial:
 
     ``rankings`` hold the evidence for each text of the query, best first. ``notes`` stand first, a line each;
     ``about`` says what their folders are, ``explanation`` how the evidence is connected, for a detailed context. ``by_date``: dated
-    evidence stands in order of date. ``graph``: who wrote the graph that the evidence was found by, "" without one.
+    evidence stands in order of date. ``graph``: who wrote the graph that the evidence was found by, "" without one. ``is_weak``:
+    the reply is short because the evidence is weak.
     """
 
     rankings: tuple[tuple[Evidence, ...], ...] = ()
@@ -66,6 +67,7 @@ class ContextMaterial:
     by_date: bool = False
     graph: str = ""
     about: tuple[str, ...] = ()
+    is_weak: bool = False
 
 
 def compose_context(
@@ -77,7 +79,7 @@ def compose_context(
     fence = _choose_fence(material)
     head = HEAD.replace(":", f" ({material.graph}):", 1) if material.graph else HEAD
     opening = [*notes, head, *([wrap_in_fence("\n".join(about), fence)] if about else [])]
-    layout = _Layout(opening, fence, material.by_date)
+    layout = _Layout(opening, fence, material.by_date, material.is_weak)
     counter = _TokenCounter(tokenizer, layout.fence)
     explained = round(budget * options.explanation) if material.explanation else 0
     room = budget - counter.count(layout.render((), ())) - options.omission_tokens - explained
@@ -403,6 +405,7 @@ class _Layout:
     opening: Sequence[str]
     fence: str
     by_date: bool = False
+    is_weak: bool = False
 
     def render(self, chosen: Sequence[Evidence], left: Sequence[Evidence], weaker: int = 0) -> str:
         windows = [each for each in chosen if isinstance(each, RankedWindow)]
@@ -426,7 +429,7 @@ class _Layout:
                 blocks.append(render_conversations(list(run), self.fence))
             else:
                 blocks += [_render_alone(each, self.fence) for each in run]
-        omissions = format_omissions(left, weaker)
+        omissions = format_omissions(left, weaker, is_weak=self.is_weak)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
 
 

@@ -305,13 +305,18 @@ def _plural(noun: str, number: int) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
-def format_omissions(left: Iterable[RankedWindow | Statement], weaker: int = 0) -> str:
-    """Return one line on the evidence that did not fit, and on ``weaker`` passages; "" if all was shown."""
+def format_omissions(
+    left: Iterable[RankedWindow | Statement], weaker: int = 0, *, is_weak: bool = False
+) -> str:
+    """Return one line on the evidence that did not fit, in a reply that is short because all ``is_weak`` or otherwise, and on
+    ``weaker`` passages; "" if all was shown."""
     counts: dict[str, int] = {EXCERPT: 0}
     for each in left:
         kind = EXCERPT if isinstance(each, RankedWindow) else each.kind
         counts[kind] = counts.get(kind, 0) + 1
     parts = [f"Did not fit: {format_counts(counts)}."] if any(counts.values()) else []
-    if weaker:
+    if parts and is_weak:
+        parts = [f"Left out as weak: {format_counts(counts)}; seen=[citations above] gives them."]
+    elif weaker:
         parts.append(f"Weaker passages not shown: {weaker}; seen=[citations above] gives them.")
     return f"({' '.join(parts)})" if parts else ""
