@@ -385,8 +385,9 @@ class Query:
         """Return the query without invisible characters and blanks. Raises ``InvalidInput`` naming the value,
         what was expected and the next step."""
         text = clean_text("query", self.text)
-        if not text:
-            raise InvalidInput("The query is empty.", "Give a question or a few words to look for.")
+        if not any(map(str.isalnum, text)):
+            what = "has no word" if text else "is empty"
+            raise InvalidInput(f"The query {what}.", "Give a question or a few words to look for.")
         for name, value, allowed in (("mode", self.mode, Mode), ("ranking", self.ranking, Ranking)):
             _check_choice(name, value, [choice.value for choice in allowed])
         for name, number, (low, high) in (

@@ -43,8 +43,22 @@ def report_errors() -> Iterator[None]:
     try:
         yield
     except LeanRAGError as problem:
-        typer.echo(f"Error: {problem}", err=True)
+        typer.echo(f"Error: {name_options(str(problem))}", err=True)
         raise typer.Exit(1) from problem
+
+
+def name_options(text: str) -> str:
+    """Return a message or context with commands and options in place of the tools and parameters that it names."""
+    for tools, commands in (
+        ("names from search_entities, or search_text.", "or leanrag grep."),
+        ("or call get_outline.", "or see leanrag ls."),
+        ("seen=[citations above] gives them.", "--seen with the citations above gives them."),
+        ("leave out match='pattern'", "leave out -E"),
+        ("token_budget cannot be", "--token-budget cannot be"),
+        ("as token_budget.", "as --token-budget."),
+    ):
+        text = text.replace(tools, commands)
+    return text
 
 
 def run_async(work: Callable[[], Awaitable[None]]) -> None:

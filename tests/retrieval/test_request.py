@@ -16,6 +16,7 @@ from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
     [
         ({"text": ""}, ["query is empty", "Give a question"]),
         ({"text": " \u200b\n\x00"}, ["query is empty"]),
+        ({"text": "?! …"}, ["query has no word", "Give a question"]),
         ({"text": "x" * 10_001}, ["10,001 characters", "10,000", "ingest"]),
         ({"sub_queries": ("x" * 10_001,)}, ["sub-query", "10,001"]),
         ({"sub_queries": ("What?", " \u200b")}, ["Sub-query 2 of 2 is empty", "leave it out"]),

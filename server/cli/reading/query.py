@@ -9,7 +9,7 @@ import typer
 
 from leanrag_engine.core.runtime.replacement import write_output
 
-from ..options import CollectionOption, DataDir, Json
+from ..options import CollectionOption, DataDir, Json, name_options
 from ..running import on_engine, print_report, read_settings, run
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @on_engine(read_only=True)
 async def query(
     engine: LeanRAG,
-    text: Annotated[str, typer.Argument(help="The question.")],
+    words: Annotated[list[str], typer.Argument(help="The question.", metavar="QUESTION")],
     mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
     ranking: Annotated[str, typer.Option(help="spread or paper.")] = "spread",
-    token_budget: Annotated[int, typer.Option(help="Most tokens of the context.")] = 2000,
+    token_budget: Annotated[int, typer.Option(help="Most tokens of the context, at least 100.")] = 2000,
     seen: Annotated[
         list[str] | None,
         typer.Option(metavar="CITATION", help="What was read before, such as d3:c12: it is not shown again."),
@@ -47,7 +47,9 @@ async def query(
     """
     from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
 
-    asked = Query(text=text, mode=mode, ranking=ranking, token_budget=token_budget, seen=tuple(seen or ()))
+    asked = Query(
+        text=" ".join(words), mode=mode, ranking=ranking, token_budget=token_budget, seen=tuple(seen or ())
+    )
     result = await engine.query(asked, collection=engine.settings.collection)
     if html or svg:
         write_drawings(result, engine, html, svg)
@@ -56,7 +58,7 @@ async def query(
 
         typer.echo(ExplainedReply.explain(result, engine.count_tokens).model_dump_json())
         return
-    typer.echo(_name_commands(result.context.text))
+    typer.echo(name_options(result.context.text))
     if explain:
         from ...replies.drawing.accounting import explain_lines  # noqa: PLC0415 - heavy
 
@@ -65,17 +67,6 @@ async def query(
         if warning not in result.context.text:  # it did not fit
             typer.echo(f"Warning: {warning}", err=True)
     typer.echo(f"{result.context.tokens} tokens", err=True)
-
-
-def _name_commands(text: str) -> str:
-    """Return a context with commands in place of the tools that its notes name."""
-    for tools, commands in (
-        ("names from search_entities, or search_text.", "or leanrag grep."),
-        ("or call get_outline.", "or see leanrag ls."),
-        ("seen=[citations above] gives them.", "--seen with the citations above gives them."),
-    ):
-        text = text.replace(tools, commands)
-    return text
 
 
 def write_drawings(result: QueryResult, engine: LeanRAG, html: Path | None, svg: Path | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from leanrag_engine.retrieval.request import QUERY_LIMITS
 from leanrag_mcp.cli.main import app
 from leanrag_mcp.cli.running import print_rows
 
@@ -223,6 +224,22 @@ def test_the_status_of_a_collection_that_does_not_exist_names_those_that_do(data
     assert ran.exit_code == 1
     assert "There is no collection 'tee'" in ran.stderr
     assert "- default" in ran.stderr
+
+
+def test_a_question_needs_no_quotation_marks_and_errors_name_options(data: Path) -> None:
+    assert leanrag(data, "query", "Kurseong", "tea") == leanrag(data, "query", "Kurseong tea")
+    for command, said in (
+        (["grep", "-E", "("], "Correct it, or leave out -E to search"),
+        (
+            ["query", "tea", "--token-budget", "20"],
+            "--token-budget cannot be 20. Give a whole number from 100 ",
+        ),
+        (["query", "?"], "The query has no word. Give a question"),
+    ):
+        ran = CliRunner().invoke(app, [*command, "--data-dir", str(data)])
+        assert (ran.exit_code, said in ran.stderr) == (1, True), ran.stderr
+    least = QUERY_LIMITS.token_budget[0]
+    assert f"at least {least}" in " ".join(CliRunner().invoke(app, ["query", "--help"]).stdout.split())
 
 
 def test_grep_prints_each_passage_with_its_place_and_ends_with_1_where_nothing_matches(
