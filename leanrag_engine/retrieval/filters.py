@@ -95,7 +95,8 @@ def count_undated(documents: Sequence[Document], filters: Filters) -> int:
 
 
 def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
-    """Find the documents of that id, title, number, file name or end of a path, or in a folder (``notes/``). Raises ``NotFound`` with the nearest."""
+    """Find the documents of that id, title, number, file name or end of a path, or in a folder (``notes/``); where there is none,
+    those whose file is called so before its suffix. Raises ``NotFound`` with the nearest."""
     folded = clean_text("document", name, QUERY_LIMITS.name).casefold()
     end = PurePath(folded).parts
     found = [
@@ -106,6 +107,7 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
         or PurePath((each.source or each.id).casefold()).parts[-len(end) :] == end
         or (name.endswith("/") and _is_part_of_path(name, each.source or each.id))
     ]
+    found = found or [each for each in documents if _stem_parts(each)[-len(end) :] == end]
     if not found:
         raise NotFound(
             f"No document is called {name!r}.",
@@ -116,6 +118,12 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
             ),
         )
     return found
+
+
+def _stem_parts(document: Document) -> tuple[str, ...]:
+    """Return the parts of a document's path in small letters, without the suffix of its file."""
+    path = PurePath((document.source or document.id).casefold())
+    return (*path.parts[:-1], path.stem)
 
 
 def nearest_documents(name: str, documents: Sequence[Document], limit: int) -> list[Document]:

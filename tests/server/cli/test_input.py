@@ -129,7 +129,7 @@ def notes(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("given", ["d2", "bells.md", "Bell tower", "PATH"])
+@pytest.mark.parametrize("given", ["d2", "bells.md", "Bells", "sub/bells", "Bell tower", "PATH"])
 def test_a_document_is_forgotten_by_number_file_name_title_or_path_and_the_rest_is_built(
     notes: Path, given: str
 ) -> None:
