@@ -307,3 +307,12 @@ async def test_deleted_documents_are_counted_and_not_named(noted: Path) -> None:
         assert (found.removed, found.documents) == (1, ())
         assert found.graph.entities.removed.total > 0
         assert found.graph.entities.removed.names == {}
+
+
+async def test_a_deletion_counts_the_texts_that_it_embedded_itself(noted: Path) -> None:
+    async with open_engine(noted) as engine:
+        before = (await engine.history())[0]
+        await delete(engine, "oban")
+        after = (await engine.history())[0]
+    assert (before.build.mode, after.build.mode) == ("rebuild", "deletion")
+    assert after.embedded.anew < before.embedded.anew
