@@ -93,7 +93,9 @@ async def ingest_all(
     if not request.dry_run:
         await stores.documents.put_file_stamps(collection, ingestion.stamps)
     if plan is not None:
-        removed = await remove_missing(stores, collection, plan, progress, dry_run=request.dry_run)
+        removed = await remove_missing(
+            stores, collection, plan, progress, ingestion.arrived, dry_run=request.dry_run
+        )
         statuses += [record_outcome(outcome, progress) for outcome in removed]
     if "failed" in statuses and set(statuses) == {"failed"}:
         raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
@@ -280,7 +282,7 @@ class QueuedDocument:
 @dataclass(frozen=True)
 class Ingestion:
     """One run over documents; ``known`` are the ids of those that were stored when it began. ``stamps`` collects those of
-    files that turned out to be unchanged, by document."""
+    files that turned out to be unchanged, by document, ``arrived`` the ids of new ones by the digest of their file."""
 
     stores: Stores
     collection: str
@@ -291,6 +293,7 @@ class Ingestion:
     later: frozenset[str]
     known: frozenset[str]
     stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
+    arrived: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def _long_texts(self) -> anyio.CapacityLimiter:
@@ -382,6 +385,8 @@ class Ingestion:
             if before is not None and before.file_digest == file.digest:
                 self.stamps[id_] = (file.stamp, file.digest)
                 return IngestOutcome(before.id, before.title, "unchanged", before.chunks)
+            if before is None:
+                self.arrived[file.digest] = id_
             if self.request.dry_run:
                 name = source.title or (before.title if before else file_name_of(source))
                 return IngestOutcome(id_, name, "replaced" if before else "added")

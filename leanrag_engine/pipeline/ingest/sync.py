@@ -4,7 +4,7 @@ same one from the beginning to the end of the sync, and has files, or the caller
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -154,16 +154,29 @@ def _report_changed_folder(root: Path, why: str) -> DocumentUnreadable:
 
 
 async def remove_missing(
-    stores: Stores, collection: str, plan: SyncPlan, progress: JobProgress, *, dry_run: bool
+    stores: Stores,
+    collection: str,
+    plan: SyncPlan,
+    progress: JobProgress,
+    arrived: Mapping[str, str],
+    *,
+    dry_run: bool,
 ) -> list[IngestOutcome]:
-    """Delete the documents without a file and return their outcomes; ``dry_run``: only these. Raises
-    ``DocumentUnreadable`` if a folder was replaced."""
+    """Delete the documents without a file and return their outcomes; ``dry_run``: only these. What has ``arrived``, ids by the
+    digest of their file, was moved. Raises ``DocumentUnreadable`` if a folder was replaced."""
     gone = await anyio.to_thread.run_sync(partial(confirm_missing, plan))
     if gone and not dry_run:
         await delete_documents(stores, collection, [each.document.id for each in gone], progress.report)
+    moves = {each.document.id: arrived.get(each.document.file_digest) for each in gone if each.reason == GONE}
     # Without the title: a private one would stay in the record of the job.
     return [
-        IngestOutcome(each.document.id, "", "removed", each.document.chunks, error=each.reason)
+        IngestOutcome(
+            each.document.id,
+            "",
+            "removed",
+            each.document.chunks,
+            error=f"moved to {place}" if (place := moves.get(each.document.id)) else each.reason,
+        )
         for each in gone
     ]
 

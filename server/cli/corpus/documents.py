@@ -52,7 +52,7 @@ KEPT_DELETION = "Either the documents are deleted with everything that only they
 """What Ctrl-C leaves of a deletion: it is one transaction."""
 
 LISTED = 20
-"""Documents up to which each is listed; of more, those that were added or stayed the same are only counted."""
+"""Documents of one outcome up to which each is listed; more that were added or stayed the same are only counted."""
 
 IMPORTANT = ("failed", "removed", "replaced")
 """Outcomes that are listed whatever the number of documents."""
@@ -216,12 +216,12 @@ def print_outcomes(
     if json:
         typer.echo(reply.model_dump_json())
         return reply
-    many = len(job.documents) > LISTED
+    many = {status for status, count in reply.counts.items() if count > LISTED}
     for each in reply.documents:
         if (
             each.status in IMPORTANT
             or details
-            or not (many or (each.status == "unchanged" and not unchanged))
+            or not (each.status in many or (each.status == "unchanged" and not unchanged))
         ):
             typer.echo(f"{each.status:10} {each.title or each.id}{each.detail}")
     for left_out in reply.skipped:

@@ -167,9 +167,18 @@ def test_a_sync_lists_what_it_would_do_then_does_it_and_groups_what_it_leaves_ou
         assert "- left out: 5 not supported yet: .png files (0.png, 1.png, 2.png and 2 more)" in said
         status = json.loads(leanrag("status", "--data-dir", str(tmp_path / "data"), "--json").stdout)
         assert status["documents"] == 2 - removed
+    for number in range(30):
+        (notes / f"{number}.txt").write_text(f"Garden {number} of Assam grows tea.")
+    assert "\nadded " not in leanrag("sync", str(notes), *data).stdout
+    (notes / "7.txt").rename(notes / "seven.txt")
+    for more in (["--dry-run"], []):
+        said = leanrag("sync", str(notes), *more, *data).stdout.splitlines()
+        assert f"removed    {notes.resolve()}/7.txt: moved to {notes.resolve()}/seven.txt" in said
+        (added,) = (line for line in said if line.startswith("added"))
+        assert "seven" in added
     assert "left out   4.png" in leanrag("sync", str(notes), "--details", *data).stdout
     reply = json.loads(leanrag("sync", str(notes), "--json", *data).stdout)
-    assert (reply["counts"], reply["skipped"][0]["count"]) == ({"unchanged": 1}, 5)
+    assert (reply["counts"], reply["skipped"][0]["count"]) == ({"unchanged": 31}, 5)
     (tmp_path / "empty").mkdir()
     for more in ([], ["--dry-run"]):
         empty = leanrag("sync", str(tmp_path / "empty"), *more, *data)
