@@ -9,6 +9,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from leanrag_engine.core.model import FILE_TIME as _FILE_TIME
+from leanrag_engine.core.text.language.sentences import ends_sentence
+from leanrag_engine.core.text.language.turns import find_turn
+from leanrag_engine.core.text.records import TABLE_LINE
 
 
 class DateOrigin(StrEnum):
@@ -18,6 +21,8 @@ class DateOrigin(StrEnum):
     """Given by the caller, in front matter or in a page's meta tags."""
     TITLE = "title"
     FILE_NAME = "file name"
+    FIRST_LINES = "first lines"
+    """A letterhead or a heading."""
     PROPERTIES = "file properties"
     """Written into the file by the program that made it."""
     FILE_TIME = _FILE_TIME
@@ -95,16 +100,18 @@ def date_document(
     title: str,
     *,
     file_name: str = "",
+    text: str = "",
     properties: str = "",
     modified: float | None = None,
 ) -> DocumentDate:
-    """Return the date of a document by the first of these sources that has one. ``properties`` is the date in
+    """Return the date of a document by the first of these sources that has one. Of its ``text`` the first lines count, ``properties`` is the date in
     the file's own properties, ``modified`` the file's time in seconds since 1970."""
     changed = "" if modified is None else _format_time(modified)
     choices = (
         (_date_in_metadata(metadata), DateOrigin.METADATA),
         (find_date(title), DateOrigin.TITLE),
         (find_date(file_name), DateOrigin.FILE_NAME),
+        (_date_in_first_lines(text), DateOrigin.FIRST_LINES),
         (read_date(properties), DateOrigin.PROPERTIES),
         (changed, DateOrigin.FILE_TIME),
     )
@@ -137,6 +144,21 @@ def read_date(value: str) -> str:
 def _date_in_metadata(metadata: Mapping[str, str]) -> str:
     named = {re.sub(r"^.*[:.]|[^a-z]", "", key.lower()): value for key, value in metadata.items()}
     return next(filter(None, (read_date(named[key]) for key in _KEYS if key in named)), "")
+
+
+def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str:
+    """Return the day that one of the first lines states which is short and no sentence, row or turn; "" if several days
+    are there: a list of days has none of its own."""
+    first = [line.strip() for line in text[:1000].splitlines() if line.strip()][:lines]
+    short = (each for each in first if len(each) <= longest and not ends_sentence(each))
+    days = {
+        day
+        for each in short
+        if not (TABLE_LINE.match(each) or find_turn(each))
+        for day in find_dates(each)
+        if len(day) == len("2024-03-07")
+    }
+    return days.pop() if len(days) == 1 else ""
 
 
 def _format_match(match: re.Match[str]) -> str:

@@ -318,7 +318,9 @@ def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
     where, stem = printable_path(path), printable_path(Path(path.stem))
     metadata = {**reading.metadata, **given}
     title = _title(source.title, reading.title, stem)
-    dated = date_document(metadata, title, file_name=stem, properties=reading.date, modified=file.modified)
+    dated = date_document(
+        metadata, title, file_name=stem, text=reading.text, properties=reading.date, modified=file.modified
+    )
     return LoadedDocument(
         id=_id(source.id) or where,
         title=title,
@@ -356,7 +358,7 @@ def _load_text(source: DocumentSource, raw: str, max_bytes: int) -> LoadedDocume
         raise InvalidInput(f"The text of document {name!r} is {what}.", "Give a text with at least one word.")
     title = _title(source.title, reading.title, _first_line(reading.text))
     metadata = {**reading.metadata, **given}
-    dated = date_document(metadata, title, file_name=source.id)
+    dated = date_document(metadata, title, file_name=source.id, text=reading.text)
     return LoadedDocument(
         id=_id(source.id) or content_id("text-", reading.text),
         title=title,

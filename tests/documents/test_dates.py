@@ -31,6 +31,11 @@ def read(path: Path, text: str, **source: object) -> LoadedDocument:
         ("a.md", "# Plan of 1 January 2023\n\nText.", {}, "2023-01-01", "title"),
         ("notes_20240301.txt", "Text.", {}, "2024-03-01", "title"),
         ("2024-03-01.md", "# Weekly meeting\n\nText.", {}, "2024-03-01", "file name"),
+        ("a.md", "Orrendale, 7 March 2024\n\nTo Harnby Savings Bank\n", {}, "2024-03-07", "first lines"),
+        ("a.txt", "Harnby Savings Bank\n\nLoan 70\n22. März 2024\nDear", {}, "2024-03-22", "first lines"),
+        ("a.txt", "One\nTwo\nThree\n22 March 2024\n", {}, "2020-05-17", "file time"),
+        ("a.txt", "3 April 2024: sulphur\n9 April 2024: copper\n", {}, "2020-05-17", "file time"),
+        ("a.csv", "Day,Sum\n2024-03-01,5\n", {}, "2020-05-17", "file time"),
         ("a.txt", "Text of 2019-01-01.", {}, "2020-05-17", "file time"),
         (
             "a.html",
