@@ -349,6 +349,7 @@ class TextMatchCard(Card):
     date: str
     document: str
     path: str
+    line: int | None
     heading: str
     excerpt: str
     count: int = Field(
@@ -371,9 +372,9 @@ class TextMatchCard(Card):
             also=also + (", …" if len(match.also) > LIMITS.repeats else ""),
         )
 
-    def to_place(self, folder: str = "") -> str:
-        """Return the date, title and file of its document; of a file, the path beneath ``folder``."""
-        path = self.path.removeprefix(folder)
+    def to_place(self, folder: str = "", *, lined: bool = True) -> str:
+        """Return the date, title and file of its document; of a file, the path beneath ``folder``, with the line if ``lined``."""
+        path = format_place(self.path.removeprefix(folder), self.line if lined else None)
         if self.date and self.date in path and find_turn(self.excerpt):
             return path  # the title of a conversation names those who speak
         date = "" if self.date in f"{self.document} {path}" else self.date
@@ -492,12 +493,15 @@ def _explain_topic(found: TextMatches, bounds: TopicBounds) -> str:
 def _quote_matches(matches: Sequence[TextMatchCard], things: tuple[str, str], about: Sequence[str]) -> str:
     folder = find_folder(each.path for each in matches)
     lines: list[str] = []
-    for place, found in groupby(matches, key=lambda each: each.to_place(folder)):
+    for place, found in groupby(matches, key=lambda each: each.to_place(folder, lined=False)):
         group = list(found)
         texts = [each.to_text(each.excerpt, things) for each in group]
         if len(group) == 1:
-            lines.append(f"- [{group[0].citation}] {place}: {texts[0]}")
+            lines.append(f"- [{group[0].citation}] {group[0].to_place(folder)}: {texts[0]}")
         else:
             lines.append(f"{place}:")
-            lines += [f"- [{each.citation}] {text}" for each, text in zip(group, texts, strict=True)]
+            at = [f"line {each.line}: " if each.line else "" for each in group]
+            lines += [
+                f"- [{each.citation}] {line}{text}" for each, line, text in zip(group, at, texts, strict=True)
+            ]
     return quote_lines([*lines, *([f"Files are beneath {folder}"] if folder else []), *about])

@@ -74,7 +74,7 @@ NO_FILTERS = Filters()
 class TextMatch:
     """A passage with matches, or the first one of a document: its citation (a range if one crosses into the next),
     the document's own date, and the sentences with the first matches. ``count`` is the number of matches in it and in
-    the passages of ``also``, which have the same text around theirs. Of a topic it is the number of passages, and
+    the passages of ``also``, which have the same text around theirs, ``line`` that of the first one in its file. Of a topic it is the number of passages, and
     ``partial`` tells that not all of its words are in one of them, and ``score`` how much it is on it."""
 
     citation: str
@@ -87,6 +87,7 @@ class TextMatch:
     also: tuple[str, ...] = ()
     partial: bool = False
     score: float = 0.0
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +246,10 @@ def _most_similar(wanted: str, chunks: Sequence[Chunk]) -> TextMatch | None:
             if found >= likeness:
                 likeness = found
                 shown = cut_middle(text, LIMITS.statement)
-                nearest = TextMatch(chunk.citation, chunk.title, shown, chunk.source, chunk.own_date)
+                line = chunk.line_at(chunk.start + first[0])
+                nearest = TextMatch(
+                    chunk.citation, chunk.title, shown, chunk.source, chunk.own_date, line=line
+                )
     return nearest
 
 
@@ -510,4 +514,5 @@ def _make_match(entry: MatchedPassage, loaded: Mapping[str, Chunk]) -> TextMatch
         next(within, chunk.heading),
         entry.count,
         tuple(entry.also),
+        line=chunk.line_at(entry.places[0][0]),
     )

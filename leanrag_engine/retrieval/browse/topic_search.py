@@ -350,4 +350,5 @@ def _make_entry(
         () if by_document else tuple(each.citation for each in group[1:]),
         partial=not any(best[each.id].whole for each in group),
         score=best[chunk.id].score,
+        line=chunk.line_at(chunk.start + place[0]),
     )

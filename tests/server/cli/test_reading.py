@@ -248,7 +248,8 @@ def test_grep_prints_each_passage_with_its_place_and_ends_with_1_where_nothing_m
     lines = leanrag(data, "grep", "makaibari").splitlines()
     assert len(lines) == 6
     assert re.fullmatch(
-        r"\[d1:c\d+\] Tea \(.*gardens\.md\): Garden 3: The garden Makaibari3 lies near Kurseong\.", lines[3]
+        r"\[d1:c\d+\] Tea \(.*gardens\.md:17\): Garden 3: The garden Makaibari3 lies near Kurseong\.",
+        lines[3],
     )
     assert len(leanrag(data, "grep", "-E", "Makaibari[12]", "--document", "gardens.md").splitlines()) == 2
     (match,) = json.loads(leanrag(data, "grep", "Brahmaputra", "--json"))["matches"]

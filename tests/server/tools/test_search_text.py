@@ -296,6 +296,27 @@ async def test_the_same_text_is_said_once_with_the_other_places(notices: Caller)
     assert f"also in {match['also']}" in reply.text
 
 
+async def test_a_match_of_a_file_names_its_line_and_one_of_a_text_none(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    gardens = [
+        f"## Garden {n}\n\nThe tea of Makaibari{n} is picked by hand. {'It is dried. ' * 200}"
+        for n in range(3)
+    ]
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "tea.md").write_text("\n\n".join(["# Tea", *gardens]))
+    async with serve_in_process(tmp_path / "data", allow_dirs=(tmp_path / "notes",)) as call:
+        documents = [{"path": str(tmp_path / "notes" / "tea.md")}, {"id": "x", "text": "Tea of Assam1."}]
+        await call.finish(await call("ingest_documents", documents=documents, build=False, wait_seconds=40))
+        several = await call("search_text", text="Makaibari")
+        one = await call("search_text", text="Makaibari2")
+        none = await call("search_text", text="Assam1")
+    assert [each["line"] for each in several.data["matches"]] == [5, 9, 13]
+    assert "] line 9: Garden 1: The tea of Makaibari1" in several.text
+    assert "tea.md:13): Garden 2: The tea" in one.text
+    assert [each["line"] for each in none.data["matches"]] == [None]
+
+
 async def test_a_passage_is_one_entry_with_its_heading_and_the_number_of_its_matches(notices: Caller) -> None:
     reply = await notices("search_text", text="spam")
     assert [each["heading"] for each in reply.data["matches"]] == [f"Version 0.{n}" for n in range(1, 6)]
