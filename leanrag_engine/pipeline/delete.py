@@ -247,7 +247,7 @@ async def _update_vectors(
     after = texts_by_kind(left, remains.hierarchy.layers) if remains.hierarchy else {}
     counts = {}
     nothing = EmbeddedTexts.of_pairs(())
-    embedder = remains.embedder and ReusingEmbedder(remains.embedder, stores.vectors, left)
+    embedder = ReusingEmbedder(remains.embedder, stores.vectors, left) if remains.embedder else None
     async with announce_vector_change(stores):
         for kind, space in spaces.items():
             try:
