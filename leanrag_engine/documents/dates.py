@@ -22,7 +22,6 @@ class DateOrigin(StrEnum):
     TITLE = "title"
     FILE_NAME = "file name"
     FIRST_LINES = "first lines"
-    """A letterhead or a heading."""
     PROPERTIES = "file properties"
     """Written into the file by the program that made it."""
     FILE_TIME = _FILE_TIME
@@ -147,18 +146,15 @@ def _date_in_metadata(metadata: Mapping[str, str]) -> str:
 
 
 def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str:
-    """Return the day that one of the first lines states which is short and no sentence, row or turn; "" if several days
-    are there: a list of days has none of its own."""
+    """Return the day in those of the first lines that are short and no sentence, row or turn; "" if several days are there:
+    a list of days has none of its own."""
     first = [line.strip() for line in text[:1000].splitlines() if line.strip()][:lines]
-    short = (each for each in first if len(each) <= longest and not ends_sentence(each))
-    days = {
-        day
-        for each in short
-        if not (TABLE_LINE.match(each) or find_turn(each))
-        for day in find_dates(each)
-        if len(day) == len("2024-03-07")
+    heads = [each for each in first if len(each) <= longest and not ends_sentence(each)]
+    dates = {
+        day for each in heads if not (TABLE_LINE.match(each) or find_turn(each)) for day in find_dates(each)
     }
-    return days.pop() if len(days) == 1 else ""
+    days = [day for day in dates if len(day) == len("2024-03-07")]
+    return days[0] if len(days) == 1 else ""
 
 
 def _format_match(match: re.Match[str]) -> str:

@@ -28,15 +28,7 @@ from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult, IngestRequest
-from leanrag_engine.core.model import (
-    BuildRecord,
-    Chunk,
-    Document,
-    DocumentSource,
-    EmbeddingCounts,
-    Extract,
-    Generation,
-)
+from leanrag_engine.core.model import BuildRecord, Chunk, Document, DocumentSource, Extract, Generation
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.counting import count_things
@@ -262,7 +254,8 @@ async def _update_vectors(
     # A space that was dropped counts as it was: status then says that the index is incomplete.
     record = remains.before.record
     stale = count_stale(remains.hierarchy) if remains.hierarchy else 0
-    embedded = EmbeddingCounts(embedder.embedded, embedder.reused) if embedder else EmbeddingCounts()
+    anew, reused = (embedder.embedded, embedder.reused) if embedder else (0, 0)
+    embedded = replace(record.embedded, anew=anew, reused=reused)
     return replace(record, vectors={**record.vectors, **counts}, embedded=embedded, stale=stale)
 
 

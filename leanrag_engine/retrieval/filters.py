@@ -107,7 +107,8 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
         or PurePath((each.source or each.id).casefold()).parts[-len(end) :] == end
         or (name.endswith("/") and _is_part_of_path(name, each.source or each.id))
     ]
-    found = found or [each for each in documents if _stem_parts(each)[-len(end) :] == end]
+    paths = ((each, PurePath((each.source or each.id).casefold())) for each in documents)
+    found = found or [each for each, path in paths if (*path.parts[:-1], path.stem)[-len(end) :] == end]
     if not found:
         raise NotFound(
             f"No document is called {name!r}.",
@@ -118,12 +119,6 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
             ),
         )
     return found
-
-
-def _stem_parts(document: Document) -> tuple[str, ...]:
-    """Return the parts of a document's path in small letters, without the suffix of its file."""
-    path = PurePath((document.source or document.id).casefold())
-    return (*path.parts[:-1], path.stem)
 
 
 def nearest_documents(name: str, documents: Sequence[Document], limit: int) -> list[Document]:

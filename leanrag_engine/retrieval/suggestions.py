@@ -159,10 +159,9 @@ def write_within(heading: str, chunks: Iterable[Chunk]) -> str:
     capital within the sentences of the ``chunks``, too."""
     first, *others = heading.split()
     within = re.compile(rf"[\w,] {re.escape(first)}\b")
-    named = first[1:] != first[1:].lower() or any(each[0].isupper() for each in others)
-    if named or any(within.search(each.text) for each in chunks):
-        return heading
-    return heading[0].lower() + heading[1:]
+    named = not first[1:].islower() or any(each[0].isupper() for each in others)
+    named = named or any(within.search(each.text) for each in chunks)
+    return heading if named else heading[0].lower() + heading[1:]
 
 
 def relate(entities: dict[str, Entity], relations: Iterable[Relation]) -> Iterator[QuestionCandidate]:

@@ -43,7 +43,7 @@ from leanrag_engine.pipeline.job_runner import JobProgress
 from leanrag_engine.pipeline.pending import PendingIndex
 
 from .reading import ReadingTask, read_document, read_in_limited_memory
-from .sync import plan_sync, remove_missing
+from .sync import GONE, plan_sync, remove_missing
 
 logger = logging.getLogger(__name__)
 
@@ -93,9 +93,13 @@ async def ingest_all(
     if not request.dry_run:
         await stores.documents.put_file_stamps(collection, ingestion.stamps)
     if plan is not None:
-        removed = await remove_missing(
-            stores, collection, plan, progress, ingestion.arrived, dry_run=request.dry_run
-        )
+        removed = await remove_missing(stores, collection, plan, progress, dry_run=request.dry_run)
+        places = {each.id: ingestion.arrived.get(each.file_digest) for each in held}
+        moves = {each.id: place for each in removed if each.error == GONE and (place := places[each.id])}
+        removed = [
+            replace(each, error=f"moved to {moves[each.id]}") if each.id in moves else each
+            for each in removed
+        ]
         statuses += [record_outcome(outcome, progress) for outcome in removed]
     if "failed" in statuses and set(statuses) == {"failed"}:
         raise LeanRAGError("No document could be ingested.", "Each one's error says why.")

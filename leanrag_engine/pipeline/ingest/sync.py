@@ -4,7 +4,7 @@ same one from the beginning to the end of the sync, and has files, or the caller
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -62,11 +62,9 @@ def plan_sync(
         root: [each for each in held if each.source and Path(each.source).is_relative_to(root)]
         for root in roots
     }
-    for folder in folders:
-        if folder.root is None or folder.files or request.allow_empty:
-            continue
-        if beneath[folder.root] or not sources:
-            raise _empty_folder(folder, folder.root, len(beneath[folder.root]))
+    for folder in () if request.allow_empty else folders:
+        if folder.root is not None and not folder.files and (beneath[folder.root] or not sources):
+            raise _empty_folder(folder, len(beneath[folder.root]))
     documents = list({each.id: each for found in beneath.values() for each in found}.values())
     by_source: dict[str, list[Document]] = {}
     for document in documents:
@@ -92,19 +90,13 @@ def _is_folder(path: str) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder is closed
 
 
-def _empty_folder(folder: Expansion, root: Path, documents: int) -> InvalidInput:
-    counts = Counter(each.reason for each in folder.skipped)
-    left_out = ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
-    said = f" Left out: {left_out}." if left_out else ""
-    if not documents:
-        return InvalidInput(
-            f"The folder {str(root)!r} holds no document: nothing was removed.{said}",
-            "Check that its disk is there, or give the folder that holds your documents.",
-        )
+def _empty_folder(folder: Expansion, documents: int) -> InvalidInput:
+    counts = Counter(each.reason for each in folder.skipped).most_common()
+    left_out = f" Left out: {', '.join(f'{count} {reason}' for reason, count in counts)}." if counts else ""
+    held = f", and the collection has documents from it ({documents})" if documents else ""
     return InvalidInput(
-        f"The folder {str(root)!r} holds no file to ingest, and the collection has documents from it ({documents}): "
-        f"nothing was removed.{said}",
-        "Check that its disk is there. If it is meant to be empty, sync with --allow-empty, or delete the documents by id.",
+        f"The folder {str(folder.root)!r} holds no document{held}: nothing was removed.{left_out}",
+        "Check the path, and that its disk is there. If it is meant to be empty, sync with --allow-empty, or delete by id.",
     )
 
 
@@ -154,29 +146,16 @@ def _report_changed_folder(root: Path, why: str) -> DocumentUnreadable:
 
 
 async def remove_missing(
-    stores: Stores,
-    collection: str,
-    plan: SyncPlan,
-    progress: JobProgress,
-    arrived: Mapping[str, str],
-    *,
-    dry_run: bool,
+    stores: Stores, collection: str, plan: SyncPlan, progress: JobProgress, *, dry_run: bool
 ) -> list[IngestOutcome]:
-    """Delete the documents without a file and return their outcomes; ``dry_run``: only these. What has ``arrived``, ids by the
-    digest of their file, was moved. Raises ``DocumentUnreadable`` if a folder was replaced."""
+    """Delete the documents without a file and return their outcomes; ``dry_run``: only these. Raises
+    ``DocumentUnreadable`` if a folder was replaced."""
     gone = await anyio.to_thread.run_sync(partial(confirm_missing, plan))
     if gone and not dry_run:
         await delete_documents(stores, collection, [each.document.id for each in gone], progress.report)
-    moves = {each.document.id: arrived.get(each.document.file_digest) for each in gone if each.reason == GONE}
     # Without the title: a private one would stay in the record of the job.
     return [
-        IngestOutcome(
-            each.document.id,
-            "",
-            "removed",
-            each.document.chunks,
-            error=f"moved to {place}" if (place := moves.get(each.document.id)) else each.reason,
-        )
+        IngestOutcome(each.document.id, "", "removed", each.document.chunks, error=each.reason)
         for each in gone
     ]
 
