@@ -439,9 +439,7 @@ def _check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
 
 def _check_range(name: str, value: int, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidInput(
-            f"{name} cannot be {value!r}.", f"Give a whole number from {low} to {high:,} as {name}."
-        )
+        raise InvalidInput(f"{name} cannot be {value!r}.", f"Give a whole number from {low} to {high:,}.")
 
 
 def check_count(name: str, count: int, most: int) -> None:

@@ -55,7 +55,6 @@ def name_options(text: str) -> str:
         ("seen=[citations above] gives them.", "--seen with the citations above gives them."),
         ("leave out match='pattern'", "leave out -E"),
         ("token_budget cannot be", "--token-budget cannot be"),
-        ("as token_budget.", "as --token-budget."),
     ):
         text = text.replace(tools, commands)
     return text

@@ -95,11 +95,9 @@ async def ingest_all(
     if plan is not None:
         removed = await remove_missing(stores, collection, plan, progress, dry_run=request.dry_run)
         places = {each.id: ingestion.arrived.get(each.file_digest) for each in held}
-        moves = {each.id: place for each in removed if each.error == GONE and (place := places[each.id])}
-        removed = [
-            replace(each, error=f"moved to {moves[each.id]}") if each.id in moves else each
-            for each in removed
-        ]
+        for each in removed:
+            if each.error == GONE and (place := places[each.id]):
+                removed[removed.index(each)] = replace(each, error=f"moved to {place}")
         statuses += [record_outcome(outcome, progress) for outcome in removed]
     if "failed" in statuses and set(statuses) == {"failed"}:
         raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
@@ -196,7 +194,7 @@ def measure_due(request: IngestRequest, held: Sequence[Document], data_dir: Path
     """Return how many documents of a request must be read, and their bytes. Raises as ``list_files`` and ``plan_sync``."""
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     found = list_files(request, held, allowed, data_dir)
-    if request.sync:
+    if request.sync and found.folders:
         plan_sync(found.sources, found.folders, held, request)
     due, _ = split_unchanged(found.sources, held, allowed)
     return len(due), count_bytes(due)

@@ -48,7 +48,6 @@ from .rendering import (
 Evidence = RankedWindow | Statement
 
 _WORD = re.compile(rf"{CJK_CHARACTER.pattern}|\S(?=\s|$)")
-"""Ends where a word ends."""
 
 
 @dataclass(frozen=True, slots=True)

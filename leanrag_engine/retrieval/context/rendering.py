@@ -308,8 +308,7 @@ def _plural(noun: str, number: int) -> str:
 def format_omissions(
     left: Iterable[RankedWindow | Statement], weaker: int = 0, *, is_weak: bool = False
 ) -> str:
-    """Return one line on the evidence that did not fit, in a reply that is short because all ``is_weak`` or otherwise, and on
-    ``weaker`` passages; "" if all was shown."""
+    """Return one line on the evidence that did not fit or, of a reply that ``is_weak``, was left out, and on ``weaker`` passages."""
     counts: dict[str, int] = {EXCERPT: 0}
     for each in left:
         kind = EXCERPT if isinstance(each, RankedWindow) else each.kind
