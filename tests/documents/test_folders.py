@@ -16,7 +16,8 @@ from leanrag_engine.documents.folders import walk
 from leanrag_engine.documents.loading import expand
 
 RULES = {
-    ".gitignore": "# a comment\n*.log\n!keep.log\nbuild/\n/top.md\ndocs/**/draft.md\n!\n\\#literal.md\nspace \\ .md\n**/deep.md\n",
+    ".gitignore": "# a comment\n*.log\n!keep.log\nbuild/\n/top.md\ndocs/**/draft.md\n!\n\\#literal.md\nspace \\ .md\n**/deep.md\n"
+    "crlf.md\r\nno\x0b*.md\nno\x1c*.md\nno\x85*.md\nno\u2028*.md\nno\r*.md\n",
     "sub/.gitignore": "!debug.log\n*.tmp.md\nonly/\n!only/in.md\n",
     "sub/more/.gitignore": "*\n!*.md\n!.gitignore\n",
 }
@@ -41,6 +42,8 @@ FILES = [
     "sub/more/inner/code.py",
     "a/b/c/deep.md",
     "build.md",
+    "crlf.md",
+    "odd\u2028.md",
 ]
 
 

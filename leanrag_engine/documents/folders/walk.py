@@ -101,7 +101,7 @@ def _read_rules(file: Path) -> GitIgnoreSpec:
 
 def _parse(data: bytes) -> GitIgnoreSpec:
     """Return the rules of an ignore file without the lines that are no pattern, as git does."""
-    lines = data.decode("utf-8", "replace").removeprefix("\ufeff").splitlines()
+    lines = data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     spec = GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
     for each in spec.patterns:
         if isinstance(each, RegexPattern) and each.regex:

@@ -169,3 +169,13 @@ def test_what_is_forgotten_and_ignored_does_not_come_back(notes: Path) -> None:
     again = leanrag("sync", str(notes), *data).stdout
     assert "Documents: 1 unchanged." in again
     assert "2 named by .leanragignore" in again
+
+
+def test_a_name_with_line_breaks_leaves_out_no_other_file(notes: Path) -> None:
+    data = ("--data-dir", str(notes.parent / "data"))
+    odd = notes / "odd\r\x0b\x85\u2028\nold.md"
+    odd.write_text("An odd name for a text about tides.")
+    leanrag("ingest", str(odd), "--no-build", *data)
+    assert leanrag("forget", str(odd), "--ignore", "--no-build", *data).exit_code == 0
+    again = json.loads(leanrag("sync", str(notes), "--no-build", "--json", *data).stdout)
+    assert (again["counts"], again["skipped"][0]["count"]) == ({"unchanged": 3}, 1)
