@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import stat
 import time
 from collections.abc import Mapping, Sequence
@@ -393,9 +394,10 @@ def _title(*choices: str) -> str:
 def _id(given: str) -> str:
     document_id = given.strip()
     most_characters = 2_000
-    if len(document_id) > most_characters or clean(document_id) != document_id or "\n" in document_id:
+    is_line = clean(document_id) == document_id and "\n" not in document_id
+    if len(document_id) > most_characters or not is_line or re.fullmatch(r"[dD][0-9]+", document_id):
         raise InvalidInput(
-            f"Document id {document_id[:80]!r} cannot be used: one line of at most {most_characters:,} visible characters was expected.",
+            f"Document id {document_id[:80]!r} cannot be used: one line of at most {most_characters:,} visible characters was expected, and no number of a document such as d3.",
             "Give a shorter, plain id, or none.",
         )
     return document_id

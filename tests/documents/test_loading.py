@@ -291,6 +291,12 @@ def test_a_name_that_is_not_utf8_gives_an_id_that_any_store_can_keep(tmp_path: P
     assert document.id.encode("utf-8").endswith(rb"caf\xe9.txt")
 
 
+@pytest.mark.parametrize("id_", ["d1", "D12", " d7 "])
+def test_an_id_that_reads_as_the_number_of_a_document_is_refused(id_: str) -> None:
+    with pytest.raises(InvalidInput, match="no number of a document such as d3"):
+        load(DocumentSource(text="x", id=id_), allowed=None, max_bytes=100)
+
+
 # --- text ----------------------------------------------------------------------------------
 
 
