@@ -67,9 +67,14 @@ class FileContent:
 
 
 def identify(source: DocumentSource, *, allowed: Sequence[Path] | None) -> tuple[str, Path]:
-    """Return the id that the document of a path will have, and its real path. Raises :class:`PathRefused`."""
+    """Return the id that the document of a path will have, and its real path. Raises :class:`PathRefused`, and
+    :class:`DocumentUnreadable` if the path of another file reads the same."""
     path = _resolve(source.path, allowed)
-    return _id(source.id) or printable_path(path), path
+    where = printable_path(path)
+    if read_path(where) != path:
+        what = "a backslash in it would stand for a byte that is not UTF-8"
+        raise DocumentUnreadable(f"'{where}' cannot be read: {what}.", "Rename it.")
+    return _id(source.id) or where, path
 
 
 def make_stamp(source: DocumentSource, status: os.stat_result) -> str:
@@ -341,6 +346,12 @@ def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
 def printable_path(path: Path) -> str:
     """Return a path as text, with bytes escaped that are not UTF-8, so that any store can keep it."""
     return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
+
+
+def read_path(text: str) -> Path:
+    """Return the path that :func:`printable_path` wrote."""
+    data = re.sub(rb"\\x([89a-f][0-9a-f])", lambda byte: bytes.fromhex(byte[1].decode()), text.encode())
+    return Path(os.fsdecode(data))
 
 
 # --- inline text ---------------------------------------------------------------------------

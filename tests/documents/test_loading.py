@@ -20,7 +20,7 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 from leanrag_engine.core.errors import DocumentUnreadable, FormatUnsupported, InvalidInput, PathRefused
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, Page
 from leanrag_engine.documents import loading
-from leanrag_engine.documents.loading import Expansion, expand, load
+from leanrag_engine.documents.loading import Expansion, expand, identify, load
 
 LIMIT = 10_000_000
 
@@ -289,6 +289,13 @@ def test_a_name_that_is_not_utf8_gives_an_id_that_any_store_can_keep(tmp_path: P
     document = read(os.fsdecode(path))
     assert document.title == r"caf\xe9"
     assert document.id.encode("utf-8").endswith(rb"caf\xe9.txt")
+
+
+def test_a_name_that_reads_as_another_one_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DocumentUnreadable, match=r"caf\\xe9.txt' cannot be read"):
+        identify(DocumentSource(path=str(tmp_path / r"caf\xe9.txt")), allowed=None)
+    plain = tmp_path / r"caf\x2d\n.txt"
+    assert identify(DocumentSource(path=str(plain)), allowed=None) == (str(plain), plain)
 
 
 @pytest.mark.parametrize("id_", ["d1", "D12", " d7 "])

@@ -191,6 +191,31 @@ async def test_what_an_ignore_file_names_is_removed_and_what_was_read_on_purpose
     ]
 
 
+async def test_files_whose_names_are_not_utf8_stay_as_long_as_they_are_there(
+    engine: LeanRAG, folder: Path
+) -> None:
+    names = [os.fsdecode(each) for each in (b"bad\xff.md", b"gone\xff.md", b"kept\xff.md")]
+    for name in names:
+        try:
+            write(folder / name, f"A text about {name!a}.")
+        except OSError:
+            pytest.skip("this file system takes UTF-8 names alone")
+    write(folder / r"bad\xff.md", "A text under a name that reads the same.")
+    first = await run(engine, folder)
+    (failed,) = (each for each in first.documents if each.status == "failed")
+    assert r"bad\xff.md' cannot be read" in failed.error
+    assert {each.title for each in await engine.documents()} >= {r"bad\xff", r"gone\xff", r"kept\xff"}
+    (folder / r"bad\xff.md").unlink()
+    (folder / names[0]).write_text("")
+    (folder / names[1]).unlink()
+    (folder / ".leanragignore").write_bytes(b"/kept?.md\n")
+    became = {Path(each.id).name: (each.status, each.error) for each in (await run(engine, folder)).documents}
+    assert became[r"bad\xff.md"][0] == "failed"
+    assert "it has 0 bytes" in became[r"bad\xff.md"][1]
+    assert became[r"gone\xff.md"] == ("removed", "its file is gone")
+    assert became[r"kept\xff.md"] == ("removed", "named by .leanragignore")
+
+
 # --- broken folders ------------------------------------------------------------------------
 
 

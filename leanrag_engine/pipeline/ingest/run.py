@@ -495,4 +495,5 @@ def take_together(waiting: deque[QueuedDocument]) -> list[QueuedDocument]:
 
 
 def failure_of(source: DocumentSource, problem: LeanRAGError | str) -> IngestOutcome:
-    return IngestOutcome(source.id or source.path or source.title, source.title, "failed", error=str(problem))
+    place = os.fsencode(source.path).decode("utf-8", "backslashreplace")
+    return IngestOutcome(source.id or place or source.title, source.title, "failed", error=str(problem))

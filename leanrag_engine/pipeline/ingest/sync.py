@@ -14,7 +14,7 @@ import anyio.to_thread
 from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest
 from leanrag_engine.core.model import Document, DocumentSource
-from leanrag_engine.documents.loading import Expansion, printable_path
+from leanrag_engine.documents.loading import Expansion, printable_path, read_path
 from leanrag_engine.pipeline.delete import delete_documents
 from leanrag_engine.pipeline.index import Stores
 from leanrag_engine.pipeline.job_runner import JobProgress
@@ -59,7 +59,7 @@ def plan_sync(
             "Give folders, or ingest it without sync.",
         )
     beneath = {
-        root: [each for each in held if each.source and Path(each.source).is_relative_to(root)]
+        root: [each for each in held if each.source and read_path(each.source).is_relative_to(root)]
         for root in roots
     }
     for folder in () if request.allow_empty else folders:
@@ -69,20 +69,21 @@ def plan_sync(
     by_source: dict[str, list[Document]] = {}
     for document in documents:
         by_source.setdefault(document.source, []).append(document)
-    listed = {printable_path(Path(each.path)): each for each in sources}
+    listed = [(printable_path(Path(each.path)), each) for each in sources]
     wanted = [
         again
-        for place, source in listed.items()
+        for place, source in listed
         for again in ([_name_as(each, source) for each in by_source.get(place, ())] or [source])
     ]
     missing: list[MissingDocument] = []
+    there = {place for place, _ in listed}
     for document in documents:
-        if document.source in listed:
+        if document.source in there:
             continue
         if reason := _find_ignore_rule(document, folders) or _find_absence(document):
             missing.append(MissingDocument(document, reason))
         else:
-            wanted.append(_name_as(document, DocumentSource(path=document.source)))
+            wanted.append(_name_as(document, DocumentSource(path=str(read_path(document.source)))))
     return SyncPlan(tuple(wanted), tuple(missing), tuple((root, _identify_folder(root)) for root in roots))
 
 
@@ -111,7 +112,7 @@ def _name_as(document: Document, source: DocumentSource) -> DocumentSource:
 
 def _find_ignore_rule(document: Document, folders: Sequence[Expansion]) -> str:
     """Return which ignore file leaves out the file of a document, "" if none does."""
-    path = Path(document.source)
+    path = read_path(document.source)
     skipped = (each for folder in folders for each in folder.skipped if each.ignored)
     return next((each.reason for each in skipped if path.is_relative_to(each.path)), "")
 
@@ -119,7 +120,7 @@ def _find_ignore_rule(document: Document, folders: Sequence[Expansion]) -> str:
 def _find_absence(document: Document) -> str:
     """Return that the file is gone; "" if it is there, or cannot be looked for: what is unreadable is not gone."""
     try:
-        os.lstat(document.source)
+        read_path(document.source).lstat()
     except (FileNotFoundError, NotADirectoryError):
         return GONE
     except OSError:

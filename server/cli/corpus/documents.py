@@ -371,14 +371,15 @@ def find_id(given: str, held: Sequence[Document]) -> str:
 
 def keep_away(documents: Sequence[Document], *, ignore: bool, dry_run: bool) -> None:
     """Say whose files are still there and would be added again by a sync; if it is wanted, name them in its ignore file."""
-    for file in dict.fromkeys(Path(each.source) for each in documents if each.source):
+    from leanrag_engine.documents.loading import read_path  # noqa: PLC0415 - heavy
+
+    for file in dict.fromkeys(read_path(each.source) for each in documents if each.source):
         if not file.is_file():
             continue
         typer.echo(f"{file} is still there: a sync of its folder adds it again.", err=True)
-        name = re.sub(r"([][\\*?!# ])", r"\\\1", file.name)
+        target, name = file.with_name(IGNORE_FILE), re.sub(r"([][\\*?!# ])", r"\\\1", file.name)
         # A class that no plain sign is in stands for signs that would begin another rule, or that UTF-8 cannot hold.
         line = "/" + "".join(each if each.isprintable() else "[! -~]" for each in name)
-        target = file.with_name(IGNORE_FILE)
         if dry_run or not (ignore or confirm(f"Leave it out of every sync, by {line} in {target}?")):
             or_so = ", or give --ignore" if dry_run else ""
             typer.echo(f"To leave it out, write {line} into {target}{or_so}.", err=True)

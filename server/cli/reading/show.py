@@ -149,7 +149,9 @@ async def find_place(engine: LeanRAG, citation: str) -> tuple[Path, int]:
         raise InvalidInput(
             f"{citation} cannot be opened: its text came from no file.", f"leanrag show {citation} prints it."
         )
-    return Path(chunk.source), chunk.line or 0
+    from leanrag_engine.documents.loading import read_path  # noqa: PLC0415 - heavy
+
+    return read_path(chunk.source), chunk.line or 0
 
 
 def open_place(file: Path, line: int) -> None:

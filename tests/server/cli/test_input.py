@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from importlib.metadata import version
@@ -177,5 +178,19 @@ def test_a_name_with_line_breaks_leaves_out_no_other_file(notes: Path) -> None:
     odd.write_text("An odd name for a text about tides.")
     leanrag("ingest", str(odd), "--no-build", *data)
     assert leanrag("forget", str(odd), "--ignore", "--no-build", *data).exit_code == 0
+    again = json.loads(leanrag("sync", str(notes), "--no-build", "--json", *data).stdout)
+    assert (again["counts"], again["skipped"][0]["count"]) == ({"unchanged": 3}, 1)
+
+
+def test_a_file_whose_name_is_not_utf8_can_be_ignored_too(notes: Path) -> None:
+    data = ("--data-dir", str(notes.parent / "data"))
+    file = notes / os.fsdecode(b"old\xff.md")
+    try:
+        file.write_text("An odd name for a text about tides.")
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names alone")
+    leanrag("ingest", str(notes), "--no-build", *data)
+    ran = leanrag("forget", r"old\xff.md", "--ignore", "--no-build", *data)
+    assert "is still there" in ran.stderr
     again = json.loads(leanrag("sync", str(notes), "--no-build", "--json", *data).stdout)
     assert (again["counts"], again["skipped"][0]["count"]) == ({"unchanged": 3}, 1)
