@@ -1,5 +1,6 @@
 """Options and error reporting that several commands share."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
@@ -37,13 +38,26 @@ ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer no tool that 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show each stage of the work by itself.")]
 
 
+_STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def escape_controls(text: str) -> str:
+    """Return text with signs that would steer a terminal as JSON escapes them, so that JSON stays what it is."""
+    return _STEERS.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text that may hold the names of files, whose signs a terminal may obey or an output not hold."""
+    typer.echo(escape_controls(text), err=err)
+
+
 @contextmanager
 def report_errors() -> Iterator[None]:
     """Turn an error of the engine into a message on standard error and exit code 1."""
     try:
         yield
     except LeanRAGError as problem:
-        typer.echo(f"Error: {name_options(str(problem))}", err=True)
+        echo(f"Error: {name_options(str(problem))}", err=True)
         raise typer.Exit(1) from problem
 
 

@@ -18,7 +18,7 @@ from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.text.counting import count_things
 
 from ..protocol.telemetry import start_telemetry_if_asked
-from .options import CollectionOption, DataDir, report_errors, run_async
+from .options import CollectionOption, DataDir, echo, escape_controls, report_errors, run_async
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
@@ -51,11 +51,11 @@ def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
 
 def run_long(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]], kept: str) -> None:
     """Run work that may last: say at once that it begins, and after Ctrl-C what is ``kept`` and how to go on."""
-    typer.echo(f"Opening the collection {settings.collection} in {settings.data_dir} …", err=True)
+    echo(f"Opening the collection {settings.collection} in {settings.data_dir} …", err=True)
     try:
         run(settings, work)
     except KeyboardInterrupt:
-        typer.echo(f"\nStopped. {kept}", err=True)
+        echo(f"\nStopped. {kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -95,7 +95,7 @@ def print_report(text: str, *, json: bool = False) -> None:
     """Print lines of prose, at a terminal long ones broken between words, or JSON as it is."""
     if (width := find_width()) and not json:
         text = "\n".join(wrap_line(line, width) for line in text.splitlines())
-    typer.echo(text)
+    echo(text)
 
 
 def print_rows(text: str) -> None:
@@ -104,7 +104,7 @@ def print_rows(text: str) -> None:
         text = "\n".join(
             line if len(line) <= width else f"{line[: width - 1]}…" for line in text.splitlines()
         )
-    typer.echo(text)
+    echo(text)
 
 
 def wrap_line(line: str, width: int) -> str:
@@ -141,7 +141,7 @@ async def agree_on_time(engine: LeanRAG, sources: Sequence[DocumentSource], *, s
         f" on {count_things(cores, 'core')}."
     )
     if not sys.stdin.isatty():
-        typer.echo(f"Warning: {said} Ctrl-C keeps what is done.", err=True)
+        echo(f"Warning: {said} Ctrl-C keeps what is done.", err=True)
     else:
         typer.confirm(f"{said} Go on?", default=True, abort=True, err=True)
 
@@ -160,7 +160,7 @@ async def run_ingest(
 
 def confirm(question: str) -> bool:
     """Ask at a terminal; elsewhere the answer is no."""
-    return sys.stdin.isatty() and typer.confirm(question, default=True, err=True)
+    return sys.stdin.isatty() and typer.confirm(escape_controls(question), default=True, err=True)
 
 
 def leave_unless_done(status: str) -> None:

@@ -26,6 +26,7 @@ from leanrag_engine.core.errors import (
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, LeftOut
 from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument, ReadDocument
 from leanrag_engine.core.ports import Progress, Workers
+from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.documents.guarding import ParsingLimits, parse_within_limits, run_within_limits
 from leanrag_engine.documents.loading import (
     Expansion,
@@ -140,7 +141,7 @@ def absolute_source(source: DocumentSource, *, anywhere: bool) -> DocumentSource
 
 def file_name_of(source: DocumentSource) -> str:
     """Return the name of a source's file as it can be shown and stored."""
-    return printable_path(Path(Path(source.path).name))
+    return clean_line(printable_path(Path(Path(source.path).name)))
 
 
 # --- which files ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import typer
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.runtime.replacement import replace_file
 
-from ..options import CollectionOption, DataDir, Json, Verbose, report_errors
+from ..options import CollectionOption, DataDir, Json, Verbose, echo, report_errors
 from ..running import (
     confirm,
     follow_job,
@@ -169,7 +169,7 @@ def sync(
     try:
         run(settings, work)
     except KeyboardInterrupt:
-        typer.echo("Stopped.", err=True)
+        echo("Stopped.", err=True)
 
 
 async def watch_folders(paths: list[str], data_dir: Path) -> AsyncIterator[None]:
@@ -214,7 +214,7 @@ def print_outcomes(
 
     reply = IngestReply.from_engine(job)
     if json:
-        typer.echo(reply.model_dump_json())
+        echo(reply.model_dump_json())
         return reply
     many = {status for status, count in reply.counts.items() if count > LISTED}
     for each in reply.documents:
@@ -223,17 +223,17 @@ def print_outcomes(
             or details
             or not (each.status in many or (each.status == "unchanged" and not unchanged))
         ):
-            typer.echo(f"{each.status:10} {each.title or each.id}{each.detail}")
+            echo(f"{each.status:10} {each.title or each.id}{each.detail}")
     for left_out in reply.skipped:
-        typer.echo(left_out.to_line())
+        echo(left_out.to_line())
     if details:
         for group in job.skipped:
             for path in group.examples:
-                typer.echo(f"left out   {path}  ({group.reason})")
+                echo(f"left out   {path}  ({group.reason})")
     for failure in reply.failures:
-        typer.echo(failure_line(failure))
+        echo(failure_line(failure))
     for line in summary_lines(job, settings):
-        typer.echo(line)
+        echo(line)
     return reply
 
 
@@ -327,7 +327,7 @@ async def forget(
         job = await follow_job(engine, await engine.submit_build(collection=collection), verbose=verbose)
         lines = list_lines(JobReply.from_engine(job), job, engine.settings, ())
     if lines and not json:
-        typer.echo("\n".join(lines))
+        echo("\n".join(lines))
     if job:
         leave_unless_done(job.status.value)
     if found.unknown:
@@ -339,20 +339,20 @@ def print_deletion(reply: DeleteReply, job: Job | None, *, json: bool) -> None:
     from ...replies.work.jobs import JobReply  # noqa: PLC0415 - heavy
 
     if json:
-        typer.echo(reply.model_dump_json())
+        echo(reply.model_dump_json())
         return
     for each in reply.documents:
         near = f"  (did you mean {', '.join(each.did_you_mean)}?)" if each.did_you_mean else ""
         title = f"  ({each.title})" if each.title else ""
         # Without a job nothing was tried: "not deleted" would read as a failure.
         state = "would go" if each.status == "not_deleted" and not job else each.status.replace("_", " ")
-        typer.echo(f"{state:11} {each.id}{title}{near}")
+        echo(f"{state:11} {each.id}{title}{near}")
     if job and job.status.value != "done":
-        typer.echo(say_early_end(job))
+        echo(say_early_end(job))
     elif job:
-        typer.echo("\n".join(JobReply.from_engine(job).ending_lines()))
+        echo("\n".join(JobReply.from_engine(job).ending_lines()))
     else:
-        typer.echo(reply.message)
+        echo(reply.message)
 
 
 def find_id(given: str, held: Sequence[Document]) -> str:
@@ -376,15 +376,15 @@ def keep_away(documents: Sequence[Document], *, ignore: bool, dry_run: bool) -> 
     for file in dict.fromkeys(read_path(each.source) for each in documents if each.source):
         if not file.is_file():
             continue
-        typer.echo(f"{file} is still there: a sync of its folder adds it again.", err=True)
+        echo(f"{file} is still there: a sync of its folder adds it again.", err=True)
         target, name = file.with_name(IGNORE_FILE), re.sub(r"([][\\*?!# ])", r"\\\1", file.name)
         # A class that no plain sign is in stands for signs that would begin another rule, or that UTF-8 cannot hold.
         line = "/" + "".join(each if each.isprintable() else "[! -~]" for each in name)
         if dry_run or not (ignore or confirm(f"Leave it out of every sync, by {line} in {target}?")):
             or_so = ", or give --ignore" if dry_run else ""
-            typer.echo(f"To leave it out, write {line} into {target}{or_so}.", err=True)
+            echo(f"To leave it out, write {line} into {target}{or_so}.", err=True)
             continue
         before = target.read_text("utf-8") if target.exists() else ""
         whole = f"{before}{'' if before.endswith(chr(10)) or not before else chr(10)}{line}\n"
         replace_file(target, whole.encode())
-        typer.echo(f"Added {line} to {target}.", err=True)
+        echo(f"Added {line} to {target}.", err=True)

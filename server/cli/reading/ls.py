@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import Json
+from ..options import Json, echo
 from ..running import find_width, on_engine, print_rows
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ async def list_documents(
     built = generation.revision if generation else -1
     reply = DocumentsReply.from_engine(name, documents, built)
     if json:
-        typer.echo(reply.model_dump_json())
+        echo(reply.model_dump_json())
     elif contains and not documents:
-        typer.echo(f"No path or title of a document contains {contains!r}. `leanrag ls` lists all documents.")
+        echo(f"No path or title of a document contains {contains!r}. `leanrag ls` lists all documents.")
     else:
         print_rows(reply.to_markdown(find_width()))

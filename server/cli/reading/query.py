@@ -9,7 +9,7 @@ import typer
 
 from leanrag_engine.core.runtime.replacement import write_output
 
-from ..options import CollectionOption, DataDir, Json, name_options
+from ..options import CollectionOption, DataDir, Json, echo, name_options
 from ..running import on_engine, print_report, read_settings, run
 
 if TYPE_CHECKING:
@@ -56,17 +56,17 @@ async def query(
     if json:
         from ...replies.query import ExplainedReply  # noqa: PLC0415 - heavy
 
-        typer.echo(ExplainedReply.explain(result, engine.count_tokens).model_dump_json())
+        echo(ExplainedReply.explain(result, engine.count_tokens).model_dump_json())
         return
-    typer.echo(name_options(result.context.text))
+    echo(name_options(result.context.text))
     if explain:
         from ...replies.drawing.accounting import explain_lines  # noqa: PLC0415 - heavy
 
-        typer.echo("\n" + "\n".join(explain_lines(result.context, engine.count_tokens)))
+        echo("\n" + "\n".join(explain_lines(result.context, engine.count_tokens)))
     for warning in result.warnings:
         if warning not in result.context.text:  # it did not fit
-            typer.echo(f"Warning: {warning}", err=True)
-    typer.echo(f"{result.context.tokens} tokens", err=True)
+            echo(f"Warning: {warning}", err=True)
+    echo(f"{result.context.tokens} tokens", err=True)
 
 
 def write_drawings(result: QueryResult, engine: LeanRAG, html: Path | None, svg: Path | None) -> None:
@@ -77,7 +77,7 @@ def write_drawings(result: QueryResult, engine: LeanRAG, html: Path | None, svg:
     for path, draw in ((html, render_page), (svg, draw_answer)):
         if path:
             write_output(path, draw(result, engine.count_tokens).encode())
-            typer.echo(f"Drawn: {path}", err=True)
+            echo(f"Drawn: {path}", err=True)
 
 
 def status(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:

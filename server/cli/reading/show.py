@@ -15,7 +15,7 @@ import typer
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound, NotReady, UnknownCollection
 from leanrag_engine.core.text.citation import parse_range
 
-from ..options import Json
+from ..options import Json, echo
 from ..running import on_engine
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ async def show(
     from ...replies.errors import without_steps  # noqa: PLC0415 - only with a reply
 
     reply = await find(engine, name, hops)
-    typer.echo(reply.model_dump_json() if json else without_steps(reply.to_markdown()))
+    echo(reply.model_dump_json() if json else without_steps(reply.to_markdown()))
 
 
 async def find(engine: LeanRAG, what: str, hops: int = 0) -> ReplyModel:

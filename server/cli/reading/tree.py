@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import Json
+from ..options import Json, echo
 from ..running import on_engine, print_rows
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def tree(
     chain = await engine.ancestors(top, collection=name) if top else [await engine.root(collection=name)]
     reply = TreeReply(root=await read_branch(engine, chain[0], depth, width))
     if json:
-        typer.echo(reply.model_dump_json())
+        echo(reply.model_dump_json())
     else:
         print_rows(reply.to_markdown())
 

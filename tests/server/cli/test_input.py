@@ -194,3 +194,22 @@ def test_a_file_whose_name_is_not_utf8_can_be_ignored_too(notes: Path) -> None:
     assert "is still there" in ran.stderr
     again = json.loads(leanrag("sync", str(notes), "--no-build", "--json", *data).stdout)
     assert (again["counts"], again["skipped"][0]["count"]) == ({"unchanged": 3}, 1)
+
+
+def test_no_name_of_a_file_steers_the_terminal(notes: Path) -> None:
+    data = ("--data-dir", str(notes.parent / "data"))
+    name, shown = "odd\x1b]0;owned\x07\x9b31m\u202e.md", r"odd\u001b]0;owned\u0007\u009b31m\u202e.md"
+    (notes / name).write_text("An odd name for a text about tides.")
+    (notes / "sub" / name).write_text("An odd name for another text about tides.")
+    (notes / "empty").mkdir()
+    (notes / "empty" / name).write_text("")
+    for command, says in {
+        ("ingest", str(notes), "--no-build", "--details"): f"left out   empty/{shown}",
+        ("ls",): "d1  ",
+        ("show", name): "2 documents are called",
+        ("forget", str(notes / name), "--dry-run"): f"would go    {notes / shown}",
+        ("forget", str(notes / name), "--ignore", "--no-build", "--json"): f"{notes / shown} is still there",
+    }.items():
+        output = leanrag(*command, *data).output
+        assert says in output
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", output)
