@@ -191,6 +191,28 @@ def test_of_a_message_in_html_the_visible_text_is_read(tmp_path: Path) -> None:
     assert "color" not in text
 
 
+@pytest.mark.parametrize("charset", [b"undefined", b"idna", b"zlib", b"x-none", b'"x-\0none"'])
+def test_a_charset_that_is_none_does_not_hide_the_text_of_a_mailbox(tmp_path: Path, charset: bytes) -> None:
+    odd = b"From a\nSubject: Odd\nContent-Type: text/plain; charset=" + charset + b"\n\nTen barrels.\n"
+    found = read(tmp_path, "box.mbox", odd + b"From a\n" + bytes(message("Plain", "Nine barrels.")))
+    assert "Ten barrels." in found.text
+    assert "Nine barrels." in found.text
+
+
+def test_an_attached_message_without_a_name_is_named_by_its_subject(tmp_path: Path) -> None:
+    mail = message("Outer", "See below.", attached="list.csv")
+    mail.add_attachment(message("Lamp oil", "Ten barrels."))
+    assert read(tmp_path, "a.eml", bytes(mail)).text.endswith("Attachments (not read): list.csv, Lamp oil")
+
+
+@pytest.mark.parametrize(
+    "kind", [b"multipart/mixed", b"multipart/alternative", b'multipart/mixed; boundary=""']
+)
+def test_a_message_whose_parts_have_no_boundary_keeps_its_text(tmp_path: Path, kind: bytes) -> None:
+    mail = b"Subject: Oil\nContent-Type: " + kind + b"\n\nTen barrels.\n"
+    assert "Ten barrels." in read(tmp_path, "a.eml", mail).text
+
+
 def test_every_message_of_a_mailbox_is_a_section(tmp_path: Path) -> None:
     mails = [message("First", "Line\n\nFrom the rock.\n"), message("Second", "Bye.")]
     box = b"".join(

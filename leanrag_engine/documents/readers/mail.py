@@ -68,21 +68,31 @@ def _format_message(message: EmailMessage, name: str) -> Iterator[str]:
     yield from (f"{field}: {value}" for field in _SHOWN if (value := _read_header(message, field)))
     yield ""
     yield _read_body(message, name)
-    files = [clean_line(part.get_filename() or "") for part in message.iter_attachments()]
+    parts = message.iter_attachments() if message.is_multipart() else ()
+    files = [clean_line(each.get_filename() or "") or _name_message(each) for each in parts]
     if named := ", ".join(filter(None, files)):
         yield from ("", f"Attachments (not read): {named}")
+
+
+def _name_message(part: EmailMessage) -> str:
+    """Return the subject of a message that is attached without a name, "" for any other part."""
+    if part.get_content_type() != "message/rfc822":
+        return ""
+    return next(filter(None, (_read_header(each, "Subject") for each in part.iter_parts())), "a message")
 
 
 def _read_body(message: EmailMessage, name: str) -> str:
     body = message.get_body(("plain", "html"))
     if body is None:
-        return ""
+        # Without a boundary the library keeps all parts as one text.
+        whole = message.get_payload() if message.get_content_maintype() == "multipart" else ""
+        return whole.strip() if isinstance(whole, str) else ""
     if body.get_content_type() == "text/html":
         content = body.get_payload(decode=True)
         return read_html(content, name).text if isinstance(content, bytes) and content.strip() else ""
     try:
         return str(body.get_content()).strip()
-    except LookupError:  # an encoding that does not exist
+    except (LookupError, ValueError):  # an encoding that does not exist, or not of texts
         content = body.get_payload(decode=True)
         return content.decode("utf-8", "replace").strip() if isinstance(content, bytes) else ""
 
