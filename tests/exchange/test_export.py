@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -113,6 +114,17 @@ def test_every_link_of_a_vault_leads_to_a_note_and_a_block(graph: ExportedGraph,
     assert 'aliases: ["Stone", "Reef"]' in notes["Entities/Rock"]
     assert "\n- height: 9 m\n" in notes["Entities/Rock"]
     assert "- [[Entities/ROCK (2)|ROCK (2)]]: (part of, near) The rock is the ROCK." in notes["Entities/Rock"]
+
+
+@pytest.mark.parametrize("sign", ["灯", "ü", "x", "🔔"])
+def test_notes_of_long_names_get_names_that_a_file_system_takes(
+    graph: ExportedGraph, tmp_path: Path, sign: str
+) -> None:
+    documents = tuple(replace(each, id=str(n), title=sign * 200) for n in (1, 2) for each in graph.documents)
+    write_graph(replace(graph, documents=documents, chunks={}), ExportFormat.VAULT, tmp_path / "vault")
+    names = sorted(each.name for each in (tmp_path / "vault" / "Documents").iterdir())
+    assert len(names) == 2
+    assert all(each.startswith(sign * 60) and len(each.encode()) <= 255 for each in names)
 
 
 def test_every_format_holds_the_types_of_a_relation(graph: ExportedGraph, tmp_path: Path) -> None:

@@ -96,7 +96,9 @@ def _name_notes(named: Iterable[tuple[str, str]]) -> dict[str, str]:
     names: dict[str, str] = {}
     used: set[str] = set()
     for id_, name in named:
-        plain = _FORBIDDEN.sub(" ", name).strip(" .")[:120].strip(" .") or "Untitled"
+        # File systems take 255 bytes, here with a number and the suffix.
+        short = _FORBIDDEN.sub(" ", name).strip(" .")[:120].encode()[:240].decode(errors="ignore")
+        plain = short.strip(" .") or "Untitled"
         chosen, number = plain, 1
         while chosen.casefold() in used:
             number += 1
