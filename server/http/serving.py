@@ -305,6 +305,7 @@ def http_app(server: LeanRAGServer, http: HttpSettings, address: Address) -> Sta
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=limit,
+        session_idle_timeout=600,  # seconds; the SDK keeps 10,000 sessions for all callers together
         transport_security=TransportSecuritySettings(
             allowed_hosts=host_patterns(http, address), allowed_origins=origin_patterns(http, address)
         ),
@@ -374,7 +375,7 @@ class ReadableRefusals:
 
         async def read(message: Message) -> None:
             nonlocal refusal
-            if message["type"] == "http.response.start" and is_bare(message):
+            if message["type"] == "http.response.start" and (is_bare(message) or message["status"] == ENDING):
                 refusal = self.explain(message["status"], Request(scope))
             if refusal is None:
                 await send(message)
@@ -403,6 +404,8 @@ class ReadableRefusals:
             "with --http-allowed-host.",
             FORBIDDEN: f"Pages of {request.headers.get('origin', '')!r} may not call this server. To allow them, start it "
             "with --http-allowed-origin.",
+            ENDING: "This server has as many open sessions as it takes. Try again in a few minutes, or use a client of "
+            "the protocol of 2026, which needs none.",
         }.get(status)
         return refusal_response(status, said) if said else None
 

@@ -27,11 +27,14 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 from starlette.applications import Starlette
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
+from leanrag_engine.core.config import load_settings
+from leanrag_mcp.app import create_server
 from leanrag_mcp.cli.main import app
-from leanrag_mcp.http.serving import configure_web_server, count_connections
-from leanrag_mcp.http.settings import HttpSettings
+from leanrag_mcp.http.serving import configure_web_server, count_connections, http_app
+from leanrag_mcp.http.settings import Address, HttpSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -268,6 +271,28 @@ def test_a_request_that_is_too_large_is_refused_with_the_limit(token_server: Ser
     assert (
         post(token_server.url, content=b" " * (1 << 20), authorization=f"Bearer {TOKEN}").status_code != 413
     )
+
+
+def test_a_session_more_than_the_server_keeps_is_refused_with_the_reason(tmp_path: Path) -> None:
+    served = create_server(load_settings(data_dir=tmp_path))
+    application = http_app(served, HttpSettings(), Address("127.0.0.1", 80))
+    served.session_manager.max_sessions = 1
+    assert served.session_manager.session_idle_timeout == 600
+    opening = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "x", "version": "1"},
+        },
+    }
+    headers = {"accept": "application/json, text/event-stream"}
+    with TestClient(application, base_url="http://127.0.0.1") as client:
+        first, second = (client.post("/mcp", json=opening, headers=headers) for _ in range(2))
+    assert (first.status_code, second.status_code) == (200, 503)
+    assert "as many open sessions as it takes" in second.json()["error"]["message"]
 
 
 def test_a_stream_without_a_declared_size_is_cut_off_too(token_server: Served) -> None:
