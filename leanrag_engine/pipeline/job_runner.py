@@ -156,10 +156,10 @@ def as_seen(job: AnyJob) -> AnyJob:
 
 
 def without_texts(request: JobRequest) -> JobRequest:
-    """Return a request as a finished job keeps it: without the texts of documents and the ids of deleted ones."""
+    """Return a request as a finished job keeps it: without documents given as texts and the ids of deleted ones."""
     match request:
         case IngestRequest(documents):
-            return replace(request, documents=tuple(replace(each, text=None) for each in documents))
+            return replace(request, documents=tuple(each for each in documents if each.text is None))
         case DeleteRequest():
             return DeleteRequest(())
     return request

@@ -216,6 +216,20 @@ async def test_files_whose_names_are_not_utf8_stay_as_long_as_they_are_there(
     assert became[r"kept\xff.md"] == ("removed", "named by .leanragignore")
 
 
+async def test_a_note_on_a_folder_goes_with_the_last_document_in_it(engine: LeanRAG, folder: Path) -> None:
+    for inner in (folder, folder / "deep"):
+        write(inner / ".leanrag.md", f"A private note on {inner.name}.")
+    await run(engine, folder)
+    assert sorted((await engine.status()).collection.notes.values()) == [
+        "A private note on deep.",
+        "A private note on notes.",
+    ]
+    job, _ = await engine.submit_delete([str(folder.resolve() / "deep" / "c.txt")])
+    assert job is not None
+    await engine.job(job.id, wait_seconds=60)
+    assert list((await engine.status()).collection.notes.values()) == ["A private note on notes."]
+
+
 # --- broken folders ------------------------------------------------------------------------
 
 

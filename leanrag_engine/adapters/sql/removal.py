@@ -48,8 +48,26 @@ def delete_documents(
         generation = publishing.publish(connection, name, before[0].revision, remaining, publication)
     history.forget_names(connection, name, remaining.all_entities if remaining else ())
     _remove_from_jobs(connection, name, deleted, left)
+    _remove_notes(connection, name, deleted.ids, left)
     collection_rows.bump_vector_version(connection)
     return generation
+
+
+def _remove_notes(
+    connection: Connection, name: str, gone: Collection[str], left: Mapping[str, IngestRequest]
+) -> None:
+    """Remove the notes on folders that lost their last document, unless a job that is ``left`` will add some."""
+    number = collection_rows.number_of(connection, name)
+    held = connection.scalar(select(collections.c.notes).where(collections.c.number == number)) or {}
+    here = documents_table.c.collection == number
+    kept = [*connection.scalars(select(documents_table.c.source).where(here))]
+    kept += (each.path for request in left.values() for each in request.documents)
+    notes = {
+        folder: note
+        for folder, note in held.items()
+        if any(each.startswith(folder) for each in kept) or not any(each.startswith(folder) for each in gone)
+    }
+    collection_rows.put_notes(connection, name, notes)
 
 
 def delete_collection(connection: Connection, name: str, job: str) -> None:
