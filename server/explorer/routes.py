@@ -182,8 +182,7 @@ def _refusal(text: str, status: int) -> Response:
 def _number(request: Request, name: str, default: int) -> int:
     """Return a number of the query string. Raises ``InvalidInput`` if it is none, or larger than a page may be."""
     given = request.query_params.get(name, str(default))
-    if given.isascii() and given.isdigit() and (name == "offset" or int(given) <= LARGEST_PAGE):
+    most = 10**15 if name == "offset" else LARGEST_PAGE
+    if given.isascii() and given.isdigit() and len(given) <= len(str(most)) and int(given) <= most:
         return int(given)
-    raise InvalidInput(
-        f"{name}={given!r} is no number up to {LARGEST_PAGE}.", "Give a smaller one, from 0 on."
-    )
+    raise InvalidInput(f"{name}={given[:30]!r} is no number up to {most}.", "Give a smaller one, from 0 on.")

@@ -24,7 +24,7 @@ from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.retrieval.filters import open_scope
 from leanrag_engine.retrieval.index import IndexSnapshot
-from leanrag_engine.retrieval.request import Filters, clean_text
+from leanrag_engine.retrieval.request import QUERY_LIMITS, Filters, check_count, clean_text
 from leanrag_engine.retrieval.search.hits import embed_texts
 from leanrag_engine.retrieval.search.seeds import match_names, name_spans
 
@@ -116,9 +116,11 @@ async def search_topic(
     the best, the next one those after them, each in reading order or ``by_date``. In ``one|other`` either side is the topic. Raises ``InvalidInput`` for an empty
     topic and for filters that exclude all documents."""
     check_page(offset, limit)
-    sides = [side for side in clean_text("topic", text, 1000).split("|") if find_whole_words(side)]
+    given = dict.fromkeys(map(str.strip, clean_text("topic", text, 1000).split("|")))
+    sides = [side for side in given if find_whole_words(side)]
     if not sides:
         raise InvalidInput("The topic is empty.", "Give its names and words.")
+    check_count("topics", len(sides), QUERY_LIMITS.texts)
     scope, undated = await open_scope(index.documents, index.collection.name, filters.check())
     held: list[tuple[TopicWord, frozenset[str]]] = []
     best: dict[str, ScoredWindow] = {}

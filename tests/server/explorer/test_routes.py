@@ -170,3 +170,6 @@ def test_faulty_requests_are_explained(explorer: ServedExplorer) -> None:
     large = explorer.get("data/links", layer=1, limit=10**9)
     assert large.status_code == HTTPStatus.BAD_REQUEST
     assert "limit='1000000000'" in large.json()["error"]
+    longer = explorer.get("data/passages", offset="9" * 5_000)
+    assert longer.status_code == HTTPStatus.BAD_REQUEST
+    assert "is no number up to 1000000000000000." in longer.json()["error"]

@@ -533,6 +533,18 @@ async def test_a_topic_is_found_however_its_words_are_written(
         assert not (await call("search_text", text="generators", match="topic")).data["matches"]
 
 
+async def test_equal_sides_of_a_topic_count_once_and_too_many_are_refused(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    async with serve_in_process(tmp_path) as call:
+        documents = [{"id": "a", "text": "The lighthouse keeper lives in the tower."}]
+        await call("ingest_documents", documents=documents, build=False, wait_seconds=40)
+        same = await call("search_text", text="tower| |" * 100, match="topic")
+        assert same.data["total"] == 1
+        many = await call("search_text", text="|".join(f"tower {n}" for n in range(21)), match="topic")
+        assert "21 topics were given, at most 20 are taken" in many.text
+
+
 async def test_a_topic_says_how_many_there_are_where_the_list_ends_and_what_stands_nowhere(
     chats: Caller,
 ) -> None:
