@@ -86,23 +86,15 @@ async def _seat_named(run: QueryRun, text: str, windows: list[RankedWindow]) -> 
     await run.load(linked.keys() - common)
     known = [each for id_, each in run.chunks.items() if id_ not in common]
     named = choose_named(first, known, linked, text, walk)
-    best: dict[str, int] = {}  # the place of each passage's best window
-    for place, window in enumerate(windows):
-        best.setdefault(window.chunk.id, place)
-    passages = [*best]
+    passages = [*dict.fromkeys(window.chunk.id for window in windows)]
     if named is None or named.id in passages[: options.named_place]:
         return windows
-    seat = best[passages[options.named_place - 1]] if len(best) >= options.named_place else len(windows)
+    starts = {window.chunk.id: place for place, window in reversed([*enumerate(windows)])}
+    seat = starts[passages[options.named_place - 1]] if len(passages) >= options.named_place else len(windows)
     value = windows[min(seat, len(windows) - 1)].value
-    seated = windows.pop(best[named.id]) if named.id in best else RankedWindow(named, 0, 0.0)
-    parts = partial(_add_seat, seated, value - seated.value)
-    windows.insert(seat, replace(seated, value=value, kept=True, explain=parts))
+    seated = windows.pop(starts[named.id]) if named.id in starts else RankedWindow(named, 0, 0.0)
+    windows.insert(seat, replace(seated.add("seat", value - seated.value), kept=True))
     return windows
-
-
-def _add_seat(window: RankedWindow, gain: float) -> ScoreParts:
-    parts = window.explain()
-    return replace(parts, seat=parts.seat + gain)
 
 
 def _narrow(match: ExactMatch, chunks: Mapping[str, Chunk]) -> ExactMatch:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
-from leanrag_engine.core.model import Chunk, ScoreParts
+from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.words import find_whole_words
 from leanrag_engine.documents.dates import MONTH, find_date, find_dates, month_number
 
@@ -93,16 +93,8 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
             newest = max(newer, key=lambda other: _tell_date(first[other]))
             lack = older.value - first[newest].value
             if lack >= 0:
-                first[newest] = _add_recent(first[newest], lack + 0.01)
+                first[newest] = first[newest].add("recent", lack + 0.01)
     return [*sorted(first, key=lambda each: -each.value), *windows[most:]]
-
-
-def _add_recent(window: RankedWindow, gain: float) -> RankedWindow:
-    def explain() -> ScoreParts:
-        parts = window.explain()
-        return replace(parts, recent=parts.recent + gain)
-
-    return replace(window, value=window.value + gain, explain=explain)
 
 
 def _tell_date(window: RankedWindow) -> tuple[str, str]:

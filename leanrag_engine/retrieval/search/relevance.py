@@ -90,6 +90,15 @@ class RankedWindow:
             return "\n".join(self.chunk.text[start:end] for start, end in self.turns)
         return self.chunk.quote(self.chunk.windows[self.number])
 
+    def add(self, part: str, gain: float) -> Self:
+        """Return the window with a gain in value, explained as that part of it."""
+
+        def explain() -> ScoreParts:
+            parts = self.explain()
+            return replace(parts, **{part: getattr(parts, part) + gain})
+
+        return replace(self, value=self.value + gain, explain=explain)
+
     @property
     def indexed_text(self) -> str:
         """Return title, headings and text."""
