@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from email import policy
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 
@@ -97,7 +97,7 @@ def _read_body(message: EmailMessage, name: str) -> str:
         return content.decode("utf-8", "replace").strip() if isinstance(content, bytes) else ""
 
 
-def _read_header(message: EmailMessage, field: str) -> str:
+def _read_header(message: MIMEPart, field: str) -> str:
     try:
         return clean_line(str(message[field] or ""))
     except MALFORMED:  # the library parses a header when it is asked for it
