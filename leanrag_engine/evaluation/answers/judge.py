@@ -27,8 +27,8 @@ FAILURES = 8
 """Consecutive unanswered calls, each after its retries, that end the evaluation."""
 
 ABLATIONS = (
-    Strategy("without-relations", Query("?", include_relations=False)),
-    Strategy("without-chunks", Query("?", include_sources=False)),
+    Strategy("without-relations", Query("any", include_relations=False)),
+    Strategy("without-chunks", Query("any", include_sources=False)),
 )
 """The paper's ablations (tables 2 and 3)."""
 

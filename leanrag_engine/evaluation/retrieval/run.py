@@ -40,7 +40,7 @@ class Strategy:
 
 def strategy(mode: str = Mode.LCA, ranking: str = Ranking.SPREAD) -> Strategy:
     """Return the strategy of a mode and a ranking. Raises ``InvalidInput`` if one of them does not exist."""
-    query = Query("?", mode=mode, ranking=ranking).check()
+    query = Query("any", mode=mode, ranking=ranking).check()
     name = query.mode if query.ranking == Ranking.SPREAD else f"{query.mode}, {query.ranking}"
     return Strategy(str(name), query)
 

@@ -55,19 +55,19 @@ Figures = Mapping[str, Sequence[float]]
 
 
 def ranking(**options: float | bool) -> Query:
-    return Query("?", ranking_options=replace(DEFAULT_RANKING, **options))
+    return Query("any", ranking_options=replace(DEFAULT_RANKING, **options))
 
 
 def relevance(**options: float) -> Query:
-    return Query("?", relevance_options=replace(DEFAULT_RELEVANCE, **options))
+    return Query("any", relevance_options=replace(DEFAULT_RELEVANCE, **options))
 
 
 # A name, and a query that lacks one part of the default's.
 VARIANTS = (
-    Strategy("default", Query("?")),
-    Strategy("naive: no graph at all", Query("?", mode="naive")),
+    Strategy("default", Query("any")),
+    Strategy("naive: no graph at all", Query("any", mode="naive")),
     Strategy("ranking without spreading", relevance(graph=0.0)),
-    Strategy("the paper's ranking", Query("?", ranking="paper")),
+    Strategy("the paper's ranking", Query("any", ranking="paper")),
     Strategy("no relations in the walk", ranking(relation=0.0)),
     Strategy("no gain for what the first passages name", ranking(hop=0.0)),
     Strategy("no gain by the graph", relevance(graph=0.0)),
@@ -79,12 +79,12 @@ VARIANTS = (
     Strategy("no gain by sections", relevance(section=0.0)),
     Strategy("no keyword scores in windows", relevance(keyword=0.0, keyword_peak=0.0)),
     Strategy("no passages kept for the graph", relevance(graph_kept=0)),
-    Strategy("repetitions are shown", Query("?", context_options=replace(DEFAULT_CONTEXT, near_copy=2.0))),
+    Strategy("repetitions are shown", Query("any", context_options=replace(DEFAULT_CONTEXT, near_copy=2.0))),
     Strategy(
         "no search for parts of a question",
-        Query("?", search_options=replace(DEFAULT_SEARCH, asked_part=0.0)),
+        Query("any", search_options=replace(DEFAULT_SEARCH, asked_part=0.0)),
     ),
-    Strategy("names count nothing", Query("?", search_options=replace(DEFAULT_SEARCH, name_weight=0.0))),
+    Strategy("names count nothing", Query("any", search_options=replace(DEFAULT_SEARCH, name_weight=0.0))),
 )
 
 

@@ -249,7 +249,7 @@ async def measure(folder: Path, questions: QuestionSet, embedder: str | None) ->
     found: Figures = {}
     async with open_scratch(scratch_settings(folder, embedder), questions, None, report) as built:
         for mode in MODES:
-            way = Strategy(mode, Query("?", mode=mode))
+            way = Strategy(mode, Query("any", mode=mode))
             answered = await ask_all(built, questions, way, BUDGETS, report)
             figures = figures_of(answered, built.build_s).as_json()
             kept = {key: each for key, each in figures.items() if key not in TIMES}

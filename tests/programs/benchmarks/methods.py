@@ -40,7 +40,7 @@ from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
 from leanrag_engine.retrieval.query import Query
 
-LCA = Strategy("lca", Query("?"))
+LCA = Strategy("lca", Query("any"))
 BUDGETS = (1000, 4000)
 SETTINGS = {method.value: {"clustering": method.value} for method in ClusteringMethod}
 
