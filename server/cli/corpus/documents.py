@@ -217,12 +217,9 @@ def print_outcomes(
         echo(reply.model_dump_json())
         return reply
     many = {status for status, count in reply.counts.items() if count > LISTED}
+    many |= {"unchanged"} if not unchanged or sum(reply.counts.values()) > LISTED else set()
     for each in reply.documents:
-        if (
-            each.status in IMPORTANT
-            or details
-            or not (each.status in many or (each.status == "unchanged" and not unchanged))
-        ):
+        if details or each.status in IMPORTANT or each.status not in many:
             echo(f"{each.status:10} {each.title or each.id}{each.detail}")
     for left_out in reply.skipped:
         echo(left_out.to_line())
