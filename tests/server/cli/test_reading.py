@@ -191,7 +191,7 @@ def test_a_citation_is_opened_in_the_editor_at_its_line(
 def test_at_a_terminal_rows_are_cut_at_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     monkeypatch.setattr("leanrag_mcp.cli.running.sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("leanrag_mcp.cli.options.typer.echo", lambda text, err: shown.append(text))
+    monkeypatch.setattr("leanrag_mcp.cli.options.typer.echo", lambda text, **_: shown.append(text))
     monkeypatch.setenv("COLUMNS", "24")
     print_rows("short\n" + "long " * 20)
     assert shown == ["short\nlong long long long lon…"]
