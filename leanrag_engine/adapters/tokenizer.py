@@ -70,16 +70,14 @@ class TiktokenTokenizer:
         return [_count(text) for text in texts]
 
 
-@lru_cache(maxsize=1 << 12)
-def _count_line(text: str) -> int:
-    return _count(text)
-
-
 def _count(text: str) -> int:
     encoding = _encoding_for(text)
     if len(text) <= _PART:
         return len(encoding.encode_ordinary(text))
     return sum(len(encoding.encode_ordinary(part)) for part in _parts(text))
+
+
+_count_line = lru_cache(maxsize=1 << 12)(_count)
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -165,7 +165,9 @@ def _pieces(document: LoadedDocument, found: Sequence[Heading]) -> Iterator[_Chu
         if prose:
             _add_sentences(borders, text, start, end)
         if document.media_type == _CHAT:
-            _weaken_within_turns(borders)
+            # The blank lines between turns stay the best borders.
+            weak = {_Border.SENTENCE, _Border.LINE}
+            borders = {at: _Border.WORD if each in weak else each for at, each in borders.items()}
         inside = []
         while waiting and waiting[0].start < end:
             inside.append(waiting.popleft())
@@ -258,13 +260,6 @@ def _add_sentences(borders: dict[int, _Border], text: str, start: int, end: int)
         elif after < position or _WORD_BORDER.match(text, position):
             # The preceding space belongs to the sentence: the tokenizer cuts there too, so that counts add up.
             borders.setdefault(after, _Border.SENTENCE)
-
-
-def _weaken_within_turns(borders: dict[int, _Border]) -> None:
-    """Leave the blank lines between turns as the best borders of a chat."""
-    for position, border in borders.items():
-        if border in {_Border.SENTENCE, _Border.LINE}:
-            borders[position] = _Border.WORD
 
 
 def _add_headings(borders: dict[int, _Border], found: Sequence[Heading]) -> None:

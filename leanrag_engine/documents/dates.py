@@ -36,18 +36,9 @@ class DocumentDate(NamedTuple):
 
 
 _KEYS = (
-    *("date", "published", "publicationdate", "publishdate", "publishedtime", "pubdate", "issued", "sent"),
-    *(
-        "created",
-        "createdat",
-        "creationdate",
-        "updated",
-        "updatedat",
-        "modified",
-        "modifiedtime",
-        "lastmodified",
-    ),
-)
+    "date", "published", "publicationdate", "publishdate", "publishedtime", "pubdate", "issued", "sent",
+    "created", "createdat", "creationdate", "updated", "updatedat", "modified", "modifiedtime", "lastmodified",
+)  # fmt: skip
 """Names of metadata that hold a date, best first, without case, signs and the prefix before a colon or dot."""
 
 _MONTHS = (

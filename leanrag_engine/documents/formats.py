@@ -85,12 +85,7 @@ _OTHER_BREAK = re.compile("[\x0b\x0c\x85\u2028\u2029]")
 
 def _plain(data: bytes, name: str) -> Reading:
     raw, note = decode(data, name)
-    return Reading(clean(raw), metadata=note, first_line=_count_from(raw))
-
-
-def _count_from(raw: str) -> int:
-    """Return the first line of a file; 0 if its lines cannot be counted in the clean text."""
-    return 0 if _OTHER_BREAK.search(raw) else 1
+    return Reading(clean(raw), metadata=note, first_line=0 if _OTHER_BREAK.search(raw) else 1)
 
 
 def _text(data: bytes, name: str) -> Reading:
@@ -107,11 +102,10 @@ def _table(data: bytes, name: str) -> Reading:
 
 def _markdown(data: bytes, name: str) -> Reading:
     """Read Markdown as it is. The front matter becomes the title and, from its plain fields, the metadata."""
-    raw, note = decode(data, name)
-    text = clean(raw)
+    reading = _plain(data, name)
+    text, note, first_line = reading.text, reading.metadata, reading.first_line
     if chat := read_chat(text):
         return replace(chat, metadata={**chat.metadata, **note})
-    first_line = _count_from(raw)
     front = _FRONT_MATTER.match(text)
     fields = _fields(front["fields"]) if front else {}
     if front:

@@ -127,10 +127,7 @@ def _hangs(body: str) -> bool:
 
 def _sentences(body: str) -> list[tuple[int, int]]:
     """Return the sentences of a block without gaps: each reaches to the next."""
-    starts = [first for first, _ in sentences(body)]
-    if not starts:
-        return [(0, len(body))]
-    starts[0] = 0
+    starts = [0, *[first for first, _ in sentences(body)][1:]]
     return list(zip(starts, [*starts[1:], len(body)], strict=True))
 
 

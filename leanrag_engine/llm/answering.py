@@ -104,11 +104,8 @@ def answer_request(
 ) -> ChatRequest:
     """Return the request. In ``open_mode`` the model may add what it knows; else it has to decline where
     evidence lacks."""
-    asked, evidence = fence(question), fence(context.text)
-    if open_mode:
-        text = prompts.fill("answer_open", question=asked, evidence=evidence)
-    else:
-        text = prompts.fill("answer", question=asked, evidence=evidence)
+    name = "answer_open" if open_mode else "answer"
+    text = prompts.fill(name, question=fence(question), evidence=fence(context.text))
     # Reasoning models need more tokens than the answer shows.
     return ChatRequest((Message("user", text),), 2000, temperature=0.0, step="answer")
 

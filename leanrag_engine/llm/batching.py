@@ -142,20 +142,14 @@ def batch_request(
     item = service_schema(
         {**kind.item, "properties": {NUMBER: {"type": "integer"}, **kind.item["properties"]}}
     )
+    known = all(task.chunk_ids for task in tasks)
     return ChatRequest(
         (Message("system", kind.instructions), Message("user", "\n\n".join(shown))),
         max_tokens=room * kind.room * len(tasks),
         schema={"title": kind.step, **object_schema({ITEMS: {"type": "array", "items": item}})},
         step=kind.step,
-        chunk_ids=_chunks_of(tasks),
+        chunk_ids=tuple(dict.fromkeys(id_ for task in tasks for id_ in task.chunk_ids)) if known else (),
     )
-
-
-def _chunks_of(tasks: Sequence[Task[T]]) -> tuple[str, ...]:
-    """Return all chunks that the tasks come from; none if those of one task are unknown."""
-    if not all(task.chunk_ids for task in tasks):
-        return ()
-    return tuple(dict.fromkeys(id_ for task in tasks for id_ in task.chunk_ids))
 
 
 async def ask_each(
@@ -238,10 +232,7 @@ async def _ask_once(
         found = _items(kind, reply, len(tasks))
     except ReplyUnusable as problem:
         return _Round([problem for _ in tasks], cut=cut, kept=reply.kept)
-    answers: list[T | LeanRAGError] = []
-    for number, task in enumerate(tasks, 1):
-        answer = _read(task, found.get(number))
-        answers.append(answer)
+    answers = [_read(task, found.get(number)) for number, task in enumerate(tasks, 1)]
     return _Round(answers, cut=cut, kept=reply.kept)
 
 

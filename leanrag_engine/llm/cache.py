@@ -99,7 +99,9 @@ class CachedModel(ModelWrapper):
                 return replace(other.reply, kept=True)
         pending = self._pending[key] = _PendingRequest()
         try:
-            pending.reply = await self._reuse_or_request(digest, request)
+            # A resumed job does not ask again for what it already asked anew.
+            kept = await self._ledger.replies.find(digest, self._ledger.job_id if key[1] else "")
+            pending.reply = kept if kept is not None else await self._request(digest, request)
         except LeanRAGError as problem:
             pending.problem = problem
             raise
@@ -107,12 +109,6 @@ class CachedModel(ModelWrapper):
             del self._pending[key]
             pending.done.set()
         return pending.reply
-
-    async def _reuse_or_request(self, digest: str, request: ChatRequest) -> Reply:
-        # A resumed job does not ask again for what it already asked anew.
-        by = self._ledger.job_id if self._redo and request.anew else ""
-        kept = await self._ledger.replies.find(digest, by)
-        return kept if kept is not None else await self._request(digest, request)
 
     async def _request(self, digest: str, request: ChatRequest) -> Reply:
         self._breaker.check(self.name)

@@ -1,10 +1,8 @@
 """A chat model that counts what a job would ask, without a call."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leanrag_engine.core.errors import CapReached
-from leanrag_engine.core.model import Spent
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Reply, ReplyStore, Tokenizer
 
 from .budget import cost_of, count_prompt
@@ -77,18 +75,14 @@ class ForecastModel(ModelWrapper):
         ]
         counted = sum(each.counted for each in known[1])
         scale = sum(each.prompt_tokens for each in known[1]) / counted if counted else 1.0
-        found = []
+        steps = []
         for step, count in self._counts.items():
-            share = _share(known, step)
+            # Of their room, what replies of the step took: from the first of ``known`` that has any.
+            found = (each for rows in known for each in rows if each.step == step and each.room)
+            share = next((each.completion_tokens / each.room for each in found), None)
             sent = round(scale * count.counted)
             # Without any earlier reply: a guess, not tuned.
             completion = round((0.3 if share is None else share) * count.room)
             cost = None if self.price is None else cost_of(self.price, sent, completion)
-            found.append(StepForecast(step, count.calls, sent, completion, cost, share is None))
-        return found
-
-
-def _share(known: Sequence[Sequence[Spent]], step: str) -> float | None:
-    """Return the share of their room that replies of a step took, from the first of ``known`` that has any."""
-    found = (each for rows in known for each in rows if each.step == step and each.room)
-    return next((each.completion_tokens / each.room for each in found), None)
+            steps.append(StepForecast(step, count.calls, sent, completion, cost, share is None))
+        return steps

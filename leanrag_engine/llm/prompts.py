@@ -31,14 +31,9 @@ class Prompts:
 
     def fill(self, name: str, **values: str) -> str:
         """Return the prompt ``name`` with every placeholder filled. Raises ``KeyError`` for one without a value."""
-        return Template(self._text(name)).substitute(values).strip()
-
-    def _text(self, name: str) -> str:
-        if self.folder is not None:
-            path = self.folder / f"{name}.md"
-            if path.is_file():
-                return path.read_text(encoding="utf-8")
-        return files("leanrag_prompts").joinpath(f"{name}.md").read_text(encoding="utf-8")
+        own = self.folder / f"{name}.md" if self.folder else None
+        path = own if own and own.is_file() else files("leanrag_prompts") / f"{name}.md"
+        return Template(path.read_text(encoding="utf-8")).substitute(values).strip()
 
 
 BUILT_IN = Prompts()

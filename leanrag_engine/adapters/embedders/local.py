@@ -18,7 +18,7 @@ from typing import Any, Literal
 import anyio.to_thread
 import numpy as np
 
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable
+from leanrag_engine.core.errors import InvalidInput, ModelUnavailable
 from leanrag_engine.core.model import EmbeddedQueries, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.shortening import one_line
@@ -41,26 +41,15 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 _CONFIGS = ("*.json", "vocab.txt", "*.model", "merges.txt")
 _NO_CONFIG = {
-    "data_config.json",
-    "model.safetensors.index.json",
-    "trainer_state.json",
-    "special_tokens_map.json",
-}
+    "data_config.json", "model.safetensors.index.json", "trainer_state.json", "special_tokens_map.json",
+}  # fmt: skip
 _WEIGHTS = ("*.safetensors", "*.bin")
 _SAMPLES, _SAMPLE = 64, 4096
 """Blocks and bytes of each in the fingerprint of a file of weights: training changes every weight."""
 
 _NEVER_FETCHED = [
-    "onnx/*",
-    "openvino/*",
-    "*.onnx",
-    "*.h5",
-    "*.msgpack",
-    "*.ot",
-    "*.tflite",
-    "*.gguf",
-    "*.ckpt",
-]
+    "onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.ckpt",
+]  # fmt: skip
 
 Role = Literal["document", "query"]
 
@@ -87,7 +76,7 @@ class SentenceTransformersSource(PretrainedSource):
         return await anyio.to_thread.run_sync(self._identity_at_hand) in {identity, None}
 
     def _embedder(self) -> Embedder:
-        folder = self._find()
+        folder = self._at_hand() or _download(self.name)
         with _LOADING:
             return SentenceTransformersEmbedder(self.name, _identity(folder), _load(folder, self.name))
 
@@ -96,11 +85,12 @@ class SentenceTransformersSource(PretrainedSource):
         return _identity(folder) if folder else None
 
     def _at_hand(self) -> Path | None:
-        _check_installed(self.name)
+        if find_spec("sentence_transformers") is None or find_spec("torch") is None:
+            raise InvalidInput(
+                f"Embedder {self.name!r} needs the package sentence-transformers, which is not installed.",
+                "Install the extra [local]: pip install \"leanrag-mcp[local]\". Or set the embedder to 'minilm', which needs nothing more.",
+            )
         return _folder_of(self.name) or _find_in_cache(self.name)
-
-    def _find(self) -> Path:
-        return self._at_hand() or _download(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +183,6 @@ def _folder_of(name: str) -> Path | None:
     return None
 
 
-def _check_installed(name: str) -> None:
-    if find_spec("sentence_transformers") is None or find_spec("torch") is None:
-        raise InvalidInput(
-            f"Embedder {name!r} needs the package sentence-transformers, which is not installed.",
-            "Install the extra [local]: pip install \"leanrag-mcp[local]\". Or set the embedder to 'minilm', which needs nothing more.",
-        )
-
-
 def _silence_libraries() -> None:
     """Turn off progress bars and warnings on threads; called before the first import."""
     for variable in ("HF_HUB_DISABLE_PROGRESS_BARS", "TRANSFORMERS_NO_ADVISORY_WARNINGS"):
@@ -233,7 +215,10 @@ def _download(name: str) -> Path:
         twice = ["*.bin"] if any(each.rfilename.endswith(".safetensors") for each in files) else []
         return Path(snapshot_download(_full_name(name), ignore_patterns=_NEVER_FETCHED + twice))
     except HfHubHTTPError as problem:
-        raise _not_found(name, f"the model hub says {problem.response.status_code}") from problem
+        raise InvalidInput(
+            f"Embedder {name!r} could not be fetched: the model hub says {problem.response.status_code}.",
+            "Check the name (as in 'sentence-transformers/all-MiniLM-L6-v2'), or give the folder of a model.",
+        ) from problem
     except OfflineModeIsEnabled as problem:
         raise _unreachable(name, "HF_HUB_OFFLINE is set") from problem
     except (httpx.HTTPError, OSError) as problem:
@@ -245,14 +230,7 @@ def _full_name(name: str) -> str:
     return name if "/" in name else f"sentence-transformers/{name}"
 
 
-def _not_found(name: str, why: str) -> LeanRAGError:
-    return InvalidInput(
-        f"Embedder {name!r} could not be fetched: {why}.",
-        "Check the name (as in 'sentence-transformers/all-MiniLM-L6-v2'), or give the folder of a model.",
-    )
-
-
-def _unreachable(name: str, why: str) -> LeanRAGError:
+def _unreachable(name: str, why: str) -> ModelUnavailable:
     return ModelUnavailable(
         f"Embedder {name!r} is not on this machine, and the model hub cannot be reached ({why}).",
         "Connect to the network once, so that it can be fetched, or set the embedder to the folder of a model or to 'minilm', which comes with this package.",
@@ -329,16 +307,12 @@ def _load(folder: Path, name: str) -> _LoadedModel:
         ImportError,
         damaged,
     ) as problem:
-        raise _unusable(name, problem) from problem
+        detail = one_line(str(problem))
+        raise InvalidInput(
+            f"Embedder {name!r} cannot be loaded as a sentence-transformers model ({type(problem).__name__}: {detail[:200]}).",
+            "Give the folder or the name of a model that holds its configuration, tokenizer and weights, or set the embedder to 'minilm'.",
+        ) from problem
     return _LoadedModel(model, dimension, prompts, room)
-
-
-def _unusable(name: str, problem: Exception) -> InvalidInput:
-    detail = one_line(str(problem))
-    return InvalidInput(
-        f"Embedder {name!r} cannot be loaded as a sentence-transformers model ({type(problem).__name__}: {detail[:200]}).",
-        "Give the folder or the name of a model that holds its configuration, tokenizer and weights, or set the embedder to 'minilm'.",
-    )
 
 
 def _room(model: SentenceTransformer, prompt: str) -> int | None:

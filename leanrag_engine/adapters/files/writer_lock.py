@@ -56,7 +56,9 @@ class FileWriterLock:
                 last_report = time.monotonic()
             await anyio.sleep(POLL_SECONDS)
         try:
-            self._write_note(purpose)
+            # Without a note the lock still works, but its holder is unknown.
+            with suppress(OSError):
+                replace_file(self._note, write_note(purpose).encode("utf-8"))
             yield
         finally:
             # A note that stays behind is harmless: it is ignored once the lock is free.
@@ -91,11 +93,6 @@ class FileWriterLock:
             return _try_lock(lock)
         except (OSError, NotImplementedError) as problem:
             raise _no_lock(self._path, problem) from problem
-
-    def _write_note(self, purpose: str) -> None:
-        # Without a note the lock still works, but its holder is unknown.
-        with suppress(OSError):
-            replace_file(self._note, write_note(purpose).encode("utf-8"))
 
     def _read_note(self) -> LockHolder | None:
         try:

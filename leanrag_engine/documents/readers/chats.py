@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from enum import Enum, auto
 from itertools import pairwise
 
 from leanrag_engine.core.text.language.turns import is_conversation, is_speaker
@@ -91,13 +90,6 @@ _NUMBERS = re.compile(r"\d+")
 _FORENOON = frozenset(["午前", "오전"])
 
 
-class _ChatStyle(Enum):
-    """Whether turns begin with their time, or with the speaker's name alone."""
-
-    TIMED = auto()
-    LABELLED = auto()
-
-
 @dataclass(slots=True)
 class _ChatTurn:
     """One turn, or without a speaker an event; ``date`` and ``time`` as written, "" if unknown."""
@@ -112,13 +104,15 @@ def read_chat(text: str) -> Reading | None:
     """Return the chat in ``text`` as turns beneath headings of days; None if ``text`` is no chat. Its title
     names the speakers and the days; the metadata ``date`` is the first day."""
     nicknames = _find_nicknames(text)
-    style = _find_style(text, nicknames)
-    if style is None:
+    timed = _is_timed(text, nicknames)
+    if timed is None:
         return None
-    turns = _turns(text.split("\n"), style, nicknames)
+    turns = _turns(text.split("\n"), nicknames, timed=timed)
     if not _is_chat([turn for turn in turns if turn.speaker]):
         return None
-    days = _read_days([turn.date for turn in turns])
+    dates = [turn.date for turn in turns]
+    day_first = _day_first(set(dates))
+    days = [_iso(each, day_first=day_first) if each else "" for each in dates]
     body = "\n\n".join(_render(turns, days))
     known = sorted({day for day in days if day[:4].isdigit()})
     if not is_conversation(body[:20_000]):
@@ -142,16 +136,17 @@ def _find_nicknames(text: str) -> frozenset[str]:
     return frozenset(counts) if len(counts) < turns and 2 * len(counts) <= turns + 2 else frozenset()
 
 
-def _find_style(text: str, nicknames: frozenset[str]) -> _ChatStyle | None:
+def _is_timed(text: str, nicknames: frozenset[str]) -> bool | None:
+    """Return whether turns begin with their time, or with the speaker's name alone; None if there are none."""
     lines = _first_lines(text)
     if not lines or 5 * sum(_LEVEL.search(line[:60]) is not None for line in lines) > len(lines):
         return None
     timed = sum(_match_timed(line, nicknames) is not None for line in lines)
     if timed >= _OPTIONS.fewest_timed and timed >= _OPTIONS.timed * len(lines):
-        return _ChatStyle.TIMED
+        return True
     labelled = sum(_match_labelled(line) is not None for line in lines)
     enough = labelled >= _OPTIONS.fewest_labelled and labelled >= _OPTIONS.labelled * len(lines)
-    return _ChatStyle.LABELLED if enough else None
+    return False if enough else None
 
 
 def _match_timed(line: str, nicknames: frozenset[str]) -> re.Match[str] | None:
@@ -162,11 +157,9 @@ def _match_stamped(line: str, nicknames: frozenset[str]) -> re.Match[str] | None
     opens = line[0].isdigit() or line[:2] in {"**", "__"} or line[:3].isalpha()
     if not (opens or "[" in line[:60] or "(" in line[:60]):
         return None
-    for pattern in _STAMPED:
-        match = pattern.fullmatch(line)
-        if match and (match["time"] or match["date"]) and is_speaker(_turn_speaker(match, nicknames)):
-            return match
-    return None
+    found = (each for pattern in _STAMPED if (each := pattern.fullmatch(line)))
+    dated = (each for each in found if each["time"] or each["date"])
+    return next((each for each in dated if is_speaker(_turn_speaker(each, nicknames))), None)
 
 
 def _match_headed(line: str, nicknames: frozenset[str], longest: int = 80) -> re.Match[str] | None:
@@ -196,11 +189,10 @@ def _turn_speaker(match: re.Match[str], nicknames: frozenset[str]) -> str:
 # --- turns ---------------------------------------------------------------------------------
 
 
-def _turns(lines: Sequence[str], style: _ChatStyle, nicknames: frozenset[str]) -> list[_ChatTurn]:
+def _turns(lines: Sequence[str], nicknames: frozenset[str], *, timed: bool) -> list[_ChatTurn]:
     """Return the turns of a text; a line that begins no turn continues the one above it."""
     turns: list[_ChatTurn] = []
     day = hour = ""
-    timed = style is _ChatStyle.TIMED
     for raw in lines:
         line = raw.strip()
         if not line:
@@ -250,9 +242,7 @@ def _write_time(written: str) -> str:
     """Return a time in the notation of turns: *오후 9:03* and *9:03 p. m.* are 9:03 PM, other ones as they are written."""
     text = re.sub(r"(?i)\b([ap])\.\sm\.?$", lambda match: f"{match[1].upper()}M", " ".join(written.split()))
     half = text[:2]
-    if half.isalpha():
-        return f"{text[2:].strip()} {'AM' if half in _FORENOON else 'PM'}"
-    return text
+    return f"{text[2:].strip()} {'AM' if half in _FORENOON else 'PM'}" if half.isalpha() else text
 
 
 def _title(turns: Sequence[_ChatTurn], days: Sequence[str], most: int = 3) -> str:
@@ -264,12 +254,6 @@ def _title(turns: Sequence[_ChatTurn], days: Sequence[str], most: int = 3) -> st
 
 
 # --- days ----------------------------------------------------------------------------------
-
-
-def _read_days(written: Sequence[str]) -> list[str]:
-    """Return each date in ISO form, as far as the order of day and month is certain; else as written."""
-    day_first = _day_first(set(written))
-    return [_iso(each, day_first=day_first) if each else "" for each in written]
 
 
 def _day_first(written: set[str]) -> bool | None:
@@ -287,6 +271,7 @@ def _day_first(written: set[str]) -> bool | None:
 
 
 def _iso(written: str, *, day_first: bool | None) -> str:
+    """Return a date in ISO form if the order of day and month is certain; else as it is written."""
     month = re.search(_MONTH, written)
     numbers = [int(number) for number in _NUMBERS.findall(written)]
     if month and len(numbers) > 1:

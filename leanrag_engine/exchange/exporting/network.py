@@ -6,8 +6,6 @@ from typing import Any
 
 import networkx as nx
 
-from leanrag_engine.core.model import Entity, Relation
-
 from .graph import ExportedGraph
 
 
@@ -41,40 +39,34 @@ def _build_network(graph: ExportedGraph) -> Any:
     """Return a directed multigraph: entities of all layers, their relations, and an edge from each to its parent."""
     network = nx.MultiDiGraph(name=graph.collection)
     for entity in graph.entities():
-        network.add_node(entity.id, **_entity_fields(graph, entity))
+        network.add_node(
+            entity.id,
+            name=entity.name,
+            type=entity.type,
+            layer=entity.layer,
+            description=entity.description,
+            written_by=str(entity.method),
+            mentions=entity.mentions,
+            aliases=list(entity.aliases),
+            attributes=[str(each) for each in entity.attributes],
+            citations=graph.cite(entity.chunk_ids),
+        )
     for entity in graph.entities():
         if entity.parent_id:
             network.add_edge(entity.id, entity.parent_id, key=f"{entity.id} parent", kind="parent")
     for relation in graph.relations():
         network.add_edge(
-            relation.source_id, relation.target_id, key=relation.id, **_relation_fields(graph, relation)
+            relation.source_id,
+            relation.target_id,
+            key=relation.id,
+            kind="relation",
+            layer=relation.layer,
+            description=relation.description,
+            written_by=str(relation.method),
+            strength=relation.strength,
+            weight=relation.weight,
+            support=relation.support,
+            types=list(relation.types),
+            citations=graph.cite(relation.chunk_ids),
         )
     return network
-
-
-def _entity_fields(graph: ExportedGraph, entity: Entity) -> dict[str, object]:
-    return {
-        "name": entity.name,
-        "type": entity.type,
-        "layer": entity.layer,
-        "description": entity.description,
-        "written_by": str(entity.method),
-        "mentions": entity.mentions,
-        "aliases": list(entity.aliases),
-        "attributes": [str(each) for each in entity.attributes],
-        "citations": graph.cite(entity.chunk_ids),
-    }
-
-
-def _relation_fields(graph: ExportedGraph, relation: Relation) -> dict[str, object]:
-    return {
-        "kind": "relation",
-        "layer": relation.layer,
-        "description": relation.description,
-        "written_by": str(relation.method),
-        "strength": relation.strength,
-        "weight": relation.weight,
-        "support": relation.support,
-        "types": list(relation.types),
-        "citations": graph.cite(relation.chunk_ids),
-    }

@@ -124,8 +124,10 @@ class _Merged:
         if not description:
             self.remarks.add("relations without a description, taken as they are", label)
         passages = self._existing(relation.passages, label)
-        if not passages:
-            passages = _find_shared_passages(self.entities.get(source), self.entities.get(target))
+        if not passages and source in self.entities and target in self.entities:
+            # The first passage that both ends were found in.
+            both = set(self.entities[target].passages)
+            passages = tuple(each for each in self.entities[source].passages if each in both)[:1]
         for key, name in ((source, ends[0]), (target, ends[1])):
             if key not in self.entities:
                 self.remarks.add("ends of relations that no entity describes, taken as entities", name)
@@ -148,14 +150,6 @@ class _Merged:
             if each not in self.known:
                 self.remarks.add("references to a passage that is not there", f"{name} → {each}")
         return tuple(each for each in named if each in self.known)
-
-
-def _find_shared_passages(source: ForeignEntity | None, target: ForeignEntity | None) -> tuple[str, ...]:
-    """Return the first passage that both entities were found in."""
-    if source is None or target is None:
-        return ()
-    shared = [each for each in source.passages if each in set(target.passages)]
-    return tuple(shared[:1])
 
 
 # --- documents -----------------------------------------------------------------------------

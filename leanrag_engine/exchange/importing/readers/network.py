@@ -36,7 +36,6 @@ _ENTITY_DECLARATION = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 
 def read_graphml(path: Path) -> ForeignGraph:
     """Read a graph without passages: descriptions of nodes and edges become the passages."""
-    remarks = Remarks()
     names, network = {}, _parse(path)
     for id_, fields in network.nodes(data=True):
         names[id_] = get_text(fields, "name", "label", "title", "entity_name") or str(id_).strip('" ')
@@ -59,7 +58,6 @@ def read_graphml(path: Path) -> ForeignGraph:
             )
             for source, target, fields in network.edges(data=True)
         ],
-        remarks=remarks,
     )
 
 
