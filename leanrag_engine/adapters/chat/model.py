@@ -338,9 +338,8 @@ class TokenForecast:
 
 def import_litellm() -> Any:
     """Import litellm (about two seconds the first time) so that it neither reads a stray file nor prints."""
-    os.environ.setdefault(
-        "LITELLM_MODE", "PRODUCTION"
-    )  # else it reads whichever .env lies above site-packages
+    # Else it reads whichever .env lies above site-packages.
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     import litellm  # noqa: PLC0415 - heavy, and the switches above must be set first
 
     litellm.suppress_debug_info = True
@@ -367,11 +366,8 @@ def missing_keys(litellm: Any, name: str) -> list[str]:
 
 
 def check_provider(litellm: Any, name: str) -> None:
-    try:
+    with suppress(*foreign_errors(litellm)):
         litellm.get_llm_provider(name)
-    except foreign_errors(litellm):
-        pass
-    else:
         return
     near = find_nearest(name, litellm.model_cost, 3, cutoff=0.75)
     guess = f" Did you mean {' or '.join(near)}?" if near else ""

@@ -143,14 +143,6 @@ class ChromaFolder:
         self._checked[place.id] = states
         return False
 
-    def _seal(self, space: str) -> None:
-        """Write the checksum of an index that was just written, which is not there if the space was dropped."""
-        place = self.find(space)
-        with suppress(sqlite3.Error, FileNotFoundError):
-            if place and (folder := self._find_folder(place)) != self.folder:
-                (folder / CHECKSUM).write_bytes(_sum(folder))
-                self._checked[place.id] = [_state_of(folder / name) for name in FILES]
-
     def _find_folder(self, place: Space) -> Path:
         """Return the folder of an index, that of all if it has none."""
         if place.id in self._folders:
@@ -170,7 +162,12 @@ class ChromaFolder:
     def writing(self, space: str) -> Iterator[None]:
         with locks.hold_exclusive(self.folder, space), locks.writing(self.folder, space):
             yield
-            self._seal(space)
+            place = self.find(space)
+            # There is no index if the space was dropped.
+            with suppress(sqlite3.Error, FileNotFoundError):
+                if place and (folder := self._find_folder(place)) != self.folder:
+                    (folder / CHECKSUM).write_bytes(_sum(folder))
+                    self._checked[place.id] = [_state_of(folder / name) for name in FILES]
 
     def upsert(self, space: Space, ids: Sequence[str], rows: Vectors) -> None:
         self.calls.upsert(space.id, ids, rows.tolist(), None, None, None, *PLACE)

@@ -37,9 +37,7 @@ def is_broken(folder: Path, space: str) -> bool:
     """Return whether a process began to write ``space`` and ended before it had finished."""
     try:
         host, pid, started, _ = json.loads(_mark(folder, space).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return False
-    except ValueError:  # the mark is incomplete, so writing the space had not begun
+    except (FileNotFoundError, ValueError):  # a mark that is incomplete: writing the space had not begun
         return False
     return not _is_alive(host, pid, started)
 

@@ -101,13 +101,10 @@ class ChromaServer:
     def find(self, space: str) -> Space | None:
         with self._spaces_lock:
             held = self._spaces.get(space)
-        if held is None:
-            try:
-                found = self._call("GET", f"collections/{quote(space)}")
-            except _SpaceGone:
-                return None
-            held = self._remember(space, found)
-        return held
+        try:
+            return held or self._remember(space, self._call("GET", f"collections/{quote(space)}"))
+        except _SpaceGone:
+            return None
 
     def recall(self, space: str) -> Space | None:  # noqa: ARG002 - of a folder only: another machine may write to a server
         return None
@@ -138,9 +135,7 @@ class ChromaServer:
         del space
         return nullcontext()
 
-    def writing(self, space: str) -> AbstractContextManager[None]:
-        del space
-        return nullcontext()
+    writing = reading
 
     def _remember(self, space: str, found: Any) -> Space:
         made = Space(found["id"], found["metadata"]["dimension"])

@@ -140,9 +140,7 @@ class LitellmEmbedder:
         return EmbeddedQueries(pool_windows(await run.embed(await self._pieces(texts)), len(texts)))
 
     async def _pieces(self, texts: Sequence[str]) -> EmbeddingWindows:
-        def cut() -> EmbeddingWindows:
-            return EmbeddingWindows.of(texts, map(rough_tokens, texts), self._room)
-
+        cut = partial(EmbeddingWindows.of, texts, map(rough_tokens, texts), self._room)
         return await anyio.to_thread.run_sync(cut)
 
 

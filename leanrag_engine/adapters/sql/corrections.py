@@ -1,5 +1,6 @@
 """Write and read the corrections of a collection's graph."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +14,7 @@ from .schema.tables import corrections
 
 def put(connection: Connection, name: str, new: Correction) -> Correction:
     for held in find_all(connection, name):
-        if (held.kind, held.names, held.name, held.documents, held.chunks) == (
-            *(new.kind, new.names, new.name),
-            *(new.documents, new.chunks),
-        ):
+        if replace(held, number=new.number) == new:
             return held
     row = {
         "collection": collection_rows.raise_revision(connection, name),

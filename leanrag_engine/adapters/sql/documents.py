@@ -246,16 +246,8 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
 def _document(new: ReadDocument, number: int, added: int, revision: int) -> Document:
     loaded = new.document
     same = (
-        "id",
-        "title",
-        "source",
-        "media_type",
-        "digest",
-        "date",
-        "date_origin",
-        "file_stamp",
-        "file_digest",
-    )
+        "id", "title", "source", "media_type", "digest", "date", "date_origin", "file_stamp", "file_digest",
+    )  # fmt: skip
     return Document(
         **{name: getattr(loaded, name) for name in same},
         number=number,
@@ -575,15 +567,7 @@ def count_tokens(connection: Connection, name: str) -> dict[int, int]:
 
 
 def documents_containing(connection: Connection, name: str, letters: str) -> list[int]:
-    holds = (
-        select(chunks.c.number)
-        .where(
-            chunks.c.collection == documents.c.collection,
-            chunks.c.document == documents.c.number,
-            contains_letters(chunks.c.text, letters),
-        )
-        .exists()
-    )
+    holds = select(chunks.c.number).where(_IN_DOCUMENT, contains_letters(chunks.c.text, letters)).exists()
     mine = documents.c.collection == collection_rows.number_of(connection, name)
     return list(connection.execute(select(documents.c.number).where(mine, holds)).scalars())
 
@@ -880,11 +864,8 @@ _CONTENT = tuple(select_unparsed(*_EXTRACT_COLUMNS[1:]).selected_columns)
 
 def _stamp(row: Sequence[Any]) -> int:
     """Return a negative number that changes with the content of an extract. Heuristic ones change with their documents."""
-    text = "\0".join(map(str, row[6:]))
-    return (
-        -(int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()) >> 2)
-        - 1
-    )
+    content = "\0".join(map(str, row[6:])).encode("utf-8", "surrogatepass")
+    return -(int.from_bytes(hashlib.blake2b(content, digest_size=8).digest()) >> 2) - 1
 
 
 def extracts_near(

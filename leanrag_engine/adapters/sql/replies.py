@@ -45,14 +45,8 @@ def find(connection: Connection, digest: str, job: str = "") -> Reply | None:
     row = connection.execute(statement.where(replies.c.job == job) if job else statement).first()
     if row is None:
         return None
-    return Reply(
-        row.text,
-        FinishReason(row.finish_reason),
-        row.prompt_tokens,
-        row.completion_tokens,
-        row.cost,
-        kept=True,
-    )
+    used = (row.prompt_tokens, row.completion_tokens, row.cost)
+    return Reply(row.text, FinishReason(row.finish_reason), *used, kept=True)
 
 
 _SUMS = (

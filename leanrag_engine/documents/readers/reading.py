@@ -17,16 +17,9 @@ from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.documents.headings import headings
 
 MALFORMED = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NotImplementedError,
-    OSError,
-    RecursionError,
-    TypeError,
+    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, OSError, RecursionError, TypeError,
     ValueError,
-)
+)  # fmt: skip
 """Errors that a parser raises on damaged files besides its own."""
 
 BAD_ARCHIVE = (BadZipFile, EOFError, LZMAError, RuntimeError, zlib.error)

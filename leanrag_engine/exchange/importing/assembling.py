@@ -165,10 +165,8 @@ def _group(graph: ForeignGraph, remarks: Remarks) -> Iterator[tuple[ForeignDocum
     passages = _passages_by_document(graph, remarks)
     for id_, found in passages.items():
         if id_ not in known:
-            for each in found:
-                remarks.add(
-                    "passages whose document is not there, taken into a document of their own", each.id
-                )
+            reason = "passages whose document is not there, taken into a document of their own"
+            remarks.add_many(reason, len(found), (each.id for each in found))
         yield known.get(id_) or ForeignDocument(id_ or "passages", id_ or graph.name), found
     for id_, document in known.items():
         if id_ not in passages:

@@ -63,9 +63,8 @@ class MiniLMEmbedder(OnnxEmbedder):
         super().__init__()
         self._session = session
         self._tokenizer = tokenizer
-        self._count = lru_cache(maxsize=1 << 14)(
-            self._count_words
-        )  # those of a conversation come again with each question
+        # Those of a conversation come again with each question.
+        self._count = lru_cache(maxsize=1 << 14)(self._count_words)
 
     def _spans_of(self, texts: list[str]) -> list[list[Span]]:
         encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)

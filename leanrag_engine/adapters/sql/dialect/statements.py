@@ -5,6 +5,7 @@ to make a statement anew."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -93,12 +94,9 @@ def fetch_sql(
     connection: Connection, sql: str, values: Mapping[str, object] | tuple[object, ...] = ()
 ) -> list[tuple[Any, ...]]:
     """Return all rows of a statement in the database's own words, as :func:`fetch`."""
-    cursor = connection.connection.cursor()
-    try:
+    with closing(connection.connection.cursor()) as cursor:
         cursor.execute(sql, values)
         return list(cursor.fetchall())
-    finally:
-        cursor.close()
 
 
 @lru_cache(maxsize=128)  # for each constant and dialect

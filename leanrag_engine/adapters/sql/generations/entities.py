@@ -135,17 +135,12 @@ def find_similar(
         return []
     positions = _find_spelled_alike(connection, generation, held.edition, key, options)
     statement = _SELECTED.where(visible(entities, generation), among(entities.c.position, positions))
-    ranked = sorted(
-        (
-            (
-                max(_compare_keys(key, name_key(name), options) for name in (entity.name, *entity.aliases)),
-                entity,
-            )
-            for entity in _entities(connection.execute(statement).all())
-        ),
-        key=lambda pair: (-pair[0], pair[1].layer, -pair[1].mentions, pair[1].name, pair[1].id),
-    )
-    return [entity for _, entity in ranked[:limit]]
+
+    def order(entity: Entity) -> tuple[float, int, int, str, str]:
+        alike = max(_compare_keys(key, name_key(name), options) for name in (entity.name, *entity.aliases))
+        return -alike, entity.layer, -entity.mentions, entity.name, entity.id
+
+    return sorted(_entities(connection.execute(statement).all()), key=order)[:limit]
 
 
 def _encodable_key(name: str, options: NameSearchOptions) -> str:

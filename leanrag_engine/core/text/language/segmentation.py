@@ -61,14 +61,10 @@ def _tokenizer() -> Tokenizer:
     tokenizer: Tokenizer | None = getattr(_per_thread, "sudachi", None)
     if tokenizer is None:
         with _dictionary_lock:
-            tokenizer = _per_thread.sudachi = _new_tokenizer()
+            from sudachipy import SplitMode  # noqa: PLC0415 - only Japanese pays for it
+
+            tokenizer = _per_thread.sudachi = _dictionary().tokenizer(mode=SplitMode.A)
     return tokenizer
-
-
-def _new_tokenizer() -> Tokenizer:
-    from sudachipy import SplitMode  # noqa: PLC0415 - only Japanese pays for it
-
-    return _dictionary().tokenizer(mode=SplitMode.A)
 
 
 @cache

@@ -137,11 +137,9 @@ def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = 
 
 def count_fences(text: str) -> int:
     """Return the number of lines that open or close fenced code."""
-    return (
-        sum(_FENCE.match(raw) is not None for raw in text.split("\n"))
-        if "```" in text or "~~~" in text
-        else 0
-    )
+    if "```" not in text and "~~~" not in text:
+        return 0
+    return sum(_FENCE.match(raw) is not None for raw in text.split("\n"))
 
 
 def _blocks(text: str, *, fenced: bool | None) -> Iterator[list[_TextLine]]:

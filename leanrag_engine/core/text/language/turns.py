@@ -31,9 +31,7 @@ def find_turn(text: str) -> Turn | None:
     match = _TURN.match(text)
     if match is None or not is_speaker(match["speaker"]):
         return None
-    return Turn(
-        match["speaker"], match["time"] or "", match.start("speaker"), match.end("speaker"), match.end()
-    )
+    return Turn(match["speaker"], match["time"] or "", *match.span("speaker"), match.end())
 
 
 def is_speaker(label: str) -> bool:

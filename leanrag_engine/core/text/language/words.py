@@ -268,18 +268,15 @@ def _segment_text(text: str) -> str:
     def cut(run: re.Match[str]) -> str:
         in_japanese = japanese or has_kana(run[0])
         found = segment(run[0], japanese=in_japanese, search=True)
-        return f" {' '.join([*found, *_find_other_pairs(run[0], found)])} "
+        # Pairs of Han characters that are no words of the cut, too: a query may cut the same text differently.
+        known = set(found)
+        pairs = [pair for pair in dict.fromkeys(_han_pairs(run[0])) if pair not in known]
+        return f" {' '.join([*found, *pairs])} "
 
     text = CJK_RUN.sub(cut, text)
     if has_hangul(text):
         return re.sub(f"[{HANGUL}]+", lambda word: " ".join(_korean_forms(word[0])), text)
     return text
-
-
-def _find_other_pairs(run: str, found: list[str]) -> list[str]:
-    """Return pairs of Han characters that are not words of the cut: a query may cut the same text differently."""
-    words_ = set(found)
-    return [pair for pair in dict.fromkeys(_han_pairs(run)) if pair not in words_]
 
 
 def _han_pairs(run: str) -> list[str]:

@@ -107,11 +107,7 @@ def _read_clusters(folder: Path, entities: Sequence[Row], remarks: Remarks) -> l
     for id_, row in deepest.items():
         members[get_text(row, "community")].append(names[id_])
     levels = {_get_level(row) for row in deepest.values()}
-    taken = (
-        communities
-        if len(levels) == 1
-        else [row for row in communities if get_text(row, "community") in members]
-    )
+    taken = [row for row in communities if len(levels) == 1 or get_text(row, "community") in members]
     if len(levels) > 1 and (left := len(communities) - len(taken)):
         remarks.add_many("communities that hold others, left out as these are not all on one level", left, ())
     bottom = max(levels, default=0)

@@ -4,6 +4,7 @@ idle disk and 7 on a busy one."""
 
 import os
 import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -191,7 +192,8 @@ def migrate(engine: Engine, path: Path, steps: Path = migrations.FOLDER) -> None
         with engine.begin() as connection:
             stored = _read_revision(connection)
             _place(path).check_revision(connection, stored, migrations.list_revisions(steps))
-        _use_wal(path)
+        with closing(_connect(path, read_only=False)) as alone:
+            alone.execute("PRAGMA journal_mode=WAL")
         with engine.execution_options(writes=True).begin() as connection:
             migrations.upgrade(connection, stored, steps)
 
@@ -203,11 +205,3 @@ def _place(path: Path) -> migrations.StorePlace:
         "another data folder",
         "Choose another data folder, or move that file away.",
     )
-
-
-def _use_wal(path: Path) -> None:
-    connection = _connect(path, read_only=False)
-    try:
-        connection.execute("PRAGMA journal_mode=WAL")
-    finally:
-        connection.close()
