@@ -493,9 +493,9 @@ class LeanRAG:
         """Answer a question by the configured model from its context, with checked citations. In several ``rounds``
         the model says what is missing, until the evidence suffices or ``token_budget`` is spent. In mode ``global`` it reads
         the summaries page by page. In ``open_mode`` it may add what it knows. Raises ``InvalidInput`` without a model, and its errors."""
-        from .llm.answering import answer_from_pages, retrieve_pages, unite_contexts
+        from .llm.answering import LEAST_PAGE, PAGE_TOKENS, answer_from_pages
         from .llm.batching import Meter
-        from .llm.iteration import AnswerLimits, answer_iteratively
+        from .llm.iteration import AnswerLimits, answer_iteratively, unite_contexts
         from .pipeline.building.models import cache_replies, open_answer_model
         from .retrieval.request import QUERY_LIMITS, Mode, Query
         from .retrieval.search.decomposition import find_parts
@@ -529,10 +529,17 @@ class LeanRAG:
                 results.insert(0, results.pop())
             found, context, trace, ending = made.answer, made.context, made.rounds, str(made.ending)
         else:
-            if mode == Mode.GLOBAL:
-                pages = await retrieve_pages(retrieve, query.text, token_budget, QUERY_LIMITS.seen)
-            else:
-                pages = [await retrieve((query.text,), (), token_budget)]
+            most = PAGE_TOKENS if mode == Mode.GLOBAL else token_budget
+            pages = [await retrieve((query.text,), (), min(token_budget, most))]
+            while (
+                mode == Mode.GLOBAL
+                and (left := token_budget - sum(each.tokens for each in pages)) > LEAST_PAGE
+            ):
+                seen = unite_contexts(pages).cited
+                page = await retrieve((query.text,), seen[: QUERY_LIMITS.seen], min(left, most))
+                if set(page.cited) <= set(seen):
+                    break
+                pages.append(page)
             context = unite_contexts(pages)
             found = await answer_from_pages(
                 model, query.text, pages, meter, open_mode=open_mode, prompts=self.prompts

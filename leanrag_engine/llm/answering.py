@@ -1,7 +1,7 @@
 """Answer a question by a model from a context alone, and check the citations against it."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leanrag_engine.core.errors import ReplyUnusable
@@ -15,9 +15,6 @@ from .prompts import BUILT_IN, Prompts
 
 PAGE_TOKENS, LEAST_PAGE = 4000, 500
 """Tokens of a page of summaries that one call reads, and those up to which another page is not worth its call."""
-
-Retrieve = Callable[[Sequence[str], Sequence[str], int], Awaitable[Context]]
-"""Returns the context of some searches without what the given citations name, within a number of tokens."""
 
 _GAP = re.compile(r"\A\W*insufficient\b[^\w\n]*", re.IGNORECASE)
 """The beginning of an answer for which the evidence is insufficient, as the prompt demands."""
@@ -50,19 +47,6 @@ async def answer(
     return await ask(model, request, lambda text: check_answer(text, context), meter, prompts)
 
 
-async def retrieve_pages(retrieve: Retrieve, question: str, tokens: int, most_seen: int) -> Sequence[Context]:
-    """Return pages of evidence until ``tokens`` are spent or nothing new is found. A search leaves out at most ``most_seen``
-    citations of the pages before."""
-    pages = [await retrieve((question,), (), min(tokens, PAGE_TOKENS))]
-    while (left := tokens - sum(each.tokens for each in pages)) > LEAST_PAGE:
-        seen = unite_contexts(pages).cited
-        page = await retrieve((question,), seen[:most_seen], min(left, PAGE_TOKENS))
-        if set(page.cited) <= set(seen):
-            break
-        pages.append(page)
-    return pages
-
-
 async def answer_from_pages(
     model: ChatModel,
     question: str,
@@ -87,16 +71,6 @@ async def answer_from_pages(
     cited = tuple(dict.fromkeys(citation for each in useful for citation in each.cited))
     united = Context("\n\n".join(each.text for each in useful), 0, False, cited)
     return await answer(model, question, united, meter, open_mode=open_mode, prompts=prompts)
-
-
-def unite_contexts(contexts: Sequence[Context]) -> Context:
-    """Return several contexts as one; each has evidence that the others lack."""
-    return Context(
-        "\n\n".join(each.text for each in contexts),
-        sum(each.tokens for each in contexts),
-        any(each.truncated for each in contexts),
-        tuple(dict.fromkeys(citation for each in contexts for citation in each.cited)),
-    )
 
 
 def answer_request(

@@ -1,7 +1,7 @@
 """Answer a question in bounded rounds: divide it, retrieve, let the model say what is missing, retrieve that,
 answer."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,7 +15,7 @@ from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.shortening import one_line, shorten
 
-from .answering import Answer, Retrieve, answer, unite_contexts
+from .answering import Answer, answer
 from .batching import Meter, ask, quote, read_object
 from .item_schema import object_schema
 from .prompts import Prompts
@@ -28,6 +28,9 @@ TYPED = (
     "- The documents were read by a schema. Where they fit, write each search in its terms: the type of entity that is sought, "
     "the entity that it starts from, the relation or attribute that joins them."
 )
+
+Retrieve = Callable[[Sequence[str], Sequence[str], int], Awaitable[Context]]
+"""Returns the context of some searches without what the given citations name, within a number of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,46 +89,6 @@ class _Reflection:
     queries: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Planner:
-    """Has the model divide a question, fenced, and say what is missing. ``typed`` asks it to use the terms of a schema."""
-
-    model: ChatModel
-    question: str
-    typed: str
-    most: int
-    """Searches that it may name at once."""
-    meter: Meter
-    prompts: Prompts
-
-    async def divide(self) -> tuple[str, ...]:
-        text = self.prompts.fill("decompose", question=self.question, most=str(self.most), schema=self.typed)
-        request = _make_request(text, "decompose", {"queries": _QUERIES})
-        return await ask(
-            self.model,
-            request,
-            lambda reply: _read_queries(read_object(reply), self.most),
-            self.meter,
-            self.prompts,
-        )
-
-    async def reflect(self, asked: Collection[str], known: str, evidence: Context) -> _Reflection:
-        """Return what the model says of the ``evidence`` that the ``asked`` searches found; ``known`` is what it concluded before."""
-        text = self.prompts.fill(
-            "reflect",
-            question=self.question,
-            queries="\n".join(f"- {one_line(each)}" for each in sorted(asked)),
-            known=fence(known),
-            evidence=fence(evidence.text),
-            most=str(self.most),
-            schema=self.typed,
-        )
-        request = _make_request(text, "reflect", _REFLECTION)
-        return await ask(
-            self.model, request, lambda reply: _read_reflection(reply, self.most), self.meter, self.prompts
-        )
-
-
 async def answer_iteratively(
     model: ChatModel,
     question: str,
@@ -142,11 +105,14 @@ async def answer_iteratively(
     the types of the collection's schema, in whose terms the model is to ask; "" if there is none. Raises the errors
     of the model, and ``ReplyUnusable`` if two replies with the answer are incomplete."""
     typed = f"\n{TYPED} {schema}" if schema else ""
-    planner = _Planner(model, fence(question), typed, limits.queries, meter, prompts)
     deadline = anyio.current_time() + limits.seconds
     ending: Ending | None = None
     try:
-        queries = await planner.divide()
+        text = prompts.fill("decompose", question=fence(question), most=str(limits.queries), schema=typed)
+        request = _make_request(text, "decompose", {"queries": _QUERIES})
+        queries = await ask(
+            model, request, lambda reply: _read_queries(read_object(reply), limits.queries), meter, prompts
+        )
     except ReplyUnusable:
         queries, ending = tuple(split(question)), Ending.UNREADABLE
     queries = tuple(dict.fromkeys((question, *queries)))
@@ -169,7 +135,19 @@ async def answer_iteratively(
         if ending:
             break
         try:
-            reflection = await planner.reflect(asked, known, unite_contexts(contexts))
+            text = prompts.fill(
+                "reflect",
+                question=fence(question),
+                queries="\n".join(f"- {one_line(each)}" for each in sorted(asked)),
+                known=fence(known),
+                evidence=fence(unite_contexts(contexts).text),
+                most=str(limits.queries),
+                schema=typed,
+            )
+            request = _make_request(text, "reflect", _REFLECTION)
+            reflection = await ask(
+                model, request, lambda reply: _read_reflection(reply, limits.queries), meter, prompts
+            )
         except ReplyUnusable:
             ending = Ending.UNREADABLE
             break
@@ -195,6 +173,16 @@ def _find_ending(
     if room < limits.least:
         return Ending.TOKENS
     return Ending.SECONDS if anyio.current_time() > deadline else None
+
+
+def unite_contexts(contexts: Sequence[Context]) -> Context:
+    """Return several contexts as one; each has evidence that the others lack."""
+    return Context(
+        "\n\n".join(each.text for each in contexts),
+        sum(each.tokens for each in contexts),
+        any(each.truncated for each in contexts),
+        tuple(dict.fromkeys(citation for each in contexts for citation in each.cited)),
+    )
 
 
 _QUERIES: JsonSchema = {"type": "array", "items": {"type": "string"}}
