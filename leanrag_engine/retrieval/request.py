@@ -198,10 +198,6 @@ class RelevanceOptions:
     """Their gain, as a share, where the ten nearest windows are turns of conversations, which take many words for what one sentence says."""
     statement_keyword: float = 1.4
     """Weight of the relative keyword score of a written sentence."""
-    repeated: float = 1.5
-    """What a written sentence loses for each unit by which its similarity to a better one is above ``alike``."""
-    alike: float = 0.5
-    """The cosine similarity of two written sentences up to which neither repeats the other."""
     statement_kept: float = 2.0
     """Nearness to the question (1: that of the best window by meaning alone) from which on a written sentence is shown where there is
     room."""
@@ -270,7 +266,7 @@ class ContextOptions:
     """Characters from which on a sentence counts as a repetition. A CJK character counts for two and a half."""
     near_copy: float = 0.8
     """Share of repeated text from which on a window is a copy of what is shown: options of a command share most of their sentences."""
-    new_words: float = 0.25
+    new_words: float = 0.3
     """Share of its words that a written sentence may have beyond those before it, and none of them a name or number, and still
     be left out as a repetition."""
     omission_tokens: int = 16

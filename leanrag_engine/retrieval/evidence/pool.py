@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import (
     Chunk,
@@ -16,7 +14,6 @@ from leanrag_engine.core.model import (
     ScoreParts,
     Seed,
     Subgraph,
-    Vectors,
     parse_window_id,
 )
 from leanrag_engine.core.text.citation import CitationSet
@@ -197,7 +194,7 @@ async def value_statements(
     shared = words.score([name_subject(each.subject.split(" — "), each.text) for _, each in said])
     most = max(shared, default=0.0) or 1.0
     beside = options.statement_tokens if found.text in run.index.tokens and options.tokens else 1.0
-    beside *= _weigh_together([share for share, _ in dense.values()], options)
+    beside *= _weigh_together([*dense.values()], options)
     nearest = [run.chunks.get(parse_window_id(hit.id)[0]) for hit in found.dense_windows[:10]]
     spoken = sum(each is not None and bool(cut_turns(each.text)) for each in nearest) / max(len(nearest), 1)
     weight = options.statement * (1.0 + options.statement_spoken * spoken)
@@ -205,10 +202,10 @@ async def value_statements(
     first = {node.id for node in nodes if summaries and node.layer > 0}
     dates = find_named_dates(found.text)
 
-    held = [dense.get(each.id) or dense.get(id_) for id_, each in said]
+    held = [dense.get(each.id, dense.get(id_)) for id_, each in said]
 
-    def score(id_: str, statement: Statement, share: float, known: tuple[float, Vectors] | None) -> Statement:
-        closeness = known[0] if known else share / most
+    def score(id_: str, statement: Statement, share: float, known: float | None) -> Statement:
+        closeness = share / most if known is None else known
         parts = ScoreParts(
             meaning=(high if id_ in first else beside * weight * closeness) * closeness,
             keyword=(high if id_ in first else beside) * options.statement_keyword * share / most,
@@ -218,16 +215,9 @@ async def value_statements(
         near = parts.meaning + parts.keyword >= options.statement_kept
         return replace(statement, value=parts.total, parts=parts, kept=anyway or id_ in first or near)
 
-    valued = [
+    return [
         score(id_, each, share, known) for (id_, each), share, known in zip(said, shared, held, strict=True)
     ]
-    if anyway or summaries:
-        return valued
-    # What is far below the best is never shown: comparing it with the rest would take most of the time.
-    least = query.context_options.weaker * max(each.value for each in valued)
-    near = [place for place, each in enumerate(valued) if each.value >= least]
-    rows = [known[1] if (known := held[place]) else None for place in near]
-    return _lower_repetitions([valued[place] for place in near], rows, options)
 
 
 def _weigh_together(shares: Sequence[float], options: RelevanceOptions) -> float:
@@ -262,9 +252,9 @@ async def _dense_shares(
     nodes: Sequence[Entity],
     relations: Sequence[Relation],
     said: Sequence[tuple[str, Statement]],
-) -> dict[str, tuple[float, Vectors]]:
-    """Return the similarity of sentences to the text as a share of that of the best window, with their vectors; where one has
-    none, those of its node or relation."""
+) -> dict[str, float]:
+    """Return the similarity of sentences to the text as a share of that of the best window; where one has no vector, that of its
+    node or relation."""
     most = max((hit.score for hit in found.dense_windows), default=0.0)
     if found.vector is None or most <= 0:
         return {}
@@ -280,33 +270,7 @@ async def _dense_shares(
     for space, ids in wanted.items():
         if space and ids:
             rows |= await vectors.fetch(space, ids)
-    return {id_: (max(float(row @ found.vector), 0.0) / most, row) for id_, row in rows.items()}
-
-
-def _lower_repetitions(
-    said: Sequence[Statement], rows: Sequence[Vectors | None], options: RelevanceOptions
-) -> list[Statement]:
-    """Return the statements, each worth less the more similar it is to one of more worth (maximal marginal relevance)."""
-    blank = next((np.zeros_like(row) for row in rows if row is not None), None)
-    if blank is None:
-        return list(said)
-    vectors = np.array([blank if row is None else row for row in rows])
-    value = np.array([each.value for each in said])
-    nearest, taken, loss = np.zeros(len(said)), np.zeros(len(said), dtype=bool), np.zeros(len(said))
-    for _ in range(min(len(said), options.pool)):
-        loss = np.where(taken, loss, options.repeated * np.maximum(nearest - options.alike, 0.0))
-        best = int(np.argmax(np.where(taken, -np.inf, value - loss)))
-        taken[best] = True
-        nearest = np.maximum(nearest, vectors @ vectors[best])
-    return [
-        _lower(each, lost, options) if lost else each for each, lost in zip(said, loss.tolist(), strict=True)
-    ]
-
-
-def _lower(statement: Statement, loss: float, options: RelevanceOptions) -> Statement:
-    parts = replace(statement.parts, meaning=statement.parts.meaning - loss)
-    kept = statement.kept and parts.meaning + parts.keyword >= options.statement_kept
-    return replace(statement, value=parts.total, parts=parts, kept=kept)
+    return {id_: max(float(row @ found.vector), 0.0) / most for id_, row in rows.items()}
 
 
 def list_statements(run: QueryRun, graph: Subgraph, citations: LineCitations) -> list[list[Statement]]:
