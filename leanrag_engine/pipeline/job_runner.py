@@ -111,13 +111,6 @@ Work = Callable[[Job, JobProgress], Awaitable[JobResult]]
 """Run one job to its end and return its result."""
 
 
-def this_process() -> str:
-    """Return a name of this process that is unique over time and machines."""
-    import psutil  # noqa: PLC0415 - reading starts no job
-
-    return f"{os.getpid()}@{socket.gethostname()}@{psutil.Process().create_time():.2f}"
-
-
 def is_alive(job: JobState) -> bool:
     """Return whether the process that runs an unfinished job still exists."""
     pid, host, created, *_ = job.owner.split("@")
@@ -185,7 +178,11 @@ class JobRunner:
 
     @cached_property
     def _owner(self) -> str:
-        return this_process() + (OF_SERVER if self._serves else "")
+        """A name of this process that is unique over time and machines."""
+        import psutil  # noqa: PLC0415 - reading starts no job
+
+        process = f"{os.getpid()}@{socket.gethostname()}@{psutil.Process().create_time():.2f}"
+        return process + (OF_SERVER if self._serves else "")
 
     async def submit(self, kind: str, collection: str, request: JobRequest) -> Job:
         """Store the job, then start it. A crash after this call does not lose it."""

@@ -54,11 +54,6 @@ def read_file(name: str) -> bytes:
     return found
 
 
-def join_modules(name: str) -> str:
-    """Return a module with all that it imports as one script, what is imported first."""
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read_text(each))) for each in _order_modules(name, []))
-
-
 def _order_modules(name: str, before: list[str]) -> list[str]:
     for imported in _IMPORT.findall(_read_text(name)):
         if imported not in before:
@@ -75,7 +70,8 @@ def render_page(content: JsonObject) -> str:
     """Return the page as one file that holds ``content`` as elements, parsed when needed, and loads nothing:
     its policy allows its own scripts and styles by their digests."""
     style = _read_text("colors.css") + _read_text("style.css")
-    scripts = [_read_text("d3.js"), join_modules("main.js")]
+    modules = (_EXPORT.sub("", _IMPORT.sub("", _read_text(each))) for each in _order_modules("main.js", []))
+    scripts = [_read_text("d3.js"), "\n".join(modules)]
     policy = (
         f"default-src 'none'; img-src data:; style-src {_digest(style)}; "
         f"script-src {' '.join(map(_digest, scripts))}; base-uri 'none'; form-action 'none'"

@@ -2,7 +2,7 @@
 comparisons of two answers, here in both orders, which cancels a judge's position bias."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -206,7 +206,12 @@ async def judge_answers(
     # The models limit the concurrent calls.
     results = await run_together([partial(judge_and_note, each) for each in plan.questions], 16)
     graph = (await engine.status(collection)).graph
-    found = Judgement(plan, tuple(results), tuple(_sort_losses(run)), run.answering, run.judging, graph)
+    # In the order of the questions, not of the replies.
+    place = {question.id: number for number, question in enumerate(plan.questions)}
+    losses = sorted(
+        run.losses, key=lambda each: (place[each.question], each.kind, each.strategy, each.reason)
+    )
+    found = Judgement(plan, tuple(results), tuple(losses), run.answering, run.judging, graph)
     if not found.grades and not any(each.votes for wins in found.wins.values() for each in wins.values()):
         raise no_verdict(found)
     return found
@@ -334,12 +339,6 @@ async def _call_or_note_loss(
         return found
     finally:
         run.count(1)
-
-
-def _sort_losses(run: JudgingRun) -> Iterable[LostCall]:
-    """Return the losses in the order of the questions, not of the replies."""
-    place = {question.id: number for number, question in enumerate(run.plan.questions)}
-    return sorted(run.losses, key=lambda each: (place[each.question], each.kind, each.strategy, each.reason))
 
 
 async def run_together(works: Sequence[Callable[[], Awaitable[T]]], at_once: int | None = None) -> list[T]:

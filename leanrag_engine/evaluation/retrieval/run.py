@@ -244,7 +244,8 @@ def holds_passage(context: str, text: str, answers: Iterable[str]) -> bool:
     shown = plain(context)
     if plain(text) in shown:
         return True
-    spoken = plain_sentences(text)
+    safe = sanitise(text)
+    spoken = [" ".join(safe[start:end].split()) for start, end in sentences(safe)]
     telling = [sentence for sentence in spoken if holds_answer(sentence, answers)]
     if any(sentence in shown for sentence in telling):
         return True
@@ -254,11 +255,6 @@ def holds_passage(context: str, text: str, answers: Iterable[str]) -> bool:
 def plain(text: str) -> str:
     """Return ``text`` as a context quotes it, with single spaces."""
     return " ".join(sanitise(text).split())
-
-
-def plain_sentences(text: str) -> list[str]:
-    safe = sanitise(text)
-    return [" ".join(safe[start:end].split()) for start, end in sentences(safe)]
 
 
 def holds_answer(sentence: str, answers: Iterable[str]) -> bool:

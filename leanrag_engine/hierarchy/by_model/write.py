@@ -273,7 +273,8 @@ async def write_sentences(
     found = {pair: ends.cite(pair, text, Method.AGENT) for pair, text in by_agents.items()}
     if sources.work is None or not sources.relates:
         return found
-    rest = [pair for pair in pairs if pair not in found and carried.lacks_sentence(pair)]
+    lacking = [pair for pair in pairs if pair in carried.due or pair not in carried.kept]
+    rest = [pair for pair in lacking if pair not in found]
     batches = [rest[start : start + sources.work.batch] for start in range(0, len(rest), sources.work.batch)]
     by_model = await _ask_batches(
         sources,

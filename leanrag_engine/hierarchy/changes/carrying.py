@@ -298,10 +298,6 @@ class CarriedSentences:
         place = int(self.continued[pair]) if pair < len(self.continued) else -1
         return str(self.above.edges.ids[place], "utf-8") if place >= 0 else ""
 
-    def lacks_sentence(self, pair: int) -> bool:
-        """Return whether a pair has no written sentence, or one that should be written again."""
-        return pair in self.due or pair not in self.kept
-
 
 def carry_sentences(
     step: LayerStep, counts: PairCounts, origins: Origins, previous: PreviousBuild

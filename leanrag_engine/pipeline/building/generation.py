@@ -120,10 +120,7 @@ async def build_generation(
         # Once more: new extracts have changed its revision.
         found = await require_documents(stores, collection)
         async with open_task_group() as group:
-
-            def write_early(base: Graph, vectors: Vectors) -> None:
-                group.start_soon(write_entities_early, stores, found, fitted.embedder, base, vectors)
-
+            write_early = partial(group.start_soon, write_entities_early, stores, found, fitted.embedder)
             drafted = await draft(stores, found, fitted, report, models, mode, given, write_early)
         schema = drafted.base.schema
         if schema is not None and outdated:
@@ -339,12 +336,10 @@ async def base_graph(
         stores, collection.name, base, frozenset(each.id for each in chunks)
     )
     asked = [each for each in overlong if each.id not in by_agents]
-
-    def report_descriptions(done: int, total: int) -> None:
-        report(Progress("describe", done, total))
-
     if models.writing is not None and models.reading is not None and asked:
-        by_model = await describe_by_model(models.writing, base, asked, report_descriptions)
+        by_model = await describe_by_model(
+            models.writing, base, asked, lambda done, total: report(Progress("describe", done, total))
+        )
         base = apply_descriptions(base, by_model)
     base = apply_descriptions(base, by_agents, Method.AGENT)
     index = None

@@ -75,7 +75,11 @@ def build(
         from leanrag_engine.pipeline.building.modes import parse_mode  # noqa: PLC0415 - heavy
 
         if not dry_run:
-            await finish_interrupted(engine, verbose=verbose)
+            # The jobs whose process was killed.
+            for left in await engine.resume_jobs():
+                said = f"Finishing {left.id} ({left.kind} of {left.collection}), which was interrupted …"
+                typer.echo(said, err=True)
+                await follow_job(engine, left, verbose=verbose)
         order = BuildRequest(upgrade, max_calls, max_tokens, max_cost, parse_mode(mode))
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
         job = await follow_job(engine, job, verbose=verbose)
@@ -88,14 +92,6 @@ def build(
     more = {"clustering": clustering, "cluster_size": cluster_size}
     more |= {"llm_writes": "summaries"} if summaries_only else {}
     run_long(read_settings(data_dir, collection, **more), work, KEPT)
-
-
-async def finish_interrupted(engine: LeanRAG, *, verbose: bool) -> None:
-    """Run the jobs to their ends whose process was killed."""
-    for left in await engine.resume_jobs():
-        said = f"Finishing {left.id} ({left.kind} of {left.collection}), which was interrupted …"
-        typer.echo(said, err=True)
-        await follow_job(engine, left, verbose=verbose)
 
 
 @on_engine(KEPT_INDEX)

@@ -406,18 +406,14 @@ def finish(plan: ConfigChange, then: str, *, dry_run: bool) -> None:
         typer.echo(f"{plan.file} is up to date; nothing was written.")
     elif dry_run:
         typer.echo(f"Would change {plan.file}:")
-        typer.echo("\n".join(diff_lines(plan)))
+        lines = difflib.unified_diff(plan.before.splitlines(), plan.after.splitlines(), n=0, lineterm="")
+        # Without context, which might show another server's key.
+        typer.echo("\n".join(line for line in lines if not line.startswith(("---", "+++", "@@"))))
     else:
         backup = apply_change(plan)
         what = "Deleted" if plan.undone and not plan.equal else "Wrote"
         typer.echo(f"{what} {plan.file}" + (f" (backup: {backup.name})." if backup else "."))
         typer.echo(then)
-
-
-def diff_lines(plan: ConfigChange) -> list[str]:
-    """Return removed and added lines without context, which might show another server's key."""
-    lines = difflib.unified_diff(plan.before.splitlines(), plan.after.splitlines(), n=0, lineterm="")
-    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
 def warn_of_gaps(client: Client, command: Sequence[str], environ: Mapping[str, str]) -> None:
