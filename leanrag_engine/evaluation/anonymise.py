@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk
@@ -91,12 +91,16 @@ def anonymise(questions: QuestionSet) -> AnonymousSet:
     if not tokens.names:
         raise InvalidInput(f"The set {questions.name} has no name to replace.", "Give a set of prose.")
     everywhere = _Spellings(tokens.by_spelling | _find_unambiguous(short_forms))
+    spell = everywhere.replace
     passages = []
     for passage, local in zip(questions.passages, short_forms, strict=True):
         spellings = _Spellings(local)
-        replaced = (everywhere.replace(part, spellings) for part in (passage.title, passage.text))
+        replaced = (spell(part, spellings) for part in (passage.title, passage.text))
         passages.append(CorpusPassage(*replaced))
-    asked = tuple(_replace_in_question(each, everywhere) for each in questions.questions)
+    asked = tuple(
+        replace(each, text=spell(each.text), answers=tuple(dict.fromkeys(map(spell, each.answers))))
+        for each in questions.questions
+    )
     changed = sum(one != other for one, other in zip(asked, questions.questions, strict=True))
     found = QuestionSet(questions.name, tuple(passages), asked, questions.repeated)
     return AnonymousSet(found, {token: name for name, token in tokens.names.values()}, changed)
@@ -111,11 +115,6 @@ def _add_leftover(tokens: _Tokens, texts: Sequence[str]) -> None:
     for word in dict.fromkeys(word for text in texts for word in _CAPITAL.findall(known.replace(text))):
         if word[0].isupper() and word.lower() not in kept and word not in given:
             tokens.add(word)
-
-
-def _replace_in_question(question: Question, spellings: _Spellings) -> Question:
-    answers = tuple(dict.fromkeys(spellings.replace(each) for each in question.answers))
-    return Question(question.id, spellings.replace(question.text), answers, question.type, question.gold)
 
 
 @dataclass(slots=True)

@@ -117,7 +117,8 @@ class Completions:
         try:
             engine = await self._engine.get()
             if argument.name == "collection":
-                found = await self._collections(engine, argument.value)
+                known = [each.name for each in await engine.collections() if self._engine.sees(each.name)]
+                found = [each for each in known if each.casefold().startswith(argument.value.casefold())]
             else:
                 named = self._engine.collection(arguments.get("collection", self._engine.settings.collection))
                 found = await values(engine, argument.name, argument.value, named)
@@ -128,10 +129,6 @@ class Completions:
         return Completion(
             values=visible, total=None if len(found) > MOST else len(found), has_more=len(found) > MOST
         )
-
-    async def _collections(self, engine: LeanRAG, typed: str) -> list[str]:
-        known = [each.name for each in await engine.collections() if self._engine.sees(each.name)]
-        return [each for each in known if each.casefold().startswith(typed.casefold())]
 
 
 async def values(engine: LeanRAG, name: str, typed: str, collection: str) -> list[str]:

@@ -120,7 +120,10 @@ async def build_generation(
         # Once more: new extracts have changed its revision.
         found = await require_documents(stores, collection)
         async with open_task_group() as group:
-            write_early = partial(group.start_soon, write_entities_early, stores, found, fitted.embedder)
+
+            def write_early(base: Graph, vectors: Vectors) -> None:
+                group.start_soon(write_entities_early, stores, found, fitted.embedder, base, vectors)
+
             drafted = await draft(stores, found, fitted, report, models, mode, given, write_early)
         schema = drafted.base.schema
         if schema is not None and outdated:

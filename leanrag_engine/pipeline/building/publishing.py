@@ -51,6 +51,7 @@ async def publish_build(
         stores, collection, embedder, texts, build.vectors, report, in_place=in_place
     )
     report(Progress("publish"))
+    last, layers_before = collection.generation, build.previous
     places: list[StoredPlaces] = []
     embedded = EmbeddingCounts(embedder.embedded, embedder.reused)
     record = replace(build.record, spaces=written.spaces, vectors=written.counts, embedded=embedded)
@@ -59,7 +60,7 @@ async def publish_build(
         build.revision,
         GenerationContent(build.hierarchy, embedder.identity, embedder.dimension, build.state, record),
         build.publication,
-        previous=find_published_layers(collection, build.previous),
+        previous=PublishedLayers(last.number, layers_before) if last and layers_before else None,
         report=report,
         note_places=places.append,
     )
@@ -68,9 +69,7 @@ async def publish_build(
     kept = stores.adjacencies
     # Beside each other: writing files leaves the processor to the adjacency.
     async with open_task_group() as group:
-        group.start_soon(
-            kept.keep, generation, layers, build.chunks.heads, known, collection.generation, before
-        )
+        group.start_soon(kept.keep, generation, layers, build.chunks.heads, known, last, before)
         if build.vectors:
             group.start_soon(partial(kept.keep_arrays, "vectors"), generation, build.vectors)
         group.start_soon(partial(kept.keep_arrays, "windows"), generation, build.chunks.arrays())
@@ -80,9 +79,3 @@ async def publish_build(
     await settle_spaces(stores, written)
     await drop_old_generations(stores, collection)
     return generation
-
-
-def find_published_layers(collection: Collection, layers: Hierarchy | None) -> PublishedLayers | None:
-    """Return the ``layers`` with the number of the published generation, whose they are; None if there is none."""
-    generation = collection.generation
-    return PublishedLayers(generation.number, layers) if generation and layers else None

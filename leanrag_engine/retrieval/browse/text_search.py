@@ -287,7 +287,8 @@ def _compile(wanted: str, pattern: bool) -> regex.Pattern[str]:
     if not pattern:
         return _compile_once(_literal_pattern(wanted))
     shown = cut_middle(wanted, 80)
-    size = len(wanted) * max(map(_count_repeats, (wanted, _IGNORED.sub("", wanted))))
+    repeats = (_REPETITION.findall(each) for each in (wanted, _IGNORED.sub("", wanted)))
+    size = len(wanted) * max(math.prod(max(1, int(number[:9])) for number in found) for found in repeats)
     if size > LIMITS.compiled or _RECURSION.search(wanted):
         raise InvalidInput(
             f"The pattern {shown!r} is too costly: it repeats too much, or itself.",
@@ -307,11 +308,6 @@ def compile_text(text: str, *, pattern: bool = False) -> regex.Pattern[str]:
     """Return what finds ``text`` in an excerpt of :func:`search_text`."""
     wanted = _check_text(text, pattern)
     return _compile(wanted if pattern else _strip_marks(wanted) or wanted, pattern)
-
-
-def _count_repeats(pattern: str) -> int:
-    """Return the product of all fixed repetitions in a pattern."""
-    return math.prod(max(1, int(number[:9])) for number in _REPETITION.findall(pattern))
 
 
 def _compile_once(pattern: str, flags: int = 0) -> regex.Pattern[str]:

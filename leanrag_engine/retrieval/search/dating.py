@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 
@@ -57,17 +58,14 @@ def find_named_dates(text: str) -> list[str]:
 
 def nearness(own: str, named: Sequence[str]) -> float:
     """Return from 0 to 1 how well a date fits the best of those that are named."""
-    return max((_nearness(own, each) for each in named if own), default=0.0)
-
-
-def _nearness(own: str, named: str) -> float:
-    if own.startswith(named) or (named.startswith("-") and own[4:7] == named):
-        return 1.0
-    try:
-        days = abs((date.fromisoformat(own) - date.fromisoformat(named)).days)
-    except ValueError:
-        return 0.0
-    return max(0.0, 1 - days / _NEAR_DAYS)
+    best = 0.0
+    for each in named if own else ():
+        if own.startswith(each) or (each.startswith("-") and own[4:7] == each):
+            return 1.0
+        with suppress(ValueError):
+            days = abs((date.fromisoformat(own) - date.fromisoformat(each)).days)
+            best = max(best, 1 - days / _NEAR_DAYS)
+    return best
 
 
 def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
