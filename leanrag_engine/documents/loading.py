@@ -16,6 +16,7 @@ from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput, PathRef
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, content_id
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.core.text.nearest import find_nearest
+from leanrag_engine.core.text.paths import read_path
 
 from .dates import date_document
 from .folders.walk import FolderWalk, IsKnown, Skipped, accept_none, is_beneath, real_path
@@ -346,12 +347,6 @@ def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
 def printable_path(path: Path) -> str:
     """Return a path as text, with bytes escaped that are not UTF-8, so that any store can keep it."""
     return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
-
-
-def read_path(text: str) -> Path:
-    """Return the path that :func:`printable_path` wrote."""
-    data = re.sub(rb"\\x([89a-f][0-9a-f])", lambda byte: bytes.fromhex(byte[1].decode()), text.encode())
-    return Path(os.fsdecode(data))
 
 
 # --- inline text ---------------------------------------------------------------------------

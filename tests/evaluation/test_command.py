@@ -70,7 +70,7 @@ def test_ways_are_compared_side_by_side(tiny_path: Path, tmp_path: Path) -> None
         (("--compare", "naive,magic"), "no 'magic' to compare"),
         (("--compare", "naive,lca", "--json"), "--compare asks for several"),
         (("--budgets", "many"), "Budgets cannot be 'many'"),
-        (("--budgets", "10"), "token_budget cannot be 10"),
+        (("--budgets", "10"), "cannot be 10. Give a whole number"),
         (("--graph", "none.json"), "OpenIE file none.json cannot be read"),
     ],
     ids=lambda each: each[-1] if isinstance(each, tuple) else "",

@@ -183,7 +183,7 @@ async def test_an_interrupted_ingest_does_not_bring_back_a_text_that_was_deleted
     resumed = await engine.job(interrupted)
     assert [each.id for each in resumed.documents] == ["k0"]
     assert isinstance(resumed.request, IngestRequest)
-    assert [each.id for each in resumed.request.documents] == ["k0"]
+    assert not resumed.request.documents, "an ended job keeps nothing of texts that it was given"
     assert (await engine.job(later.id, wait_seconds=60)).status is JobStatus.DONE
     assert await text_of_k1(engine) == "Kepler-1 is new."
     held = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())

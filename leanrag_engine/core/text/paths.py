@@ -1,7 +1,9 @@
 """The folders of documents' files, which may be another machine's."""
 
 import os
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
 
 def find_folder(paths: Iterable[str]) -> str:
@@ -12,3 +14,9 @@ def find_folder(paths: Iterable[str]) -> str:
     except ValueError:  # on several drives
         return ""
     return f"{folder}{os.sep}" if folder else ""
+
+
+def read_path(text: str) -> Path:
+    """Return the path that ``printable_path`` of loading wrote."""
+    data = re.sub(rb"\\x([89a-f][0-9a-f])", lambda byte: bytes.fromhex(byte[1].decode()), text.encode())
+    return Path(os.fsdecode(data))

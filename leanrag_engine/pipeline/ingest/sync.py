@@ -14,7 +14,8 @@ import anyio.to_thread
 from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest
 from leanrag_engine.core.model import Document, DocumentSource
-from leanrag_engine.documents.loading import Expansion, printable_path, read_path
+from leanrag_engine.core.text.paths import read_path
+from leanrag_engine.documents.loading import Expansion, printable_path
 from leanrag_engine.pipeline.delete import delete_documents
 from leanrag_engine.pipeline.index import Stores
 from leanrag_engine.pipeline.job_runner import JobProgress

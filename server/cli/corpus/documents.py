@@ -13,6 +13,7 @@ import typer
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.runtime.replacement import replace_file
+from leanrag_engine.core.text.paths import read_path
 
 from ..options import CollectionOption, DataDir, Json, Verbose, echo, report_errors
 from ..running import (
@@ -368,8 +369,6 @@ def find_id(given: str, held: Sequence[Document]) -> str:
 
 def keep_away(documents: Sequence[Document], *, ignore: bool, dry_run: bool) -> None:
     """Say whose files are still there and would be added again by a sync; if it is wanted, name them in its ignore file."""
-    from leanrag_engine.documents.loading import read_path  # noqa: PLC0415 - heavy
-
     for file in dict.fromkeys(read_path(each.source) for each in documents if each.source):
         if not file.is_file():
             continue

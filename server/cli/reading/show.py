@@ -14,6 +14,7 @@ import typer
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound, NotReady, UnknownCollection
 from leanrag_engine.core.text.citation import parse_range
+from leanrag_engine.core.text.paths import read_path
 
 from ..options import Json, echo
 from ..running import on_engine
@@ -149,8 +150,6 @@ async def find_place(engine: LeanRAG, citation: str) -> tuple[Path, int]:
         raise InvalidInput(
             f"{citation} cannot be opened: its text came from no file.", f"leanrag show {citation} prints it."
         )
-    from leanrag_engine.documents.loading import read_path  # noqa: PLC0415 - heavy
-
     return read_path(chunk.source), chunk.line or 0
 
 

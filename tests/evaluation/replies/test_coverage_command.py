@@ -119,7 +119,7 @@ def test_the_tokens_in_which_the_first_way_states_as_many_facts_lie_between_its_
     ("arguments", "said"),
     [
         (("--compare", "magic"), "no 'magic' to compare"),
-        (("--budgets", "10"), "token_budget cannot be 10"),
+        (("--budgets", "10"), "cannot be 10. Give a whole number"),
         (("--budgets", "many"), "Budgets cannot be 'many'"),
     ],
 )
