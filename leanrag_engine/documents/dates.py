@@ -94,8 +94,8 @@ def date_document(
     properties: str = "",
     modified: float | None = None,
 ) -> DocumentDate:
-    """Return the date of a document by the first of these sources that has one. Of its ``text`` the first lines count, ``properties`` is the date in
-    the file's own properties, ``modified`` the file's time in seconds since 1970."""
+    """Return the date of a document by the first of these sources that has one: of its ``text`` the first lines count;
+    ``properties`` is the date in the file's own properties, ``modified`` the file's time in seconds since 1970."""
     changed = "" if modified is None else _format_time(modified)
     choices = (
         (_date_in_metadata(metadata), DateOrigin.METADATA),
@@ -137,15 +137,13 @@ def _date_in_metadata(metadata: Mapping[str, str]) -> str:
 
 
 def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str:
-    """Return the day in those of the first lines that are short and no sentence, row or turn; "" if several days are there:
-    a list of days has none of its own."""
+    """Return the day in those of the first lines that are short and no sentence, row, turn or line of a log; "" if several
+    days are there: a list of days has none of its own."""
     first = [line.strip() for line in text[:1000].splitlines() if line.strip()][:lines]
-    heads = [each for each in first if len(each) <= longest and not ends_sentence(each)]
-    dates = {
-        day for each in heads if not (TABLE_LINE.match(each) or find_turn(each)) for day in find_dates(each)
-    }
-    days = [day for day in dates if len(day) == len("2024-03-07")]
-    return days[0] if len(days) == 1 else ""
+    short = [each for each in first if len(each) <= longest and not (ends_sentence(each) or find_turn(each))]
+    heads = [each for each in short if not (TABLE_LINE.match(each) or re.search(r"\d:\d", each))]
+    days = {day for each in heads for day in find_dates(each) if len(day) == len("2024-03-07")}
+    return days.pop() if len(days) == 1 else ""
 
 
 def _format_match(match: re.Match[str]) -> str:

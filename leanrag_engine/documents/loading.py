@@ -26,7 +26,7 @@ from .readers.reading import Reading
 from .records import write_records
 
 _LONGEST_TITLE = 200
-_READING = "reading-4"
+_READING = "reading-5"
 """Changed when readers make another text of the same file: a file is then read again though it has not changed."""
 
 
@@ -403,7 +403,8 @@ def _id(given: str) -> str:
     is_line = clean(document_id) == document_id and "\n" not in document_id
     if len(document_id) > most_characters or not is_line or re.fullmatch(r"[dD][0-9]+", document_id):
         raise InvalidInput(
-            f"Document id {document_id[:80]!r} cannot be used: one line of at most {most_characters:,} visible characters was expected, and no number of a document such as d3.",
+            f"Document id {document_id[:80]!r} cannot be used: one line of at most {most_characters:,} visible characters "
+            "was expected, and no number of a document such as d3.",
             "Give a shorter, plain id, or none.",
         )
     return document_id

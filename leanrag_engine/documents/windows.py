@@ -102,7 +102,7 @@ def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
         body = text[block.start : block.end]
         deeper = _indent_of(text, block.start) > indent
         kind = block.kind
-        if kind is _BlockKind.TEXT and prose and _hangs(body):
+        if kind is _BlockKind.TEXT and prose and not (announced and deeper) and _hangs(body):
             kind = _BlockKind.LINES
         if kind is not _BlockKind.TEXT or not prose:
             yield replace(block, kind=kind, announced=announced)

@@ -78,8 +78,9 @@ def answer_request(
 ) -> ChatRequest:
     """Return the request. In ``open_mode`` the model may add what it knows; else it has to decline where
     evidence lacks."""
-    name = "answer_open" if open_mode else "answer"
-    text = prompts.fill(name, question=fence(question), evidence=fence(context.text))
+    text = prompts.fill(
+        "answer_open" if open_mode else "answer", question=fence(question), evidence=fence(context.text)
+    )
     # Reasoning models need more tokens than the answer shows.
     return ChatRequest((Message("user", text),), 2000, temperature=0.0, step="answer")
 

@@ -96,7 +96,7 @@ def count_undated(documents: Sequence[Document], filters: Filters) -> int:
 
 def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
     """Find the documents of that id, title, number, file name or end of a path, or in a folder (``notes/``); where there is none,
-    those whose file is called so before its suffix. Raises ``NotFound`` with the nearest."""
+    and no suffix or number was given, those whose file is called so before its suffix. Raises ``NotFound`` with the nearest."""
     folded = clean_text("document", name, QUERY_LIMITS.name).casefold()
     end = PurePath(folded).parts
     found = [
@@ -108,7 +108,10 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
         or (name.endswith("/") and _is_part_of_path(name, each.source or each.id))
     ]
     paths = ((each, PurePath((each.source or each.id).casefold())) for each in documents)
-    found = found or [each for each, path in paths if (*path.parts[:-1], path.stem)[-len(end) :] == end]
+    bare = not PurePath(folded).suffix and not (folded[:1] == "d" and folded[1:].isdigit())
+    found = found or [
+        each for each, path in paths if bare and (*path.parts[:-1], path.stem)[-len(end) :] == end
+    ]
     if not found:
         raise NotFound(
             f"No document is called {name!r}.",

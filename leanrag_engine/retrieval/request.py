@@ -274,7 +274,7 @@ class ContextOptions:
     answer_tokens: int = 150
     """Most tokens of a window that is taken along because the one before it ends with a question or a colon."""
     between: int = 2
-    """Windows up to which what stands between two that are shown is shown, too."""
+    """Most windows between two shown ones that are shown with them."""
     between_tokens: int = 200
     """Most tokens of these."""
     weak_excerpts: int = 2

@@ -68,7 +68,7 @@ def name_options(text: str) -> str:
         ("or call get_outline.", "or see leanrag ls."),
         ("seen=[citations above] gives them.", "--seen with the citations above gives them."),
         ("leave out match='pattern'", "leave out -E"),
-        ("token_budget cannot be", "--token-budget cannot be"),
+        ("token_budget cannot be", "The token budget cannot be"),
     ):
         text = text.replace(tools, commands)
     return text

@@ -210,18 +210,14 @@ def access_token(token: str, claims: Mapping[str, Any], resource: str) -> Access
     audiences = [audiences] if isinstance(audiences, str) else list(audiences)
     here = [each for each in audiences if str(each).rstrip("/") == resource.rstrip("/")]
     subject = claims.get("sub")
+    # One string (RFC 8693); some issuers send a list, or name it ``scp``.
+    scopes = claims.get("scope", claims.get("scp", ""))
     return AccessToken(
         token=token,
         client_id=str(claims.get("client_id") or claims.get("azp") or subject or "unknown"),
-        scopes=scopes_of(claims),
+        scopes=scopes.split() if isinstance(scopes, str) else [str(each) for each in scopes],
         expires_at=int(claims["exp"]) if "exp" in claims else None,
         resource=str([*here, *audiences, ""][0]) or None,
         subject=None if subject is None else str(subject),
         claims={key: claims[key] for key in ("iss", COLLECTIONS_CLAIM) if key in claims} or None,
     )
-
-
-def scopes_of(claims: Mapping[str, Any]) -> list[str]:
-    """Return the scopes: ``scope`` is one string (RFC 8693); some issuers send a list, or name it ``scp``."""
-    scopes = claims.get("scope", claims.get("scp", ""))
-    return scopes.split() if isinstance(scopes, str) else [str(each) for each in scopes]

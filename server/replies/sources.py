@@ -413,10 +413,8 @@ class TextSearchReply(ReplyModel):
         elif found.nearest:
             step = f"Call get_sources with citations=[{found.nearest.citation!r}] to compare."
         elif not found.total:
-            step = (
-                f"{suggest_spellings(found)}Try fewer or other words, or match='pattern' for a|b; "
-                "query_lca_context searches by meaning."
-            )
+            more = "" if found.topic else ", or match='pattern' for a|b"
+            step = f"{suggest_spellings(found)}Try fewer or other words{more}; query_lca_context searches by meaning."
         elif cards:
             step = f"Call get_sources with citations=[{cards[0].citation!r}] to read on."
         if found.topic and (found.topic.below or not found.total):

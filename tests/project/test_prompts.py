@@ -26,8 +26,9 @@ def find_calls() -> Iterator[tuple[str, set[str]]]:
                 and node.func.attr == "fill"
             ):
                 (name,) = node.args
-                assert isinstance(name, ast.Constant)
-                yield str(name.value), {keyword.arg or "" for keyword in node.keywords}
+                for each in (name.body, name.orelse) if isinstance(name, ast.IfExp) else (name,):
+                    assert isinstance(each, ast.Constant)
+                    yield str(each.value), {keyword.arg or "" for keyword in node.keywords}
 
 
 def test_every_prompt_file_is_used_and_every_used_prompt_is_there() -> None:

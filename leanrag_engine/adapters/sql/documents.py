@@ -796,7 +796,7 @@ def nearest_words(connection: Connection, name: str, word: str, limit: int = 3) 
 
 
 def _begin_with(connection: Connection, collection: int, asked: str, parts: Sequence[str]) -> list[str]:
-    """Return the identifiers that begin with one of several ``parts``, the most frequent first."""
+    """Return the identifiers that begin with ``asked``, a name of these ``parts``, the most frequent first."""
     places = fulltext.find_windows(connection, collection, [parts], _FOUND) if parts else []
     found = Counter[str]()
     for texts in _read_texts(connection, collection, places):

@@ -109,7 +109,7 @@ def _find_names(
     defined = find_definitions(passages)
     for passage in passages:
         pulse()
-        heading = name_key(topics.of_path(passage.chunk.heading))
+        heading = name_key(topics.headings.get(passage.chunk.heading.rpartition(" > ")[2], ""))
         for sentence in passage.sentences:
             found: list[Mention] = []
             if sentence.kind is PieceKind.HEADING:

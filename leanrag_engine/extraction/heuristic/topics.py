@@ -70,10 +70,6 @@ class Topics:
             again.setdefault(base.lower(), main)
         return cls(main, headings, tuple(sorted(again.items(), key=lambda item: (-len(item[0]), item[0]))))
 
-    def of_path(self, headings: str) -> str:
-        """Return the name in the innermost heading of a chunk's path; "" if there is none."""
-        return self.headings.get(headings.rsplit(_STEP, 1)[-1], "")
-
     def mentions(self, text: str) -> Iterator[Mention]:
         """Yield the mentions of the title or of a heading of several words in a sentence."""
         small = text.lower()

@@ -95,11 +95,12 @@ async def ingest_all(
         await stores.documents.put_file_stamps(collection, ingestion.stamps)
     if plan is not None:
         removed = await remove_missing(stores, collection, plan, progress, dry_run=request.dry_run)
-        places = {each.id: ingestion.arrived.get(each.file_digest) for each in held}
+        added = {each.id for each in progress.outcomes if each.status == "added"}
+        places = {each.id: ingestion.arrived.get(each.file_digest, "") for each in held}
         for each in removed:
-            if each.error == GONE and (place := places[each.id]):
-                removed[removed.index(each)] = replace(each, error=f"moved to {place}")
-        statuses += [record_outcome(outcome, progress) for outcome in removed]
+            place = places[each.id] if each.error == GONE else ""
+            why = f"moved to {place}" if place in added else each.error
+            statuses.append(record_outcome(replace(each, error=why), progress))
     if "failed" in statuses and set(statuses) == {"failed"}:
         raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
     if not request.dry_run:

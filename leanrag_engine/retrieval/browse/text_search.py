@@ -74,8 +74,8 @@ NO_FILTERS = Filters()
 class TextMatch:
     """A passage with matches, or the first one of a document: its citation (a range if one crosses into the next),
     the document's own date, and the sentences with the first matches. ``count`` is the number of matches in it and in
-    the passages of ``also``, which have the same text around theirs, ``line`` that of the first one in its file. Of a topic it is the number of passages, and
-    ``partial`` tells that not all of its words are in one of them, and ``score`` how much it is on it."""
+    the passages of ``also``, which have the same text around theirs, ``line`` that of the first one in its file. Of a topic it is
+    the number of passages, ``partial`` tells that not all of its words are in one of them, and ``score`` how much it is on it."""
 
     citation: str
     title: str

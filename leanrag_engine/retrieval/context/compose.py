@@ -217,8 +217,10 @@ class _Pool:
                 following = self._find_answer(item) if cost else None
                 if following and following.key not in seen | self._taken.keys():
                     cost += self._take(following, min(room - cost, self._options.answer_tokens))
-                for between in self._find_between(item) if cost else ():
-                    cost += self._take(between, room - cost)
+                for between in self._find_between(item) if cost and isinstance(item, RankedWindow) else ():
+                    if between.key not in seen:
+                        seen.add(between.key)
+                        cost += self._take(between, room - cost)
                 room -= cost
                 spent[place] += cost
         for ranking in self._rankings:
@@ -227,11 +229,9 @@ class _Pool:
             seen.update(each.key for each in strong)
         return list(self._taken.values())
 
-    def _find_between(self, item: Evidence) -> list[RankedWindow]:
+    def _find_between(self, item: RankedWindow) -> list[RankedWindow]:
         """Return the few windows between this one and others of its document that were taken: they belong to what is around them."""
         found: list[RankedWindow] = []
-        if not isinstance(item, RankedWindow):
-            return found
         for step in (self._following, self._preceding):
             path, each = list[RankedWindow](), step(item)
             while each and each.key not in self._taken and len(path) < self._options.between:
@@ -349,7 +349,7 @@ def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list
 
 
 class _SaidSentences:
-    """The sentences of a context so far, and the stems of the words of those that a model or agent wrote."""
+    """The sentences of a context so far, and the stems of the words of the statements."""
 
     def __init__(self, options: ContextOptions) -> None:
         self._options = options
@@ -365,8 +365,8 @@ class _SaidSentences:
         self._written |= _find_stems(written)
 
     def has_words(self, written: str) -> bool:
-        """Return whether a written sentence has no new name or number and hardly a new word: an event is told of each
-        thing that took part."""
+        """Return whether a written sentence has no new name or number and few new words: an event is told of
+        each thing that took part."""
         stems = _find_stems(written)
         new = stems - self._written
         named = _find_stems(" ".join(filter(is_name, written.split())))

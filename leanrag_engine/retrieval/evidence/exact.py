@@ -26,7 +26,7 @@ _SMALL = 10
 
 
 async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
-    """Return the names and phrases of ``text``, and all words of a short one, that at most three documents hold.
+    """Return the names and phrases of ``text``, or all words of a short one without such, that at most three documents hold.
 
     A word that stands nowhere is replaced by the nearest one where it is a name or the text is short; ``run.absent``
     notes it.
@@ -57,7 +57,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     alone = not run.query.entities and (bare or only_dates or (len(words) == 1 and is_name(words[0])))
     dated = await _find_dated(run, dates, alone=alone) if days or only_dates else []
     few = run.index.collection.documents <= _SMALL
-    named = any(each.windows and is_name(each.word) for each in counted)
+    rare = [each for each in counted if each.windows and not (few and len(each.windows) >= _FEW_WINDOWS)]
+    named = any(is_name(each.word) for each in rare)
     said = [
         ExactMatch(
             each.word,
@@ -66,10 +67,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             sought=short or each.word in days,
             alone=alone,
         )
-        for each in counted
-        if each.windows
-        and (is_name(each.word) or (short and not named))
-        and not (few and len(each.windows) >= _FEW_WINDOWS)
+        for each in rare
+        if is_name(each.word) or (short and not named)
     ]
     return [*said, *dated]
 

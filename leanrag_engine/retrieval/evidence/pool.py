@@ -61,7 +61,8 @@ async def value_windows(
     ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in windows), *(hit.id for hit in ranked)]))
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
-    exact = [_narrow(match, run.chunks) for match in exact]
+    dates = find_named_dates(found.text)
+    exact = [match if match.word in dates else _narrow(match, run.chunks) for match in exact]
     if run.query.mode != Mode.NAIVE:
         scores = scores.add_tokens(await _compare_tokens(run, found.text, best[: options.compared]))
     places = {hit.id: place for place, hit in enumerate(ranked)}
@@ -71,8 +72,8 @@ async def value_windows(
 
 
 async def _seat_named(run: QueryRun, text: str, windows: list[RankedWindow]) -> list[RankedWindow]:
-    """Return the windows, where documents are short with the passage whose title the first one names (``choose_named``) at least
-    at its place: what a question asks of *the director of the film* often stands there."""
+    """Return the windows. Where documents are short, the passage whose title the first one names (``choose_named``) stands at least
+    at ``named_place``: what a question asks of *the director of the film* often stands there."""
     options, held = run.query.relevance_options, run.index.collection
     walk = run.walks.get(text)
     if not (walk and windows) or options.graph_alone * held.documents < held.chunks:

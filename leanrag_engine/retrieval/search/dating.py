@@ -81,7 +81,8 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
         newer = [
             other
             for other, each in enumerate(first)
-            if 2 * len(held[older.key]) >= words.count
+            if held[older.key]
+            and 2 * len(held[older.key]) >= words.count
             and held[each.key] >= held[older.key]
             and _is_newer(each, older)
             and each.near >= near * older.near

@@ -19,7 +19,8 @@ _MARKUP = re.compile(
 )
 """Links, addresses and tags: a window of little else, such as "See also", answers nothing."""
 _LISTED = re.compile(
-    r"^[ \t]*(?:(?:from\s+\S+\s+)?import\b|export\b.*\bfrom\b|(?:use|using|package)\s+[\w.:{]|#[ \t]*include\b|__all__\b|[\"']?[\w.]+[\"']?,[ \t]*$).*",
+    r"^[ \t]*(?:(?:from\s+\S+\s+)?import\b|export\b.*\bfrom\b|(?:use|using|package)\s+[\w.:{]|#[ \t]*include\b|__all__\b"
+    r"|[\"']?[\w.]+[\"']?,[ \t]*$).*",
     re.MULTILINE,
 )
 """Lines of code that import or export names."""
@@ -303,7 +304,7 @@ def _exact_gains(
     exact: Sequence[ExactMatch], ids: Sequence[str], values: Sequence[float], listing: Container[str] = ()
 ) -> dict[str, float]:
     """Return what windows gain by the words that they hold: each the most of what its words bring; code that only lists names
-    gains where no other code has the word."""
+    gains where no other window has the word."""
     places = {id_: place for place, id_ in enumerate(ids)}
     gains: dict[str, float] = {}
     for match in exact:

@@ -161,7 +161,10 @@ def sync(
             leave_by(await sync_once(engine))
             return
         async for _ in watch_folders(paths, engine.settings.data_dir):
-            await sync_once(engine)
+            try:
+                await sync_once(engine)
+            except InvalidInput as problem:  # such as an empty folder, which the next change may fill
+                echo(f"Error: {problem}", err=True)
 
     settings = read_settings(data_dir, collection)
     if not watch:
@@ -248,7 +251,10 @@ def summary_lines(job: Job, settings: Settings) -> list[str]:
     lines = lines or ["Documents: none found."]
     if job.dry_run or not isinstance(job.result, IngestResult):
         return [*lines, "Dry run: nothing was changed."]
-    types = Counter(type_of(each.id) for each in job.documents if each.status in ("added", "replaced"))
+    # The id of a file is its whole path.
+    paths = [Path(each.id) for each in job.documents if each.status in ("added", "replaced")]
+    suffixes = (path.suffix.lower() or "without a suffix" for path in paths if path.is_absolute())
+    types = Counter([*suffixes, *("from standard input" for path in paths if not path.is_absolute())])
     if types:
         counted = ", ".join(f"{count:,} {name}" for name, count in types.most_common())
         lines.append(f"Read by type: {counted}.")
@@ -261,12 +267,6 @@ def summary_lines(job: Job, settings: Settings) -> list[str]:
     if job.result.built or types:
         lines.append(say_next(["query", "QUESTION"] if job.result.built else ["build"], settings))
     return lines
-
-
-def type_of(id_: str) -> str:
-    """Return the suffix of a document's file; the id of a file is its whole path."""
-    path = Path(id_)
-    return path.suffix.lower() or "without a suffix" if path.is_absolute() else "from standard input"
 
 
 def leave_by(reply: IngestReply) -> None:

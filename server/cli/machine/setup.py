@@ -17,7 +17,7 @@ from leanrag_engine.core.text.counting import count_things
 
 from ...clients.files import apply_change, find_installed_command, plan_install
 from ...clients.places import CLIENTS, Machine, config_file, is_present
-from ..options import CollectionOption, DataDir, report_errors
+from ..options import CollectionOption, DataDir, escape_controls, report_errors
 from ..running import confirm, find_width, leave_unless_done, read_settings, run, run_ingest
 from .install import (
     check_name,
@@ -86,7 +86,7 @@ def tick(text: str, *, ok: bool = True) -> None:
     mark = typer.style("✓", fg="green") if ok else typer.style("!", fg="yellow")
     if width := find_width():
         text = fill(text, width, initial_indent="  ", subsequent_indent="  ", break_long_words=False).strip()
-    typer.echo(f"{mark} {text}")
+    typer.echo(f"{mark} {escape_controls(text)}")
 
 
 def index_folder(folder: Path, settings: Settings) -> list[str]:
