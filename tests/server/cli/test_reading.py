@@ -232,7 +232,7 @@ def test_a_question_needs_no_quotation_marks_and_errors_name_options(data: Path)
         (["grep", "-E", "("], "Correct it, or leave out -E to search"),
         (
             ["query", "tea", "--token-budget", "20"],
-            "--token-budget cannot be 20. Give a whole number from 100 ",
+            "The token budget cannot be 20. Give a whole number from 100 ",
         ),
         (["query", "?"], "The query has no word. Give a question"),
     ):
