@@ -382,6 +382,7 @@ class _SaidSentences:
         return length >= self._options.repeated_characters
 
 
+@lru_cache(maxsize=1 << 11)  # a statement is compared, and then kept
 def _find_stems(text: str, letters: int = 5) -> frozenset[str]:
     """Return the first letters of the words of ``text`` that have content of their own: *danced* and *dancing* are one."""
     return frozenset(word[:letters] for word in content_words(text))
