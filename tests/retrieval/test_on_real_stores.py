@@ -19,7 +19,7 @@ from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.index import BuildState
 from leanrag_engine.retrieval.query import QueryResult
-from leanrag_engine.retrieval.request import Filters, Query
+from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, Filters, Query
 
 pytestmark = pytest.mark.anyio
 
@@ -250,6 +250,18 @@ async def test_a_question_half_of_whose_words_stand_nowhere_is_weak_unless_a_pas
         for question in (*unanswered, *answered):
             text = (await engine.query(Query(question))).context.text
             assert text.startswith("Weak evidence") is (question in unanswered), question
+
+
+async def test_a_question_all_of_whose_names_stand_nowhere_is_weak_without_late_interaction_too(
+    engine: LeanRAG,
+) -> None:
+    without = replace(DEFAULT_RELEVANCE, tokens=0.0)
+    for question, weak in (
+        ("How does Kotlin raise an exception in a function?", True),
+        ("How does Python raise an exception in a function?", False),
+    ):
+        reply = (await engine.query(Query(question, relevance_options=without))).context
+        assert reply.text.startswith("Weak evidence") is weak, question
 
 
 async def test_a_question_whose_own_word_stands_nowhere_is_weak_though_its_subject_is_in_every_document(

@@ -152,6 +152,8 @@ class QueryRun:
         strange = 0.0 if several else self.strange.get(found.text, 0.0)
         if strange >= self.query.relevance_options.strange or (unknown and strange):
             return True
+        if unknown and not several and found.text not in self.strange:
+            return True
         share = asked.share(best)
         if embedder is None or embedder.unrelated is None or not found.dense_windows:
             return share < self.query.relevance_options.weak
