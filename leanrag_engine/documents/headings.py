@@ -29,7 +29,7 @@ _LONGEST = 200
 _FENCE = r" {0,3}(?P<fence>```+|~~~+)[^\n]*"
 _SHARPS = rf"(?P<sharps>\#{{1,6}})[ \t]+(?P<sharp_title>[^\s][^\n]{{0,{_LONGEST}}})"
 _LINED = rf"(?P<lined_title>[^\s][^\n]{{0,{_LONGEST}}})\n(?P<under>(?P<sign>[SIGNS])(?P=sign){{2,}})[ \t]*"
-_OVERLINE = r"(?:(?P<over>(?P<over_sign>[^\w\s`])(?P=over_sign){2,})[ \t]*\n[ \t]?)?"
+_OVERLINE = r"(?:(?P<over>(?P<over_sign>[^\w\s`])(?P=over_sign){2,})[ \t]*\n[ \t]*)?"
 _CHAPTER = (
     r"(?P<chapter>(?i:(?P<rank>part|book|act|volume|chapter|stave|canto|letter|scene|section|appendix)\b)[^\n]{0,80}"
     r"|第[^\n]{1,8}[章節节回部編篇卷][^\n]{0,60})"
@@ -38,6 +38,7 @@ _MARKDOWN = re.compile(rf"^(?:{_FENCE}|{_SHARPS}|{_LINED.replace('SIGNS', '=-')}
 _MARKED = re.compile(
     rf"^(?:{_FENCE}|{_SHARPS}|{_OVERLINE}{_LINED.replace('SIGNS', '=~^*+#:._-')}|{_CHAPTER})$", re.MULTILINE
 )
+_INLINE = re.compile(r"(?::[\w:+-]{1,40}:`|``)(?P<text>[^`]+)``?")
 _TRAILING_SHARPS = re.compile(r"[ \t]+#+[ \t]*$")
 _CHAPTER_NUMBER = re.compile(
     r"^(?:\w+\s+(?:[ivxlcdm]+|\d{1,3}|[a-z]|the\s+\w+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
@@ -127,7 +128,8 @@ def _sharp_heading(found: re.Match[str]) -> Heading:
 
 
 def _heading(found: re.Match[str], level: int, title: str) -> Heading:
-    return Heading(found.start(), found.end(), level, " ".join(title.split()))
+    """Return a heading whose title is without reStructuredText's inline markup."""
+    return Heading(found.start(), found.end(), level, " ".join(_INLINE.sub(r"\g<text>", title).split()))
 
 
 def _underlines(text: str, found: re.Match[str]) -> bool:
