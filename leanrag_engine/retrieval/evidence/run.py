@@ -149,10 +149,9 @@ class QueryRun:
             each for each in words if each.isalpha() and is_name(each) and not found.text.startswith(each)
         ]
         unknown = bool(names) and all(self.absent.get(name) == () for name in names)
-        strange = 0.0 if several else self.strange.get(found.text, 0.0)
+        # Without vectors of tokens a text whose names all stand nowhere is taken to be strange.
+        strange = 0.0 if several else self.strange.get(found.text, float(unknown))
         if strange >= self.query.relevance_options.strange or (unknown and strange):
-            return True
-        if unknown and not several and found.text not in self.strange:
             return True
         share = asked.share(best)
         if embedder is None or embedder.unrelated is None or not found.dense_windows:
