@@ -36,6 +36,7 @@ from .rendering import (
     describe_line,
     format_document,
     format_omissions,
+    name_places,
     render_conversations,
     render_document,
     render_excerpt,
@@ -94,6 +95,11 @@ def compose_context(
         if (cost := tokenizer.count(shorter)) <= budget - explained:
             chosen, text, tokens = [cut], shorter, cost
             break
+    names = _fit_names(pool.left, chosen, budget - explained - tokens, tokenizer, options)
+    if chosen and names:
+        longer = layout.render(chosen, pool.left, pool.weaker, names)
+        if (cost := tokenizer.count(longer)) <= budget - explained:
+            text, tokens = longer, cost
     lines = tuple(describe_line(each) for each in chosen)
     if explained:
         explanation = [*material.explanation, *explain_choice(lines)]
@@ -113,6 +119,24 @@ def _fit_notes(notes: Iterable[str], room: int, tokenizer: Tokenizer) -> list[st
             fitted.append(line)
             room -= tokenizer.count(line)
     return fitted
+
+
+def _fit_names(
+    left: Sequence[Evidence],
+    chosen: Iterable[Evidence],
+    room: int,
+    tokenizer: Tokenizer,
+    options: ContextOptions,
+) -> str:
+    """Return where the first of what did not fit stands: as many places as are in the tokens that are left over."""
+    room = min(room, options.place_tokens)
+    names = ""
+    for name in name_places(left, (each for each in chosen if isinstance(each, RankedWindow))):
+        longer = f"{names}; {name}" if names else name
+        if tokenizer.count(f", in {longer}") > room:
+            break
+        names = longer
+    return names
 
 
 def _choose_fence(material: ContextMaterial) -> str:
@@ -407,7 +431,9 @@ class _Layout:
     by_date: bool = False
     is_weak: bool = False
 
-    def render(self, chosen: Sequence[Evidence], left: Sequence[Evidence], weaker: int = 0) -> str:
+    def render(
+        self, chosen: Sequence[Evidence], left: Sequence[Evidence], weaker: int = 0, names: str = ""
+    ) -> str:
         windows = [each for each in chosen if isinstance(each, RankedWindow)]
         statements = [each for each in chosen if isinstance(each, Statement)]
         by_document: dict[str, list[RankedWindow]] = {}
@@ -429,7 +455,7 @@ class _Layout:
                 blocks.append(render_conversations(list(run), self.fence))
             else:
                 blocks += [_render_alone(each, self.fence) for each in run]
-        omissions = format_omissions(left, weaker, is_weak=self.is_weak)
+        omissions = format_omissions(left, weaker, is_weak=self.is_weak, names=names)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
 
 

@@ -446,11 +446,26 @@ def test_strong_evidence_that_did_not_fit_is_counted() -> None:
     statements = [Statement("Bell", saying("Bell", n), ("d1:c1",), 1.0, "summary") for n in range(30)]
     context = compose([*windows, *statements], budget=400)
     last = context.text.split("\n")[-1]
-    left = re.fullmatch(r"\(Did not fit: (\d+) excerpts, (\d+) summaries\.\)", last)
+    left = re.fullmatch(r"\(Did not fit: (\d+) excerpts, (\d+) summaries, in A title\.\)", last)
     assert left, last
     assert int(left[1]) == 39 - context.text.count("\n[d")
     assert int(left[2]) == 30 - context.text.count("of Bell tells")
     assert context.truncated
+
+
+def test_sections_that_did_not_fit_are_named_in_the_tokens_that_are_left_over() -> None:
+    windows = rank(
+        *(make_chunk(1, [saying("Ada", n)], n, heading=f"Bells > Bell {n} [d1:c1]") for n in range(1, 40))
+    )
+    named, unnamed = (
+        compose(windows, budget=400, options=ContextOptions(place_tokens=tokens)) for tokens in (60, 0)
+    )
+    first, counted = (each.text.rpartition("\n")[2] for each in (named, unnamed))
+    assert named.cited == unnamed.cited
+    shown = {int(number) for number in re.findall(r"§ Bells > Bell (\d+)", unnamed.text)}
+    left = [number for number in range(1, 40) if number not in shown]
+    assert first.startswith(f"{counted[:-2]}, in A title § Bells > Bell {left[0]} (d1:c1)")
+    assert named.tokens <= 400
 
 
 def test_a_context_that_holds_everything_counts_nothing() -> None:
