@@ -271,8 +271,8 @@ class ContextOptions:
     be left out as a repetition."""
     omission_tokens: int = 16
     """Tokens reserved for the line that says what was left out. The final count is exact all the same."""
-    place_tokens: int = 60
-    """Most tokens of the names of what was left out, which use only what is left over."""
+    places: int = 4
+    """Most places of what did not fit that are named, in the tokens that are left over."""
     answer_tokens: int = 150
     """Most tokens of a window that is taken along because the one before it ends with a question or a colon."""
     between: int = 2

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import Chunk, Context
@@ -32,6 +32,7 @@ from leanrag_engine.retrieval.search.turns import cut_turns
 from .explanation import explain_choice
 from .rendering import (
     HEAD,
+    Evidence,
     Statement,
     describe_line,
     format_document,
@@ -45,8 +46,6 @@ from .rendering import (
     sanitise,
     shown_heading,
 )
-
-Evidence = RankedWindow | Statement
 
 _WORD = re.compile(rf"{CJK_CHARACTER.pattern}|\S(?=\s|$)")
 
@@ -95,11 +94,12 @@ def compose_context(
         if (cost := tokenizer.count(shorter)) <= budget - explained:
             chosen, text, tokens = [cut], shorter, cost
             break
-    names = _fit_names(pool.left, chosen, budget - explained - tokens, tokenizer, options)
-    if chosen and names:
+    places = accumulate(name_places(pool.left, chosen)[: options.places], "{}; {}".format)
+    for names in reversed([*places]):  # as many as fit into what is left over
         longer = layout.render(chosen, pool.left, pool.weaker, names)
         if (cost := tokenizer.count(longer)) <= budget - explained:
             text, tokens = longer, cost
+            break
     lines = tuple(describe_line(each) for each in chosen)
     if explained:
         explanation = [*material.explanation, *explain_choice(lines)]
@@ -119,24 +119,6 @@ def _fit_notes(notes: Iterable[str], room: int, tokenizer: Tokenizer) -> list[st
             fitted.append(line)
             room -= tokenizer.count(line)
     return fitted
-
-
-def _fit_names(
-    left: Sequence[Evidence],
-    chosen: Iterable[Evidence],
-    room: int,
-    tokenizer: Tokenizer,
-    options: ContextOptions,
-) -> str:
-    """Return where the first of what did not fit stands: as many places as are in the tokens that are left over."""
-    room = min(room, options.place_tokens)
-    names = ""
-    for name in name_places(left, (each for each in chosen if isinstance(each, RankedWindow))):
-        longer = f"{names}; {name}" if names else name
-        if tokenizer.count(f", in {longer}") > room:
-            break
-        names = longer
-    return names
 
 
 def _choose_fence(material: ContextMaterial) -> str:

@@ -64,6 +64,9 @@ class Statement:
         return self.value
 
 
+Evidence = RankedWindow | Statement
+
+
 @lru_cache(maxsize=1 << 9)  # an excerpt is priced, written and described
 def sanitise(text: str) -> str:
     """Make retrieved text safe to show: nothing invisible, no citation of its own making."""
@@ -305,22 +308,24 @@ def _plural(noun: str, number: int) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
-def name_places(left: Iterable[RankedWindow | Statement], shown: Iterable[RankedWindow]) -> list[str]:
-    """Return where the passages that did not fit stand, in their order: sections that are not ``shown``, by title, heading and date."""
-    known = {(each.chunk.document_id, each.heading) for each in shown}
-    places = [
-        (each.chunk.title, shown_heading(each), each.chunk.own_date)
-        for each in left
-        if isinstance(each, RankedWindow) and (each.chunk.document_id, each.heading) not in known
-    ]
-    return [
-        format_label(" ".join(filter(None, (title, heading and f"{SECTION} {heading}", date))))
-        for title, heading, date in dict.fromkeys(places)
-    ]
+def name_places(left: Iterable[Evidence], shown: Iterable[Evidence]) -> list[str]:
+    """Return where the passages that did not fit stand, in their order: title, heading and date of sections that are not ``shown``."""
+    windows, known = ([each for each in some if isinstance(each, RankedWindow)] for some in (left, shown))
+    sections = {(each.chunk.document_id, each.heading) for each in known}
+    places = (
+        (
+            each.chunk.title,
+            f"{SECTION} {heading}" if (heading := shown_heading(each)) else "",
+            each.chunk.own_date,
+        )
+        for each in windows
+        if (each.chunk.document_id, each.heading) not in sections
+    )
+    return [format_label(" ".join(filter(None, place))) for place in dict.fromkeys(places)]
 
 
 def format_omissions(
-    left: Iterable[RankedWindow | Statement], weaker: int = 0, *, is_weak: bool = False, names: str = ""
+    left: Iterable[Evidence], weaker: int = 0, *, is_weak: bool = False, names: str = ""
 ) -> str:
     """Return one line on the evidence that did not fit, with the ``names`` of its places, or, of a reply that ``is_weak``, was left
     out, and on ``weaker`` passages."""
@@ -328,7 +333,9 @@ def format_omissions(
     for each in left:
         kind = EXCERPT if isinstance(each, RankedWindow) else each.kind
         counts[kind] = counts.get(kind, 0) + 1
-    parts = [f"Did not fit: {format_counts(counts)}{names and f', in {names}'}."] if any(counts.values()) else []
+    parts = (
+        [f"Did not fit: {format_counts(counts)}{names and f', in {names}'}."] if any(counts.values()) else []
+    )
     if parts and is_weak:
         parts = [f"Left out as weak: {format_counts(counts)}; seen=[citations above] gives them."]
     elif weaker:

@@ -458,7 +458,7 @@ def test_sections_that_did_not_fit_are_named_in_the_tokens_that_are_left_over() 
         *(make_chunk(1, [saying("Ada", n)], n, heading=f"Bells > Bell {n} [d1:c1]") for n in range(1, 40))
     )
     named, unnamed = (
-        compose(windows, budget=400, options=ContextOptions(place_tokens=tokens)) for tokens in (60, 0)
+        compose(windows, budget=400, options=ContextOptions(places=places)) for places in (4, 0)
     )
     first, counted = (each.text.rpartition("\n")[2] for each in (named, unnamed))
     assert named.cited == unnamed.cited
