@@ -309,6 +309,25 @@ async def test_a_word_of_one_document_asked_alone_is_in_the_reply_and_its_docume
     assert not missed
 
 
+async def test_a_compound_that_stands_nowhere_is_looked_for_by_its_parts_and_a_verb_that_opens_a_sentence_is_no_name(
+    tmp_path: Path,
+) -> None:
+    notes = {
+        "codecs": "Pages in the Zorbli format are decoded by a package of that name. It has to be installed by hand.",
+        "queues": "The option max_retries limits how often a page is fetched. Its default is three.",
+    }
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
+        await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
+        compound = await engine.query(
+            Query("What has to be installed for Zorbli-encoded pages? Lay out the steps that people take.")
+        )
+        option = await engine.query(Query("What is max-tetries?"))
+    assert not any("Zorbli" in each or "Lay" in each for each in compound.warnings)
+    assert compound.sources[0].chunk.document_id == "codecs"
+    assert not compound.context.text.startswith("Weak evidence")
+    assert "No document has 'max-tetries'. Did you mean 'max_retries'?" in option.warnings
+
+
 async def test_a_month_or_the_form_of_a_question_is_not_reported_as_a_word_that_stands_nowhere(
     engine: LeanRAG,
 ) -> None:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 
 from leanrag_engine.core.model import parse_window_id, window_id
+from leanrag_engine.core.text.language.parts_of_speech import is_english_word
+from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import find_whole_words, is_name
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
@@ -31,14 +33,25 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     A word that stands nowhere is replaced by the nearest one where it is a name or the text is short; ``run.absent``
     notes it.
     """
-    words = [word for word in find_whole_words(_EMPTY.sub(" ", text)) if not asks_for_now(word)]
-    short = len(words) <= SHORT
     options, documents, name = run.query.relevance_options, run.index.documents, run.index.collection.name
+    words = [word for word in find_whole_words(_EMPTY.sub(" ", text)) if not asks_for_now(word)]
+    if joined := [word for word in words if "-" in word and word.replace("-", "").isalpha()]:
+        # Of what stands nowhere, as nothing like it does, the parts are looked for.
+        joined = [
+            word
+            for word in await documents.find_absent(name, joined)
+            if not await documents.nearest_words(name, word)
+        ]
+        words = [part for word in words for part in (word.split("-") if word in joined else [word]) if part]
+    short = len(words) <= SHORT
     sought = [word for word in words if short or is_name(word)]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
     absent = {each.word for each in counted if not each.documents}
     if others := [word for word in words if word not in {*sought}]:
         absent.update(await documents.find_absent(name, others))
+    if not short:  # the capital of a word that begins a sentence does not make it a name
+        openers = {text[start:end].partition(" ")[0] for start, end in sentences(text)}
+        absent -= {word for word in openers if is_english_word(word.casefold())}
     missing = [
         word
         for word in words
