@@ -328,6 +328,7 @@ async def test_chinese_japanese_and_korean_words_are_counted(store: SqlDatabase,
         ("the of", []),
         ("afterwards", ["afterwards"]),
         ("What is id_ and what _id?", ["id_", "_id"]),
+        ("Are lstrip('abc') and repr(C) calls?", ["lstrip", "repr(C)", "calls"]),
         ("什么是检索", ["检索"]),
     ],
 )

@@ -40,6 +40,7 @@ _SIGN = re.compile(r"#|\+\+|\.[nN][eE][tT]")
 _SIGNED = re.compile(r"(?<!\w)(?:[A-Za-z]\w{0,9}?(?:\+\+|#)(?![\w+#])|\.[nN][eE][tT]\b)")
 _QUOTED = re.compile(r'["“”„«]([^"“”„«»]{2,200})["“”»]|`([^`]{2,200})`')
 _EDGES = re.compile(r"^(?!\.[nN][eE][tT]$)[\W_]+|(?:(?![+#])[\W_])+$")
+_QUOTED_ARGUMENT = re.compile(r"(?<=\w)\([\"'].*")
 _OUTER = re.compile(r"^(?!\.[nN][eE][tT]$)\W+|(?:(?![+#])\W)+$")
 """As ``_EDGES``, except underscores, which tell ``id_`` and ``_id`` from ``id``."""
 _ACCENT = re.compile("[\u0300-\u036f]")
@@ -164,7 +165,7 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
 
 def _strip(token: str) -> str:
     """Return a token without the signs around it, but with the bracket that ends a call: ``repr(C)``."""
-    word = _OUTER.sub("", token)
+    word = _OUTER.sub("", _QUOTED_ARGUMENT.sub("", token))
     return f"{word})" if word.count("(") > word.count(")") and f"{word})" in token else word
 
 
