@@ -410,6 +410,8 @@ class TextSearchReply(ReplyModel):
         step = ""
         if not found.complete:
             step = "Name `documents` in `filters` or simplify the pattern: the time ran out."
+        elif found.outside:
+            step = f"Search without `filters`: it stands in {count_things(found.outside, 'document')} outside them."
         elif found.nearest:
             step = f"Call get_sources with citations=[{found.nearest.citation!r}] to compare."
         elif not found.total:

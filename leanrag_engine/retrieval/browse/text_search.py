@@ -94,7 +94,8 @@ class TextMatch:
 class TextMatches:
     """One page of passages with matches, the number of all matches, of all such entries and of their documents;
     unless ``complete``, there may be more. ``nearest`` is the most similar sentence where a text of several words
-    stands nowhere, ``spellings`` words that are written nearly as a single one, ``undated`` the number of documents that were left out only because they have no date. ``topic``
+    stands nowhere, ``spellings`` words that are written nearly as a single one, ``undated`` the number of documents that were left out only because they have no date, ``outside`` that of those beyond
+    the filters that hold it where none within does. ``topic``
     says how a topic was looked for, ``problem`` why only by words, ``about`` what the folders of the matches are."""
 
     matches: tuple[TextMatch, ...]
@@ -105,6 +106,7 @@ class TextMatches:
     nearest: TextMatch | None = None
     spellings: tuple[str, ...] = ()
     undated: int = 0
+    outside: int = 0
     topic: TopicBounds | None = None
     problem: str = ""
     about: tuple[str, ...] = ()
@@ -166,13 +168,16 @@ async def search_text(
         found = await _search(index, begin(expression), numbers)
     else:
         found = await _search_literal(index, wanted, begin(expression), numbers)
-    found = replace(found, undated=undated)
+    outside = 0
+    if filters.active and found.complete and not found.total:
+        outside = (await search_text(index, text, 0, 1, pattern=pattern)).documents
+    found = replace(found, undated=undated, outside=outside)
     if pattern or found.total or not found.complete:
         return found
     if bare := _strip_marks(wanted):
         expression = _compile_once(_literal_pattern(bare, any_mark=True))
         again = await _search_literal(index, bare, begin(expression), numbers)
-        found = replace(again, undated=undated)
+        found = replace(again, undated=undated, outside=outside)
     if found.total or 1 < len(wanted.split()) < LIMITS.near_words:
         return found
     if len(wanted.split()) == 1:

@@ -259,6 +259,19 @@ async def test_a_quotation_is_found_without_its_marks_and_a_changed_one_shows_wh
         assert (await ask("search_text", text="Nothing of this stands anywhere")).data["nearest"] is None
 
 
+@pytest.mark.parametrize("arguments", [{}, {"match": "pattern"}])
+async def test_a_text_that_stands_outside_the_filters_alone_is_not_said_to_stand_nowhere(
+    serve_in_process: Serve, lighthouses: Path, arguments: dict[str, Any]
+) -> None:
+    async with serve_in_process(lighthouses) as ask:
+        within = {"filters": {"documents": ["Bell Rock"]}, **arguments}
+        reply = await ask("search_text", text="designed Skerryvore", **within)
+        nowhere = await ask("search_text", text="designed Nothing", **within)
+    assert reply.data["total"] == 0
+    assert "Search without `filters`: it stands in 1 document outside them." in reply.text
+    assert "outside" not in nowhere.text
+
+
 async def test_no_match_is_an_answer(ask: Caller) -> None:
     reply = await ask("search_text", text="The lamp was never lit.")
     assert not reply.is_error
