@@ -324,8 +324,7 @@ class LeanRAG:
     async def submit_extractions(
         self, items: Sequence[JsonObject], *, replace: bool = False, collection: str = "default"
     ) -> Submission:
-        """Store an agent's extractions for the next build; ``replace``: also in place of an agent's or a
-        model's."""
+        """Store an agent's extractions for the next build; ``replace``: also in place of an agent's or a model's."""
         return await (await self._agent_work(collection)).submit_extractions(items, replace=replace)
 
     async def submit_summaries(

@@ -48,8 +48,7 @@ class Adapters:
 
 
 async def compose(settings: Settings) -> Adapters:
-    """Open the stores that the settings name; a Chroma server may be down. Raises ``StoreUnusable`` for
-    others."""
+    """Open the stores that the settings name; a Chroma server may be down. Raises ``StoreUnusable`` for others."""
     # Here and not at the top: the adapters' libraries take seconds to import, and only work needs them.
     from .files.arrays import ArrayFiles  # noqa: PLC0415
     from .tokenizer import TiktokenTokenizer  # noqa: PLC0415

@@ -162,8 +162,7 @@ class EmbedderSource(Protocol):
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
         """Return an embedder for a build over ``texts``, and the state that ``restore`` needs (may be empty).
-        ``before`` is the identity of the collection's last embedder: a source that chooses between several
-        keeps it."""
+        ``before`` is the identity of the collection's last embedder: a source that chooses between several keeps it."""
 
     async def gave(self, identity: str) -> bool:
         """Return whether the identity is one of this source's, as far as known without loading or fetching
@@ -492,8 +491,7 @@ class DocumentStore(Protocol):
         self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
     ) -> tuple[RareWord, ...]:
         """Return for each word or phrase how many documents hold it, built or not: at most one more than
-        ``most_documents``. Up to ``most_documents``, at most ``most_windows`` of the windows that hold it are
-        named."""
+        ``most_documents``. Up to ``most_documents``, at most ``most_windows`` of the windows that hold it are named."""
 
 
 class GenerationStore(Protocol):
@@ -591,8 +589,7 @@ class GenerationStore(Protocol):
         offset: int,
         limit: int,
     ) -> tuple[list[Relation], int]:
-        """Return one page of inter-cluster relations (``layer`` None: all above 0), strongest first, and the
-        total."""
+        """Return one page of inter-cluster relations (``layer`` None: all above 0), strongest first, and the total."""
 
     async def vector_version(self) -> int: ...
 
@@ -649,8 +646,7 @@ class CorrectionStore(Protocol):
     """The corrections of graphs: facts of their own, which every build applies."""
 
     async def put(self, collection: str, correction: Correction) -> Correction:
-        """Store a correction, unless an equal one is stored, and return it with its number; the build becomes
-        stale."""
+        """Store a correction, unless an equal one is stored, and return it with its number; the build becomes stale."""
 
     async def find_all(self, collection: str) -> list[Correction]:
         """Return the corrections in the order in which they were made."""

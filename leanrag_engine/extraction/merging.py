@@ -856,8 +856,7 @@ def _defines(text: str, names: Sequence[str]) -> int:
 
 
 def select_fitting(found: Iterable[str], limit: int) -> list[str]:
-    """Return the distinct whole sentences of ``found`` in order that fit into ``limit`` words, the first one
-    always."""
+    """Return the distinct whole sentences of ``found`` in order that fit into ``limit`` words, the first one always."""
     chosen: dict[str, None] = {}
     left = limit
     for sentence in found:

@@ -1,5 +1,4 @@
-"""Make the aggregated entity of a cluster without a model (paper eq. 4): all of its text is quoted from
-beneath."""
+"""Make the aggregated entity of a cluster without a model (paper eq. 4): all of its text is quoted from beneath."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

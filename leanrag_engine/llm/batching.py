@@ -287,8 +287,7 @@ def _read(task: Task[T], item: JsonObject | None) -> T | LeanRAGError:
 
 
 async def for_each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, places: int) -> None:
-    """Run ``work`` for each item, ``places`` of them at once. The first error cancels the rest and is
-    raised."""
+    """Run ``work`` for each item, ``places`` of them at once. The first error cancels the rest and is raised."""
     rest = iter(items)
 
     async def place() -> None:

@@ -1,5 +1,4 @@
-"""Answer a question in bounded rounds: divide it, retrieve, let the model say what is missing, retrieve that,
-answer."""
+"""Answer a question in bounded rounds: divide it, retrieve, let the model say what is missing, retrieve that, answer."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -90,8 +90,7 @@ def texts_of_windows(chunks: Sequence[Chunk]) -> list[tuple[str, str]]:
 
 @asynccontextmanager
 async def announce_vector_change(stores: Stores) -> AsyncIterator[None]:
-    """Increase the vector version before the first write and after the last, so that readers reopen the
-    store."""
+    """Increase the vector version before the first write and after the last, so that readers reopen the store."""
     await stores.generations.bump_vector_version()
     try:
         yield

@@ -79,8 +79,7 @@ async def rebuild_vectors(
 
 
 async def find_damaged_spaces(stores: Stores, held: Collection) -> list[str]:
-    """Return the published spaces that are missing, unsearchable or lack rows. Raises ``StoreUnreachable`` if
-    unknown."""
+    """Return the published spaces that are missing, unsearchable or lack rows. Raises ``StoreUnreachable`` if unknown."""
     generation = held.generation
     if generation is None or not held.documents:
         return []

@@ -67,8 +67,7 @@ class QueryResult:
 async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] = ()) -> QueryResult:
     """Return the retrieved subgraph of a query and its context (paper eq. 6–10), which begins with ``notes``.
     Raises ``InvalidInput`` for an invalid value, or filters that exclude everything; ``NotFound`` and
-    ``Ambiguous`` for an entity or document of unknown or ambiguous name; ``NotReady`` if there is no
-    document."""
+    ``Ambiguous`` for an entity or document of unknown or ambiguous name; ``NotReady`` if there is no document."""
     query = query.check()
     index.check_documents()
     # A service embeds on the event loop; what follows reads the stores alone.

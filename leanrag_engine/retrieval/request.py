@@ -68,8 +68,7 @@ class RankingOptions:
     damping: float = 0.85
     """Probability of another step. High, as multi-hop evidence lies several steps from what the query names."""
     sharpness: float = 6.0
-    """Power of the score with which seeds start the walk: the first few dominate, a long tail does not
-    blur it."""
+    """Power of the score with which seeds start the walk: the first few dominate, a long tail does not blur it."""
     dense_mass: float = 0.2
     """Start mass at similar passages. A large one would keep the walk from the second hop."""
     title: float = 5.0

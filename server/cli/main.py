@@ -164,8 +164,7 @@ def serve_main() -> None:
 
 
 class QuickExit:
-    """Ends the process with ``status`` without taking its memory apart: a fourteenth of the time of ``leanrag
-    query``."""
+    """Ends the process with ``status`` without taking its memory apart: a fourteenth of the time of ``leanrag query``."""
 
     def __init__(self) -> None:
         self.status: object = None

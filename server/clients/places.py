@@ -85,8 +85,7 @@ def is_present(client: str, machine: Machine) -> bool:
 
 
 def claude_desktop_folder(machine: Machine) -> Path:
-    """Return its folder; of Claude Desktop from the Microsoft Store the one inside the package, which alone
-    it reads."""
+    """Return its folder; of Claude Desktop from the Microsoft Store the one inside the package, which alone it reads."""
     plain = machine.applications() / "Claude"
     if machine.platform != "win32":
         return plain

@@ -1,6 +1,5 @@
-"""The tasks extension (``io.modelcontextprotocol/tasks`` 2026-07-28): a call whose job continues is answered
-with a task, for clients that declare it. A task is a job, with its id; ``get_job`` and ``cancel_job`` see
-the same."""
+"""The tasks extension (``io.modelcontextprotocol/tasks`` 2026-07-28): a call whose job continues is answered with
+a task, for clients that declare it. A task is a job, with its id; ``get_job`` and ``cancel_job`` see the same."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Send OpenTelemetry traces and metrics of this process, the engine's and the SDK's, to a collector, by OTLP
-over gRPC."""
+"""Send OpenTelemetry traces and metrics of this process, the engine's and the SDK's, to a collector, by OTLP over gRPC."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ Clock = Callable[[], float]
 
 
 class Pace:
-    """At most ``per_minute`` units a minute (0: no limit), evenly spread: the units of a call delay the next
-    one."""
+    """At most ``per_minute`` units a minute (0: no limit), evenly spread: the units of a call delay the next one."""
 
     def __init__(self, per_minute: int, *, clock: Clock = time.monotonic, sleep: Sleep = anyio.sleep) -> None:
         self._seconds = 60.0 / per_minute if per_minute else 0.0

@@ -145,8 +145,7 @@ def _check_rows(ids: Sequence[str], vectors: Vectors) -> Vectors:
 
 
 def _normalise_rows(rows: Vectors) -> Vectors:
-    """Return the rows with length 1; zero rows and those of length 1 but for rounding stay unchanged to the
-    bit."""
+    """Return the rows with length 1; zero rows and those of length 1 but for rounding stay unchanged to the bit."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     tolerance = 1e-5
     unchanged = (lengths == 0) | (np.abs(lengths - 1) < tolerance)

@@ -1,7 +1,6 @@
-"""Local embedders: any sentence-transformers model, by its name on the model hub or from a folder. The
-libraries take seconds to import and the weights take memory, so both are loaded for the first text. A model
-on this machine is never downloaded again; if it is missing and the hub cannot be reached, the error comes at
-once."""
+"""Local embedders: any sentence-transformers model, by its name on the model hub or from a folder. The libraries
+take seconds to import and the weights take memory, so both are loaded for the first text. A model on this
+machine is never downloaded again; if it is missing and the hub cannot be reached, the error comes at once."""
 
 import os
 import re

@@ -1,7 +1,6 @@
-"""Embedders behind a service: any embedding model that litellm reaches, with its key from the environment.
-litellm's synchronous calls are used, in threads: the asynchronous ones bind their connections to the event
-loop that made them. :mod:`leanrag_engine.adapters.chat.model` silences litellm and decides which failures are
-retried."""
+"""Embedders behind a service: any embedding model that litellm reaches, with its key from the environment. litellm's
+synchronous calls are used, in threads: the asynchronous ones bind their connections to the event loop that made
+them. :mod:`leanrag_engine.adapters.chat.model` silences litellm and decides which failures are retried."""
 
 import json
 import re

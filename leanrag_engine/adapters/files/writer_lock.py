@@ -67,9 +67,8 @@ class FileWriterLock:
             lock.release()
 
     async def holder(self) -> LockHolder | None:
-        """Return the present holder of the lock, ``None`` if it is free. Without a note the lock is not
-        touched. With one it is tried; a waiting process that fails because of this tries again a moment
-        later."""
+        """Return the present holder of the lock, ``None`` if it is free. Without a note the lock is not touched.
+        With one it is tried; a waiting process that fails because of this tries again a moment later."""
         noted = self._read_note()
         if noted is None or not _may_be_alive(noted):
             return None

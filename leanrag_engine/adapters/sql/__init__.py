@@ -1,6 +1,5 @@
 """The stores on SQL: tables in ``schema``, what differs between databases in ``dialect``, functions that take
-a connection beside them, and ``stores``, which begins transactions on threads and implements the
-Protocols."""
+a connection beside them, and ``stores``, which begins transactions on threads and implements the Protocols."""
 
 from .stores import SqlDatabase
 

@@ -1,6 +1,5 @@
 """Write and read documents, their chunks and their extracts. What
-:class:`leanrag_engine.core.ports.DocumentStore` says of a method holds for the function that does its
-work."""
+:class:`leanrag_engine.core.ports.DocumentStore` says of a method holds for the function that does its work."""
 
 import hashlib
 import re

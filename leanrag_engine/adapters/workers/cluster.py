@@ -24,8 +24,7 @@ class DaskCluster:
 
     @classmethod
     async def connect(cls, address: str) -> Self:
-        """Connect to the scheduler at ``address``. Raises ``InvalidInput`` without the extra, an answer, or a
-        worker."""
+        """Connect to the scheduler at ``address``. Raises ``InvalidInput`` without the extra, an answer, or a worker."""
         try:
             from distributed import Client  # noqa: PLC0415 - only those pay who use it
         except ImportError as problem:

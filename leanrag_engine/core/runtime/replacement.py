@@ -15,9 +15,8 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.E
 
 def replace_file(file: Path, content: bytes, *, private: bool = False) -> None:
     """Write ``content`` beside ``file``, to the disk itself, and give it the name of ``file``. An existing file keeps
-    its permissions, a symbolic link stays a link; a new file is readable by its owner alone if it is ``private``.
-    Raises ``OSError`` with the name of the file if this is not possible; the old content then stays, and nothing
-    beside it."""
+    its permissions, a symbolic link stays a link; a new file is readable by its owner alone if it is ``private``. Raises
+    ``OSError`` with the name of the file if this is not possible; the old content then stays, and nothing beside it."""
     file = Path(os.path.realpath(file))
     draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     try:

@@ -1,6 +1,5 @@
-"""How a table stands in the text of a document: a line that names it, then one line for each row with the
-names of its columns. Table Staff, 2 rows: Name | Role Row 1: Name: Ada; Role: engineer Row 2: Name: Bo; Role:
-nurse"""
+"""How a table stands in the text of a document: a line that names it, then one line for each row with the names
+of its columns. Table Staff, 2 rows: Name | Role Row 1: Name: Ada; Role: engineer Row 2: Name: Bo; Role: nurse"""
 
 import re
 

@@ -98,8 +98,7 @@ def _grade(scores: Sequence[Sequence[Scores | None]], measure: str) -> Grade | N
 
 
 def _rounds(scores: Sequence[Sequence[Scores | None]], measure: str) -> list[float]:
-    """Return for each round of votes the mean over the questions with all votes, or if there is none, over
-    all."""
+    """Return for each round of votes the mean over the questions with all votes, or if there is none, over all."""
     most = max(map(len, scores), default=0)
     complete = [votes for votes in scores if len(votes) == most and None not in votes] or scores
     rounds = [

@@ -1,5 +1,4 @@
-"""Replace many descriptions of one entity or relation, written by models or agents, by one: a step after
-merging."""
+"""Replace many descriptions of one entity or relation, written by models or agents, by one: a step after merging."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

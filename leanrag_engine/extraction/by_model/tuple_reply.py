@@ -17,8 +17,7 @@ _IMPORTANCE = re.compile(r"\d+(?:\.\d+)?")
 
 
 def read_tuples(text: str) -> list[JsonObject]:
-    """Return the unchecked answers in ``text``, with the numbers of their tasks if it names them, else in
-    order."""
+    """Return the unchecked answers in ``text``, with the numbers of their tasks if it names them, else in order."""
     # The text before the first heading, then number and answer for each heading.
     _, *parts = _TASK.split(text)
     if parts:

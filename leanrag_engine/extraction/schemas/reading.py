@@ -77,8 +77,7 @@ def load_schema(source: str) -> ExtractionSchema:
 
 
 def parse_schema(text: str, name: str, origin: str) -> ExtractionSchema:
-    """Return the schema in a YAML text. ``origin`` names it in errors. Raises ``InvalidInput`` with the line
-    or key."""
+    """Return the schema in a YAML text. ``origin`` names it in errors. Raises ``InvalidInput`` with the line or key."""
     import yaml  # noqa: PLC0415 - only where a schema is set
 
     faults = _Faults(origin)

@@ -13,8 +13,7 @@ from leanrag_engine.hierarchy.texts.attribution import best_first
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """Say what a task shows, asks for and accepts (by reading, not tuned). The id of a task depends on what
-    it shows."""
+    """Say what a task shows, asks for and accepts (by reading, not tuned). The id of a task depends on what it shows."""
 
     description_words: int = 110
     """Words of a cluster's description that the prompt asks for. One of more than twice as many is cut at a sentence: a

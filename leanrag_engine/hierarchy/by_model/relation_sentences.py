@@ -45,8 +45,7 @@ def relation_task(
 def relation_task_in_order(
     one: Entity, other: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
 ) -> Task[str]:
-    """Return the task with the clusters in the order of their ids: its id depends on nothing but what it
-    shows."""
+    """Return the task with the clusters in the order of their ids: its id depends on nothing but what it shows."""
     near, far = sorted((one, other), key=lambda each: each.id)
     return relation_task(near, far, relations, members)
 

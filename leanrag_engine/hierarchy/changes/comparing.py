@@ -185,8 +185,7 @@ def mark_ends(before: Graph, after: Graph, origins: Places, differing: Sequence[
 
 
 def find_unchanged(clusters: Graph, touched: Flags, before: Graph | None) -> UnchangedRelations | None:
-    """Return the relations of ``before`` between ``clusters`` that are not ``touched``: equal ids mean equal
-    members."""
+    """Return the relations of ``before`` between ``clusters`` that are not ``touched``: equal ids mean equal members."""
     if before is None:
         return None
     numbers = np.full(len(before.entities), -1, dtype=np.intp)

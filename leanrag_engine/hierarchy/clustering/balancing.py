@@ -279,8 +279,7 @@ def _possible_splits(points: Coordinates, labels: Labels, count: int, runt: int)
 def _possible_merges(
     points: Coordinates, labels: Labels, count: int, *, runt: int, cap: int
 ) -> list[tuple[float, int, int]]:
-    """Return (Ward's cost, kept, freed) of neighbouring clusters that fit under the cap together, cheapest
-    first."""
+    """Return (Ward's cost, kept, freed) of neighbouring clusters that fit under the cap together, cheapest first."""
     means = cluster_means(points, labels, count)
     sizes = np.bincount(labels, minlength=count)
     near = find_candidates(means, np.arange(count), means).ids

@@ -1,5 +1,4 @@
-"""Split large clusters where a layer would shrink too much: it has at least one cluster per mean size of
-entities."""
+"""Split large clusters where a layer would shrink too much: it has at least one cluster per mean size of entities."""
 
 from collections.abc import Callable
 

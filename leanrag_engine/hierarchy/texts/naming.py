@@ -185,8 +185,7 @@ def _find_openings(keys: Sequence[str]) -> set[str]:
 def _spellings(
     entities: Sequence[Entity], names: "Sequence[Sequence[_PhraseWord]]"
 ) -> tuple[dict[str, str], dict[str, float]]:
-    """Return the usual spelling of each whole name and each phrase in two names, and the worth of each, by
-    key."""
+    """Return the usual spelling of each whole name and each phrase in two names, and the worth of each, by key."""
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     worths: dict[str, float] = {}
     for entity, tokens in zip(entities, names, strict=True):

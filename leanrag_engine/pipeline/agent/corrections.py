@@ -1,5 +1,4 @@
-"""Corrections of the graph by an agent or a person, checked against the published build and applied by every
-later one."""
+"""Corrections of the graph by an agent or a person, checked against the published build and applied by every later one."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,4 @@
-"""Build a generation within a job: merge all extracts into G0, build the layers above it, publish all at
-once."""
+"""Build a generation within a job: merge all extracts into G0, build the layers above it, publish all at once."""
 
 from collections.abc import Callable, Sequence
 from collections.abc import Collection as AnyCollection

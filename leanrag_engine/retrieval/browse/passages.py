@@ -25,11 +25,10 @@ from .support import SupportedSentence, find_support
 
 @dataclass(frozen=True, slots=True)
 class SourcePage:
-    """One page of chunks, the number of all, and requests that found nothing, each with its reason. ``sentences`` of
-    an entity or relation come before the chunks: those on this page; ``stated`` is the number of all. Where chunks
-    follow one another in a document, what they share is left out of the later one, and a chunk that reaches beyond a
-    section is cut to it: ``text`` is then ``document.text[start:end]`` still. ``references`` holds by chunk what its author
-    refers to."""
+    """One page of chunks, the number of all, and requests that found nothing, each with its reason. ``sentences`` of an
+    entity or relation come before the chunks: those on this page; ``stated`` is the number of all. Where chunks follow one
+    another in a document, what they share is left out of the later one, and a chunk that reaches beyond a section is cut
+    to it: ``text`` is then ``document.text[start:end]`` still. ``references`` holds by chunk what its author refers to."""
 
     chunks: tuple[Chunk, ...]
     total: int

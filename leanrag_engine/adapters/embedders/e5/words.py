@@ -1,7 +1,6 @@
 """The tokenizer of XLM-RoBERTa: words in the pieces whose probabilities have the greatest product. The
 tokenizers library builds its tables of these 250,000 pieces in more than a second and 300 MB, and they would
-have to be written to a file first; here a word is divided once and remembered. No piece reaches over a
-space."""
+have to be written to a file first; here a word is divided once and remembered. No piece reaches over a space."""
 
 import re
 from functools import lru_cache

@@ -1,7 +1,6 @@
-"""The embedder that comes with this package: all-MiniLM-L6-v2 as an ONNX file, on onnxruntime and tokenizers.
-It needs no torch, no download and no network. The file is made by ``tests/programs/export/minilm.py``, which
-compares it with the original. The libraries and the weights are loaded for the first text, once in a
-process."""
+"""The embedder that comes with this package: all-MiniLM-L6-v2 as an ONNX file, on onnxruntime and tokenizers. It
+needs no torch, no download and no network. The file is made by ``tests/programs/export/minilm.py``, which
+compares it with the original. The libraries and the weights are loaded for the first text, once in a process."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial

@@ -35,8 +35,7 @@ class OpenedDatabase:
 def map_driver_errors(
     driver_error: type[Exception], map_error: Callable[[BaseException | None], LeanRAGError], place: str
 ) -> Iterator[None]:
-    """Turn what SQLAlchemy and the driver raise inside into what ``map_error`` makes of it; messages name the
-    ``place``."""
+    """Turn what SQLAlchemy and the driver raise inside into what ``map_error`` makes of it; messages name the ``place``."""
     try:
         yield
     except DBAPIError as problem:

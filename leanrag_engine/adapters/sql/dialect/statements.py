@@ -107,8 +107,7 @@ def _compile(statement: Executable, dialect: Dialect) -> tuple[str, Sequence[str
 
 
 def insert_rows(connection: Connection, target: Table, batch: Sequence[tuple[Any, ...]]) -> None:
-    """Insert rows in the database's own types, past SQLAlchemy, which takes three times as long for a million
-    rows."""
+    """Insert rows in the database's own types, past SQLAlchemy, which takes three times as long for a million rows."""
     if not batch:
         return
     if connection.dialect.name != POSTGRES:

@@ -88,8 +88,7 @@ def members(connection: Connection, generation: int, id_: str, offset: int, limi
 def search(
     connection: Connection, generation: int, text: str, limit: int, layer: int | None, counts: RowCounts
 ) -> list[Hit]:
-    """Search names, aliases and descriptions by keyword; ``layer`` None: all. ``counts`` are kept between
-    searches."""
+    """Search names, aliases and descriptions by keyword; ``layer`` None: all. ``counts`` are kept between searches."""
     held = collection_rows.find_rows(connection, generation)
     if held is None or (layer is not None and layer not in held.layers):
         return []

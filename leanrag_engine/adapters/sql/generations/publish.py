@@ -59,9 +59,8 @@ class SharedRows:
 @dataclass(frozen=True, slots=True)
 class Build:
     """A hierarchy prepared for writing: slow steps are done before the write lock is taken. ``base`` is the
-    generation whose rows it shares, None if it is written as a whole. ``words`` are those of the entities
-    that are added. ``names`` are pairs of key and position, sorted like their table, so that rows are
-    appended."""
+    generation whose rows it shares, None if it is written as a whole. ``words`` are those of the entities that
+    are added. ``names`` are pairs of key and position, sorted like their table, so that rows are appended."""
 
     content: GenerationContent
     base: int | None

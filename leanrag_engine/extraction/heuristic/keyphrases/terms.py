@@ -24,8 +24,7 @@ from .phrases import Phrase, count_phrases, find_phrases, is_compound, phrase_ke
 
 @dataclass(frozen=True, slots=True)
 class HeuristicOptions:
-    """How much heuristic extraction takes from a chunk: by reading extracts of MuSiQue, a novel and manuals,
-    not tuned."""
+    """How much heuristic extraction takes from a chunk: by reading extracts of MuSiQue, a novel and manuals, not tuned."""
 
     tokens_per_entity: int = 20
     """A chunk gets one entity per so many tokens, within the next two bounds."""

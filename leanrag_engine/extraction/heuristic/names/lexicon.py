@@ -1,5 +1,4 @@
-"""All names of one document with their spelling, type and short forms: *GMM* is *Gaussian mixture model* only
-within it."""
+"""All names of one document with their spelling, type and short forms: *GMM* is *Gaussian mixture model* only within it."""
 
 import re
 from collections import Counter, defaultdict

@@ -120,7 +120,6 @@ def _any_of(terms: Iterable[str]) -> str:
 
 def _join_terms(terms: Iterable[str], operator: str) -> str:
     """Return ``terms`` as phrases of an FTS5 expression; "" if no term is left. Inside quotes only the quote
-    itself is syntax. NUL would end the expression, and a lone surrogate cannot be encoded, so both are
-    removed."""
+    itself is syntax. NUL would end the expression, and a lone surrogate cannot be encoded, so both are removed."""
     plain = (term.replace("\x00", "").encode("utf-8", "ignore").decode() for term in terms)
     return operator.join('"' + term.replace('"', '""') + '"' for term in plain if term)
