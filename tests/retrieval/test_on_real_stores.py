@@ -328,6 +328,34 @@ async def test_a_compound_that_stands_nowhere_is_looked_for_by_its_parts_and_a_v
     assert "No document has 'max-tetries'. Did you mean 'max_retries'?" in option.warnings
 
 
+async def test_the_section_that_an_identifier_names_comes_before_all_that_mention_it(tmp_path: Path) -> None:
+    parts = [
+        f"retry_{name}\n{'-' * 20}\n\nDefault: {number}. It works like :setting:`retry_limit`, but for {name} alone, and where "
+        f"``retry_limit`` is 0, nothing is tried. The retry_limit of a page counts first.\n"
+        for number, name in enumerate(("pages", "images", "styles", "scripts", "fonts", "feeds"), 1)
+    ]
+    limit = "``retry_limit``\n---------------\n\nDefault: 40. How often something is tried at most.\n"
+    settings = "Settings\n========\n\n" + "\n".join(
+        [*parts[:3], ".. setting:: retry_limit\n", limit, *parts[3:]]
+    )
+    documents = {"settings": settings} | {
+        f"news{number}": f"News {number}\n======\n\nThe default of retry_limit was discussed, and retry_limit stays as it is."
+        for number in range(6)
+    }
+    for id_, text in documents.items():
+        (tmp_path / f"{id_}.rst").write_text(text)
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path / "data", embedder="minilm")) as engine:
+        await ingest(engine, [DocumentSource(path=str(tmp_path / f"{id_}.rst")) for id_ in documents])
+        for question in (
+            "retry_limit",
+            "retry-limit default",
+            "What is the default of retry_limit in the news?",
+        ):
+            reply = (await engine.query(Query(question, token_budget=1000))).context
+            assert reply.lines[0].text.startswith("Default: 40."), question
+            assert reply.tokens < 300 or question.endswith("?")
+
+
 async def test_a_month_or_the_form_of_a_question_is_not_reported_as_a_word_that_stands_nowhere(
     engine: LeanRAG,
 ) -> None:
@@ -390,6 +418,8 @@ async def test_a_question_in_another_language_is_told_that_the_embedder_reads_en
         german = await engine.query(Query("Wie wird der Drucker eingerichtet?"))
         english = await engine.query(Query("How is a printer set up?"))
         bare = await engine.query(Query("hours per current"))
+        identifier = await engine.query(Query("printer_max_pages_per_hour"))
     assert any("LEANRAG_EMBEDDER=e5" in each for each in german.warnings)
     assert not english.warnings
     assert not bare.warnings
+    assert not any("English" in each for each in identifier.warnings)

@@ -110,12 +110,16 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def shown_heading(window: RankedWindow) -> str:
-    """Return the heading of a window's section without a first part that only repeats title and date of the document."""
+def shown_heading(window: RankedWindow, limit: int = 80) -> str:
+    """Return the heading of a window's section without a first part that only repeats title and date of the document, and without
+    as many first parts as are over ``limit`` characters: the last one says what the text is about."""
     first, _, rest = window.heading.partition(" > ")
     dates = set(_WORD.findall(window.chunk.own_date))
     title, repeated = (set(_WORD.findall(each.casefold())) - dates for each in (window.chunk.title, first))
-    return rest if title == repeated else window.heading
+    heading = rest if title == repeated else window.heading
+    while len(heading) > limit and " > " in heading and not is_code(window.chunk.media_type):
+        heading = heading.partition(" > ")[2]
+    return heading
 
 
 def render_document(windows: Sequence[RankedWindow], fence: str) -> str:

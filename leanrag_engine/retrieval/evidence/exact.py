@@ -1,12 +1,13 @@
 """Find the rare words and phrases of a question, and the windows that hold them: what is named outright is no guess."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from leanrag_engine.core.model import parse_window_id, window_id
+from leanrag_engine.core.model import Chunk, parse_window_id, window_id
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 from leanrag_engine.core.text.language.sentences import sentences
-from leanrag_engine.core.text.language.words import find_whole_words, is_name
+from leanrag_engine.core.text.language.words import find_whole_words, is_name, spell_as_one
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
 from leanrag_engine.retrieval.search.dating import asks_for_now, find_named_dates
@@ -16,6 +17,8 @@ from .run import SHORT, QueryRun
 
 _PHRASES = (each.replace("/", " ") for each in sorted(read_words("language", "empty_phrases")))
 _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
+
+_IDENTIFIER = re.compile(r"\w[\W_]\w|[a-z][A-Z]")
 
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
@@ -75,15 +78,30 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     said = [
         ExactMatch(
             each.word,
-            tuple(id_ for id_ in each.windows if run.scope.allows(parse_window_id(id_)[0])),
+            tuple(id_ for id_ in each.windows if run.scope.allows(parse_window_id(id_)[0]))
+            if each in rare
+            else (),
             options.exact,
             sought=short or each.word in days,
             alone=alone,
         )
-        for each in rare
-        if is_name(each.word) or (short and not named)
+        for each in counted
+        # An identifier that many passages have may name a section.
+        if (each in rare and (is_name(each.word) or (short and not named))) or _IDENTIFIER.search(each.word)
     ]
     return [*said, *dated]
+
+
+def find_named_sections(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) -> list[ExactMatch]:
+    """Return the matches, those of identifiers and numbers with the windows of ``chunks`` whose heading ends with them, if there are
+    any: what a section is named after is told there, and only mentioned elsewhere."""
+    wanted = {spell_as_one(each.word): each.word for each in exact if _IDENTIFIER.search(each.word)}
+    found: dict[str, list[str]] = {}
+    for chunk in chunks if wanted else ():
+        for number, window in enumerate(chunk.windows):
+            if word := wanted.get(spell_as_one("".join(window.heading.split()[-1:]))):
+                found.setdefault(word, []).append(window_id(chunk.id, number))
+    return [replace(each, windows=tuple(found.get(each.word, each.windows))) for each in exact]
 
 
 def _is_of_date(word: str) -> bool:

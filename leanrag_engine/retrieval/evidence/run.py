@@ -181,6 +181,6 @@ class QueryRun:
 
 
 def _reads_english(text: str) -> bool:
-    """Return whether a question is English: short ones need not have one of its frequent words (*price per litre*)."""
-    words = [word.casefold() for word in find_whole_words(text)]
-    return is_mostly_english([text]) or 2 * sum(map(is_english_word, words)) >= len(words) > 0
+    """Return whether a question is English: short ones need not have one of its frequent words (*price per litre*), identifiers none."""
+    words = [word.casefold() for word in find_whole_words(text) if word.isalpha()]
+    return is_mostly_english([text]) or 2 * sum(map(is_english_word, words)) >= len(words)

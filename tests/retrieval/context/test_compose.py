@@ -453,6 +453,12 @@ def test_strong_evidence_that_did_not_fit_is_counted() -> None:
     assert context.truncated
 
 
+def test_a_long_path_of_headings_keeps_its_end() -> None:
+    path = f"{'Configuration of the workshop and all that belongs to it'} > {'Bells and their clappers, in order of size'} > bell_rope"
+    text = compose(rank(make_chunk(1, [saying("Ada", 1)], heading=path))).text
+    assert "[d1:c1] § Bells and their clappers, in order of size > bell_rope\n" in text
+
+
 def test_sections_that_did_not_fit_are_named_in_the_tokens_that_are_left_over() -> None:
     windows = rank(
         *(make_chunk(1, [saying("Ada", n)], n, heading=f"Bells > Bell {n} [d1:c1]") for n in range(1, 40))
