@@ -124,9 +124,8 @@ class SearchOptions:
     """Characters from which on a Chinese or Japanese word is read as a name or term, not as a plain word."""
     words: int = 64
     """Words of a text in which names are looked for."""
-    asked_part: float = 0.85
-    """What the best window for a part of the text counts (see ``find_parts``), where the best one for the whole counts 1; a window
-    counts by the best of all."""
+    asked_part: float = 1.0
+    """What the best window for a part of the text counts (see ``find_parts``), where the best one for the whole counts 1."""
 
 
 DEFAULT_SEARCH = SearchOptions()
