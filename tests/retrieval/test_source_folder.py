@@ -25,6 +25,18 @@ FILES = {
     "        if len(stream.buffer) > most:\n"
     "            raise DelimiterNotFound(most)\n"
     "        stream.fill()\n",
+    "buffers.py": "class Buffer:\n"
+    "    def grow(self, most):\n"
+    '        """Call fill_again until fill_again says that there is no more, then fill_again once more."""\n'
+    "        while self.fill_again(most) or self.fill_again(most):\n"
+    "            self.rounds += 1\n\n"
+    "    def fill_again(self, most):\n"
+    '        """Read on, and give back how much came."""\n'
+    "        return self.source.read(most)\n",
+    **{
+        f"user{number}.py": f"def use{number}(buffer):\n    buffer.fill_again({number})\n    return buffer.fill_again()\n"
+        for number in range(4)
+    },
     "states.py": 'EventTransitionType = dict[str, dict[str, str]]\n"""What follows each state, by the event that came."""\n',
     "layouts.md": "# Layouts\n\nrepr(C) keeps the order of the fields. repr(packed) leaves out the gaps between them, which makes "
     "borrowing a field undefined behaviour.\n",
@@ -44,6 +56,14 @@ async def engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lean
 
 async def ask(engine: LeanRAG, question: str) -> QueryResult:
     return await engine.query(Query(question, token_budget=1000))
+
+
+async def test_a_definition_comes_before_the_code_that_calls_it(engine: LeanRAG) -> None:
+    for question in ("fill_again", "Buffer.fill_again", "What does fill_again() give back?"):
+        first = (await ask(engine, question)).context.lines[0]
+        assert first.subject == "buffers", question
+        assert "def fill_again(self, most):" in first.text, question
+    assert not (await ask(engine, "streams.fill_again")).warnings
 
 
 async def test_code_that_uses_a_name_comes_before_code_that_imports_it(engine: LeanRAG) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from leanrag_engine.core.model import Chunk, parse_window_id, window_id
+from leanrag_engine.core.model import Chunk, Window, is_code, parse_window_id, window_id
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import find_whole_words, is_name, spell_as_one
@@ -18,7 +18,13 @@ from .run import SHORT, QueryRun
 _PHRASES = (each.replace("/", " ") for each in sorted(read_words("language", "empty_phrases")))
 _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
 
+_COMPOUND = re.compile(r"-*[^\W\d_]+(?:-[^\W\d_]+)+|[^\W\d]\w*(?:\.[^\W\d]\w{3,})+")
+"""Words joined by hyphens, or names by dots, if the last is no ending of a file or an address."""
 _IDENTIFIER = re.compile(r"\w[\W_]\w|[a-z][A-Z]")
+
+_DEFINED = re.compile(
+    r"\b(?:def|class|func|fn|function|struct|enum|interface|trait|type)\s+(?:\([^)\n]{0,80}\)\s*)?(\w+)"
+)
 
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
@@ -38,14 +44,16 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     """
     options, documents, name = run.query.relevance_options, run.index.documents, run.index.collection.name
     words = [word for word in find_whole_words(_EMPTY.sub(" ", text)) if not asks_for_now(word)]
-    if joined := [word for word in words if "-" in word and word.replace("-", "").isalpha()]:
+    if joined := [word for word in words if _COMPOUND.fullmatch(word)]:
         # Of what stands nowhere, as nothing like it does, the parts are looked for.
         joined = [
             word
             for word in await documents.find_absent(name, joined)
             if not await documents.nearest_words(name, word)
         ]
-        words = [part for word in words for part in (word.split("-") if word in joined else [word]) if part]
+        words = [
+            part for word in words for part in (re.split("[-.]", word) if word in joined else [word]) if part
+        ]
     short = len(words) <= SHORT
     sought = [word for word in words if short or is_name(word)]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
@@ -93,15 +101,26 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
 
 
 def find_named_sections(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) -> list[ExactMatch]:
-    """Return the matches, those of identifiers and numbers with the windows of ``chunks`` whose heading ends with them, if there are
-    any: what a section is named after is told there, and only mentioned elsewhere."""
+    """Return the matches, and of identifiers and numbers the windows of ``chunks`` that define them: what a section is named after is
+    told there. Where these are all that is sought, what only mentions them is left out."""
     wanted = {spell_as_one(each.word): each.word for each in exact if _IDENTIFIER.search(each.word)}
     found: dict[str, list[str]] = {}
     for chunk in chunks if wanted else ():
         for number, window in enumerate(chunk.windows):
-            if word := wanted.get(spell_as_one("".join(window.heading.split()[-1:]))):
-                found.setdefault(word, []).append(window_id(chunk.id, number))
-    return [replace(each, windows=tuple(found.get(each.word, each.windows))) for each in exact]
+            for name in wanted.keys() & set(map(spell_as_one, _find_defined(chunk, window))):
+                found.setdefault(wanted[name], []).append(window_id(chunk.id, number))
+    named = [replace(each, windows=tuple(found[each.word])) for each in exact if each.word in found]
+    return [*(each for each in exact if not (each.sought and each.word in found)), *named]
+
+
+def _find_defined(chunk: Chunk, window: Window) -> list[str]:
+    """Return what a window defines: the last word of its heading; of code the innermost definition around it and those within, each
+    also behind what it belongs to: *Task.retry*."""
+    if not is_code(chunk.media_type):
+        return window.heading.split()[-1:]
+    around, within = _DEFINED.findall(window.heading), _DEFINED.findall(chunk.quote(window))
+    inner = [".".join([*around[-1:], name]) for name in within]
+    return [*around[-1:], ".".join(around[-2:]), *within, *inner]
 
 
 def _is_of_date(word: str) -> bool:
