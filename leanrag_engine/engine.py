@@ -316,8 +316,7 @@ class LeanRAG:
         instructions: bool = False,
         collection: str = "default",
     ) -> PendingWork:
-        """Return work for an agent: chunks to extract from, texts to write. ``instructions``: also after the
-        first page."""
+        """Return work for an agent: chunks to extract from, texts to write. ``instructions``: also after the first page."""
         work = await self._agent_work(collection)
         return await work.pending(kind, limit, cursor, instructions=instructions)
 

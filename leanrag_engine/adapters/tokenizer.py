@@ -56,9 +56,8 @@ _encoding_lock = threading.Lock()
 
 class TiktokenTokenizer:
     """Implements :class:`leanrag_engine.core.ports.Tokenizer`. The vocabulary (3.6 MB) is read at the first
-    count. Special tokens are ordinary text. Counts equal tiktoken's, but for runs of more than 16,384
-    characters without a seam. Raises :class:`LeanRAGError` if the vocabulary is missing. Safe to share
-    between threads."""
+    count. Special tokens are ordinary text. Counts equal tiktoken's, but for runs of more than 16,384 characters
+    without a seam. Raises :class:`LeanRAGError` if the vocabulary is missing. Safe to share between threads."""
 
     def count(self, text: str) -> int:
         """Return the number of tokens of ``text``; those of the last few thousand lines are kept, for piece

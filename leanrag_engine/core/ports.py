@@ -458,8 +458,7 @@ class DocumentStore(Protocol):
         documents, in reading order."""
 
     async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
-        """Replace all extracts of these chunks, return the existing chunks' ids; ``revise``: raise the
-        revision by one."""
+        """Replace all extracts of these chunks, return the existing chunks' ids; ``revise``: raise the revision by one."""
 
     async def put_token_vectors(
         self, collection: str, embedder: str, tokens: Mapping[str, Sequence[PackedTokens]]

@@ -563,8 +563,7 @@ class _Merge:
         return set(np.flatnonzero(changed[:-1]).tolist()), set(moved[moved >= 0].tolist())
 
     def _find_kept(self) -> Flags:
-        """Return which keys are entities of G0: not weak terms that only one chunk mentions, unless it has
-        nothing else."""
+        """Return which keys are entities of G0: not weak terms that only one chunk mentions, unless it has nothing else."""
         present = find_first(self._meanings, len(self._keys)) >= 0
         weak = self._weak & present
         rows = count_rows(self._table.starts)[self._meanings >= 0]

@@ -154,8 +154,7 @@ def _passage_of(row: JsonObject) -> str:
 
 
 def extracts_from(entry: Entry, title: str, chunks: Sequence[Chunk]) -> list[Extract]:
-    """Return one extract for each chunk: triples and entities whose names it contains; the rest goes to the
-    first chunk."""
+    """Return one extract for each chunk: triples and entities whose names it contains; the rest goes to the first chunk."""
     texts = [fold_case(chunk.text) for chunk in chunks]
     triples: list[list[Triple]] = [[] for _ in chunks]
     names: list[list[str]] = [[] for _ in chunks]

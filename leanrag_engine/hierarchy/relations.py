@@ -1,5 +1,4 @@
-"""Make the relations between clusters: one per pair that a relation of the layer below joins (paper eq. 5),
-O(m log m)."""
+"""Make the relations between clusters: one per pair that a relation of the layer below joins (paper eq. 5), O(m log m)."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

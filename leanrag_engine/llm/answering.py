@@ -76,8 +76,7 @@ async def answer_from_pages(
 def answer_request(
     question: str, context: Context, *, open_mode: bool = False, prompts: Prompts = BUILT_IN
 ) -> ChatRequest:
-    """Return the request. In ``open_mode`` the model may add what it knows; else it has to decline where
-    evidence lacks."""
+    """Return the request. In ``open_mode`` the model may add what it knows; else it has to decline where evidence lacks."""
     text = prompts.fill(
         "answer_open" if open_mode else "answer", question=fence(question), evidence=fence(context.text)
     )
@@ -86,8 +85,7 @@ def answer_request(
 
 
 def check_answer(text: str, context: Context) -> Answer:
-    """Return the answer with its citations. Raises ``ReplyUnusable`` if it only says that the evidence is
-    insufficient."""
+    """Return the answer with its citations. Raises ``ReplyUnusable`` if it only says that the evidence is insufficient."""
     settled = _GAP.search(text) is None
     text = _GAP.sub("", text).strip()
     if not text:

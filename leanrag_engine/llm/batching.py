@@ -208,8 +208,7 @@ class _Round(Generic[T]):
 async def _ask_twice(
     model: ChatModel, kind: TaskKind, tasks: Sequence[Task[T]], request: ChatRequest, meter: Meter
 ) -> _Round[T]:
-    """Ask the model; if the cached reply is unusable, once more without the cache, where the newer reply
-    replaces it."""
+    """Ask the model; if the cached reply is unusable, once more without the cache, where the newer reply replaces it."""
     found = await _ask_once(model, kind, tasks, request, meter)
     if found.kept and any(isinstance(each, ReplyUnusable) for each in found.answers):
         newer = await _ask_once(model, kind, tasks, replace(request, anew=True), meter)

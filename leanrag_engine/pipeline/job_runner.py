@@ -217,8 +217,7 @@ class JobRunner:
         return as_seen(state)
 
     async def job(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> Job:
-        """Return the job, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound`` as
-        :meth:`state`."""
+        """Return the job, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound`` as :meth:`state`."""
         await self.state(job_id, wait_seconds, collection)
         job = self._unwritten.get(job_id) or await self._store.find(job_id)
         if job is None:

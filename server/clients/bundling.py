@@ -1,6 +1,5 @@
-"""Make the ``.mcpb`` bundle from a checkout: ``python -m leanrag_mcp.clients.bundling OUT.mcpb``. A zip of the
-sources with a manifest (version 0.4, ``server.type`` uv): the host installs the dependencies with uv. Equal sources
-give equal bytes."""
+"""Make the ``.mcpb`` bundle from a checkout: ``python -m leanrag_mcp.clients.bundling OUT.mcpb``. A zip of the sources with
+a manifest (version 0.4, ``server.type`` uv): the host installs the dependencies with uv. Equal sources give equal bytes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Edit a TOML text in place: all else stays as it is. The result is parsed again and compared with the
-intended value."""
+"""Edit a TOML text in place: all else stays as it is. The result is parsed again and compared with the intended value."""
 
 import re
 import tomllib

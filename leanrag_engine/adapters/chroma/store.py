@@ -42,10 +42,9 @@ class Connection(Protocol):
 
 
 class ChromaVectorStore:
-    """A :class:`leanrag_engine.core.ports.VectorStore` in a folder, which is created at its first use, or on
-    a server. At most one process may write at a time, and a reading process must ``refresh`` after another
-    one has written. Every method may raise ``StoreUnusable``, those that take a space's name
-    ``InvalidInput``."""
+    """A :class:`leanrag_engine.core.ports.VectorStore` in a folder, which is created at its first use, or on a
+    server. At most one process may write at a time, and a reading process must ``refresh`` after another one
+    has written. Every method may raise ``StoreUnusable``, those that take a space's name ``InvalidInput``."""
 
     def __init__(self, place: Path | Connection) -> None:
         self._connection: Connection = acquire_client(place) if isinstance(place, Path) else place

@@ -131,8 +131,7 @@ def put_notes(connection: Connection, name: str, notes: Mapping[str, str]) -> No
 
 
 def copy(connection: Connection, name: str, new: str) -> Collection:
-    """Copy all but generations of a collection, with its citations, into a new one. Raises as
-    :func:`rename`."""
+    """Copy all but generations of a collection, with its citations, into a new one. Raises as :func:`rename`."""
     number = number_of(connection, name)
     check_free(connection, new)
     row = connection.execute(select(collections).where(collections.c.number == number)).one()

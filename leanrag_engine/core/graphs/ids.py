@@ -47,8 +47,7 @@ def sort_ids(ids: Ids) -> Places:
 
 
 class SortedIds:
-    """Finds ids among others, which are distinct, perhaps ``ascending``: sorting takes less time than a
-    dictionary."""
+    """Finds ids among others, which are distinct, perhaps ``ascending``: sorting takes less time than a dictionary."""
 
     def __init__(self, ids: Ids, *, ascending: bool = False) -> None:
         self._order = None if ascending else sort_ids(ids)

@@ -206,8 +206,7 @@ def find_missing(origins: Places, count: int) -> Places:
 
 
 def find_same(before: Sequence[T], after: Sequence[T]) -> Places:
-    """Return for each row of ``after`` the number of the row of ``before`` that it is itself; an equal one
-    may get −1."""
+    """Return for each row of ``after`` the number of the row of ``before`` that it is itself; an equal one may get −1."""
     if isinstance(before, LayerRows) and isinstance(after, LayerRows) and before.stored is after.stored:
         found = np.asarray(before.numbers[after.places])
         held = {id(row): number for number, row in before.own.items()}

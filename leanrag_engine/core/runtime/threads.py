@@ -52,8 +52,7 @@ async def run_blocking(work: Callable[[*Ts], T], *given: *Ts) -> T:
 
 
 def begin_beside(reads: Coroutine[object, None, T]) -> Awaitable[T]:
-    """Begin reads whose result is needed later, in a chain on another thread: for what waits or releases
-    Python's lock."""
+    """Begin reads whose result is needed later, in a chain on another thread: for what waits or releases Python's lock."""
     chain = current_chain()
     return asyncio.ensure_future(reads) if chain is None else _Beside(chain, reads)
 

@@ -32,8 +32,7 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
 @asynccontextmanager
 async def open_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, ChatModel]]:
-    """Open the model that answers and the one that judges, perhaps the same. Raises ``InvalidInput`` if one
-    is missing."""
+    """Open the model that answers and the one that judges, perhaps the same. Raises ``InvalidInput`` if one is missing."""
     if not settings.llm_model:
         raise InvalidInput(
             "No model is set to write the answers.",

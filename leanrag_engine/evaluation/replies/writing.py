@@ -92,9 +92,8 @@ async def write_by_model(
     report: ProgressReport,
     prompts: Prompts,
 ) -> WritingOutcome:
-    """Have the model write until the set has ``number`` questions or every passage was tried. Every question
-    is stored at once; a later run goes on with the passages that are left. Raises the errors of a model that
-    cannot be called."""
+    """Have the model write until the set has ``number`` questions or every passage was tried. Every question is stored
+    at once; a later run goes on with the passages that are left. Raises the errors of a model that cannot be called."""
     found = WritingOutcome()
     # Room for the thoughts of some models too.
     kind = TaskKind("write_question", prompts.fill("write_question"), QUESTION_SCHEMA, 1000, prompts=prompts)

@@ -41,8 +41,7 @@ def cap_for(mean: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCandidates:
-    """For each of n points its best clusters, best first, (n, q), and the score x · μ - ½ |μ|² of its
-    ``own``, (n,)."""
+    """For each of n points its best clusters, best first, (n, q), and the score x · μ - ½ |μ|² of its ``own``, (n,)."""
 
     ids: Labels
     scores: Points
@@ -296,8 +295,7 @@ def _possible_merges(
 
 
 def _halve(points: Coordinates, runt: int, *, passes: int = 3) -> tuple[float, NDArray[np.bool_]]:
-    """Cut at least 2 * ``runt`` points along their first principal axis, then by 2-means; the gain and one
-    half's mask."""
+    """Cut at least 2 * ``runt`` points along their first principal axis, then by 2-means; the gain and one half's mask."""
     centred = points - points.mean(axis=0)
     products = centred @ centred.T
     axis = np.linalg.eigh(products)[1][:, -1]

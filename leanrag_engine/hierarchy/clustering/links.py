@@ -62,8 +62,7 @@ class EdgeList:
         return coo_array((weights, (near, far)), shape=(self.count, self.count)).tocsr()
 
     def within(self, parts: Labels) -> "Iterator[tuple[Labels, EdgeList]]":
-        """Yield the renumbered rows of each part of ``parts`` (count,), -1 being none, with the relations
-        among them."""
+        """Yield the renumbered rows of each part of ``parts`` (count,), -1 being none, with the relations among them."""
         total = int(parts.max(initial=-1)) + 1
         rows = np.argsort(parts, kind="stable")[np.count_nonzero(parts < 0) :]
         starts = np.concatenate(([0], np.cumsum(np.bincount(parts[rows], minlength=total))))

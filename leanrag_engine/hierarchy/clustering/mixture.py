@@ -47,9 +47,8 @@ class Clusters:
 def cluster(
     vectors: Vectors, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None] = lambda: None
 ) -> Clusters:
-    """Cluster the rows of ``vectors`` (n, d) into ceil(n / mean_size) clusters of 2 to ``cap`` members.
-    Raises :class:`InvalidInput` for another shape, values that are not finite, contradicting sizes, and what
-    ``pulse`` raises."""
+    """Cluster the rows of ``vectors`` (n, d) into ceil(n / mean_size) clusters of 2 to ``cap`` members. Raises
+    :class:`InvalidInput` for another shape, values that are not finite, contradicting sizes, and what ``pulse`` raises."""
     check_vectors(vectors, mean_size, cap)
     reduced = reduce_dimensions(vectors)
     labels = assign_clusters(reduced, mean_size=mean_size, cap=cap, seed=seed, pulse=pulse)

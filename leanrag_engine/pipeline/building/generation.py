@@ -363,8 +363,7 @@ async def _find_previous_merge(
 async def read_extracts(
     stores: Stores, collection: str, documents: int, schema: ExtractionSchema | None
 ) -> tuple[ExtractSource, SchemaEffects | None]:
-    """Return what to merge, and what the ``schema``, if there is one, did to it. Reading raises ``Busy`` if
-    it changed."""
+    """Return what to merge, and what the ``schema``, if there is one, did to it. Reading raises ``Busy`` if it changed."""
     states = await stores.documents.extract_states(collection)
 
     async def fetch(rows: Sequence[int]) -> list[Extract]:

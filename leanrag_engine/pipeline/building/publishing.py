@@ -24,9 +24,8 @@ from .windows import IndexedChunks
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinishedBuild:
-    """What is published: layers over ``chunks`` of the collection's ``revision``, the embedder and its state.
-    ``record`` lacks the vector spaces and rows; ``vectors`` are of kinds embedded already, ``mentions`` for
-    the next update."""
+    """What is published: layers over ``chunks`` of the collection's ``revision``, the embedder and its state. ``record``
+    lacks the vector spaces and rows; ``vectors`` are of kinds embedded already, ``mentions`` for the next update."""
 
     hierarchy: Hierarchy
     chunks: IndexedChunks

@@ -1,5 +1,4 @@
-"""Ingest documents within a job: find the files that changed, read each one, and store it in one
-transaction."""
+"""Ingest documents within a job: find the files that changed, read each one, and store it in one transaction."""
 
 import logging
 import os
@@ -304,8 +303,7 @@ class Ingestion:
         return anyio.CapacityLimiter(self.workers.width)
 
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
-        """Ingest documents and return their statuses: read beside each other, stored in order, several in a
-        transaction."""
+        """Ingest documents and return their statuses: read beside each other, stored in order, several in a transaction."""
         waiting: deque[QueuedDocument] = deque()
         statuses: list[str] = []
         sizes = [count_bytes([source]) for source in sources]

@@ -1,6 +1,5 @@
-"""``leanrag eval answers``: answers written by a model from each way's context, graded and compared by a judge. The
-report goes to standard output (``--json``: one JSON object on its last line), progress, forecast and remarks to
-standard error."""
+"""``leanrag eval answers``: answers written by a model from each way's context, graded and compared by a judge. The report
+goes to standard output (``--json``: one JSON object on its last line), progress, forecast and remarks to standard error."""
 
 from __future__ import annotations
 

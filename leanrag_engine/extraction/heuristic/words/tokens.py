@@ -15,9 +15,8 @@ from . import vocabulary as known
 
 
 class Token(NamedTuple):
-    """A part of a sentence. ``kind`` is (c)apitalised or lower-case (w)ord, (n)umber, (i)dentifier, (t)itle
-    in quotes, (s)oftly marked phrase, CJ(k) run, or (p)unctuation. ``lower`` is the text in lower case; ""
-    for punctuation."""
+    """A part of a sentence. ``kind`` is (c)apitalised or lower-case (w)ord, (n)umber, (i)dentifier, (t)itle in quotes,
+    (s)oftly marked phrase, CJ(k) run, or (p)unctuation. ``lower`` is the text in lower case; "" for punctuation."""
 
     text: str
     kind: str

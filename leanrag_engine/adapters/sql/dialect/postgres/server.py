@@ -51,8 +51,7 @@ CONNECTION = {
 
 
 def open_server(address: str, *, read_only: bool) -> OpenedDatabase:
-    """Return the opened database after checking server and schema, which is created or migrated unless
-    ``read_only``."""
+    """Return the opened database after checking server and schema, which is created or migrated unless ``read_only``."""
     url = parse_address(address)
     name = hide_password(url)
     engine = _engine(url)
