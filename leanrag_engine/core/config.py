@@ -1,6 +1,5 @@
-"""The settings: name, default, meaning; of each also an option or ``LEANRAG_`` + the name, else the user's
-TOML file, which several data folders share. The command line's options and the table in .docs/settings.md are
-made from this class."""
+"""The settings: name, default, meaning; of each also an option or ``LEANRAG_`` + the name, else the user's TOML file, which
+several data folders share. The command line's options and the table in .docs/settings.md are made from this class."""
 
 import os
 from pathlib import Path

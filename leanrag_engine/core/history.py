@@ -51,9 +51,8 @@ class DocumentChanges:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What the history keeps of a generation beside its record: ``changes`` to the one before, which was
-    built from revision ``since`` (-1: none), ``removed`` documents, the ``job`` with its model calls, and
-    when work ``started``."""
+    """What the history keeps of a generation beside its record: ``changes`` to the one before, which was built from
+    revision ``since`` (-1: none), ``removed`` documents, the ``job`` with its model calls, and when work ``started``."""
 
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     changes: GraphChanges = GraphChanges()

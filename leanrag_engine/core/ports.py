@@ -324,8 +324,7 @@ class DocumentStore(Protocol):
         """Rename the collection and its jobs. Raises ``NotFound``, and ``InvalidInput`` if ``new`` is taken."""
 
     async def copy_collection(self, name: str, new: str) -> Collection:
-        """Copy all but generations, with citations and revision, into a new collection. Raises as
-        ``rename_collection``."""
+        """Copy all but generations, with citations and revision, into a new collection. Raises as ``rename_collection``."""
 
     async def delete_collection(self, name: str, job: str) -> None:
         """Delete the collection with all that depends on it, and its jobs but ``job``. Raises ``NotFound``."""

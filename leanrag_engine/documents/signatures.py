@@ -69,9 +69,8 @@ class _SignedBlock:
 
 
 def find_signatures(text: str, media_type: str, *, most: int = 4) -> Callable[[int], str]:
-    """Return a function that gives the signatures around an offset of ``text``, outermost first, a line feed
-    between two. At most the ``most`` innermost ones. What begins at the offset itself is not around it.
-    Linear in the text."""
+    """Return a function that gives the signatures around an offset of ``text``, outermost first, a line feed between
+    two. At most the ``most`` innermost ones. What begins at the offset itself is not around it. Linear in the text."""
     blanked = _blank(text, media_type)
     found = (
         _find_by_indent(blanked, flat=media_type == "text/x-sql")

@@ -45,9 +45,8 @@ class Usage:
 
 
 class Budget:
-    """Track what a job has used of its caps. The most that a call may use is reserved before it and settled
-    afterwards: services write at most ``max_tokens``, and :class:`TokenScale` learns how a model's tokenizer
-    differs from ours."""
+    """Track what a job has used of its caps. The most that a call may use is reserved before it and settled afterwards:
+    services write at most ``max_tokens``, and :class:`TokenScale` learns how a model's tokenizer differs from ours."""
 
     def __init__(self, caps: Caps, used: Usage = Usage()) -> None:
         self._caps = caps

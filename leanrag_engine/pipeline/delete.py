@@ -1,6 +1,5 @@
-"""Delete documents, and everything that only they support, within a job. Vectors go first, then the database
-in one transaction: a resumed job finds the documents again. Heuristic summaries that used them are hidden
-until the next build."""
+"""Delete documents, and everything that only they support, within a job. Vectors go first, then the database in one
+transaction: a resumed job finds the documents again. Heuristic summaries that used them are hidden until the next build."""
 
 import logging
 import os

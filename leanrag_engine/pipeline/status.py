@@ -40,8 +40,7 @@ class Status:
 async def vector_counts(
     vectors: VectorStore, generation: Generation | None
 ) -> tuple[dict[str, int], list[str]]:
-    """Return the rows in the vector store by kind, and the errors of unreadable spaces. Raises
-    ``StoreUnreachable``."""
+    """Return the rows in the vector store by kind, and the errors of unreadable spaces. Raises ``StoreUnreachable``."""
     counts: dict[str, int] = {}
     problems: list[str] = []
     spaces = generation.record.spaces.by_kind() if generation else {}

@@ -42,9 +42,8 @@ class FileWriterLock:
     async def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AsyncIterator[None]:
-        """Wait for the lock, then hold it. If the lock is taken, ``waiting`` is called at once and then about
-        every half second; an error that it raises ends the wait. Raises ``StoreUnusable`` if the folder
-        cannot hold a lock."""
+        """Wait for the lock, then hold it. If the lock is taken, ``waiting`` is called at once and then about every half
+        second; an error that it raises ends the wait. Raises ``StoreUnusable`` if the folder cannot hold a lock."""
         # A lock object, and so a file descriptor, for each call: two within a process then exclude each other as
         # two processes do. An attempt never blocks, so it needs no thread in which a cancelled wait could leave
         # a lock behind.

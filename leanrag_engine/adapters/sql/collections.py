@@ -107,8 +107,7 @@ def number_of(connection: Connection, name: str) -> int:
 
 
 def state_of(connection: Connection, name: str) -> tuple[int, int]:
-    """Return the number of the collection, and its revision: how often it changed. Raises as
-    :func:`number_of`."""
+    """Return the number of the collection, and its revision: how often it changed. Raises as :func:`number_of`."""
     for number, revision in fetch(connection, _STATE, name=name):
         return number, revision
     existing = connection.execute(select(collections.c.name).order_by(collections.c.name)).scalars()

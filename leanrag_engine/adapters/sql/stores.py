@@ -306,9 +306,8 @@ class SqlJobStore(_Store):
 
 
 class SqlDatabase:
-    """One database, opened; its stores share their transactions. Several threads, event loops and processes
-    may use it at once. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a collection's
-    name ``NotFound``."""
+    """One database, opened; its stores share their transactions. Several threads, event loops and processes may use it
+    at once. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a collection's name ``NotFound``."""
 
     def __init__(self, database: OpenedDatabase) -> None:
         self._transactions = Transactions(database)

@@ -91,8 +91,7 @@ def _list_types(types: Mapping[str, str]) -> str:
 
 
 def extraction_task(chunk: Chunk, schema: ExtractionSchema | None = None) -> Task[Extract]:
-    """Return the task to read one chunk; reading an answer of which nothing is usable raises
-    ``ReplyUnusable``."""
+    """Return the task to read one chunk; reading an answer of which nothing is usable raises ``ReplyUnusable``."""
     seen = passage_of(chunk)
     shown = fence(seen)
     return Task(

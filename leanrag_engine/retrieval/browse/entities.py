@@ -89,9 +89,8 @@ async def complete_names(index: IndexSnapshot, text: str, aggregated: bool, limi
 async def search_entities(
     index: IndexSnapshot, query: str, layer: int | None, offset: int, limit: int
 ) -> tuple[list[Seed], int]:
-    """Return one page of the entities of one layer (None: all) by name, meaning and keyword, and how many
-    there are. Each search looks ``SEARCH_DEPTH`` deep, and by meaning only from half the best similarity on.
-    Scores lie in 0–1."""
+    """Return one page of the entities of one layer (None: all) by name, meaning and keyword, and how many there are.
+    Each search looks ``SEARCH_DEPTH`` deep, and by meaning only from half the best similarity on. Scores lie in 0–1."""
     text = clean_text("query", query)
     if not text:
         raise InvalidInput("The query is empty.", "Give a name or a few words to look for.")

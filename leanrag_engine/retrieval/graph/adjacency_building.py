@@ -51,9 +51,8 @@ def make_adjacency(
     name_keys: Mapping[str, str] = MappingProxyType({}),
     before: PreviousAdjacency | None = None,
 ) -> Adjacency:
-    """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n). ``name_keys`` are
-    keys of names, as far as they are known: making one takes longer than anything else here. What ``before``
-    is only saves time."""
+    """Build from the layers G0 … Gk and the chunks that they were built from. O(n log n). ``name_keys`` are keys of names,
+    as far as they are known: making one takes longer than anything else here. What ``before`` is only saves time."""
     held = list(chunks)
     ids = make_ids(each.id for each in held)
     order = sort_ids(ids)

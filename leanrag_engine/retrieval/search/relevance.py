@@ -146,10 +146,9 @@ class SearchScores:
 def fuse_scores(
     dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions, related: float = 0.0
 ) -> SearchScores:
-    """Return the score of each hit: its share of the best dense score, plus that of the best keyword score,
-    weighted. What dense search did not find is no better than its last hit; the first of what it found gain
-    by their rank. Where the best dense score is below ``related``, what answers reach, meaning weighs less:
-    shares are of that."""
+    """Return the score of each hit: its share of the best dense score, plus that of the best keyword score, weighted.
+    What dense search did not find is no better than its last hit; the first of what it found gain by their rank.
+    Where the best dense score is below ``related``, what answers reach, meaning weighs less: shares are of that."""
     by_meaning, floor = _relative(dense, related)
     shares, _ = _relative(keyword)
     weight = options.keyword + options.keyword_peak * _find_peak(keyword)

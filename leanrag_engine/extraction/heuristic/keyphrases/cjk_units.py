@@ -10,9 +10,8 @@ from leanrag_engine.core.text.word_lists import read_words
 
 
 class Unit(NamedTuple):
-    """One word of a run. ``role`` is (n)oun, name of a (p)erson, a p(l)ace or an (o)rganisation, (s)uffix,
-    (v)erb or (m)odifier that may open a term, or a light word (x), which combines with any noun and occurs
-    only within a term."""
+    """One word of a run. ``role`` is (n)oun, name of a (p)erson, a p(l)ace or an (o)rganisation, (s)uffix, (v)erb or
+    (m)odifier that may open a term, or a light word (x), which combines with any noun and occurs only within a term."""
 
     text: str
     role: str

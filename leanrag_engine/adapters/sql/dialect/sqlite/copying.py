@@ -13,8 +13,7 @@ from .opening import BUSY_SECONDS, FILE
 
 
 def copy_file(folder: Path, target: Path, report: Callable[[int, int], None]) -> None:
-    """Copy the database of ``folder`` into ``target``; ``report`` gets the bytes done and all. Raises
-    ``StoreUnusable``."""
+    """Copy the database of ``folder`` into ``target``; ``report`` gets the bytes done and all. Raises ``StoreUnusable``."""
     path = folder / FILE
     address = f"file:{quote(str(path))}?mode=ro"
     try:
