@@ -356,6 +356,28 @@ async def test_the_section_that_an_identifier_names_comes_before_all_that_mentio
             assert reply.tokens < 300 or question.endswith("?")
 
 
+async def test_a_version_leads_to_the_sections_of_its_release_and_not_to_what_mentions_it(
+    tmp_path: Path,
+) -> None:
+    releases = [
+        f"## Lamp 2.{number}.0 (2025-0{number}-01)\n\n### Changes\n\n- The wick number {number} is new.\n- What changed in Lamp 2.3.0 for "
+        f"oil works as it did in 2.3.0.\n\n### Removed\n\n- The handle number {number} is gone.\n"
+        for number in (1, 2, 3, 4, 5)
+    ]
+    notes = DocumentSource(text="# Release notes\n\n" + "\n".join(releases), id="notes.md")
+    others = [
+        DocumentSource(text=f"Lamp 2.3.0 changed much, says letter {number}.", id=f"letter{number}")
+        for number in range(5)
+    ]
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
+        await ingest(engine, [notes, *others])
+        for question in ("2.3.0", "v2.3.0", "What changed in Lamp 2.3.0?"):
+            lines = (await engine.query(Query(question, token_budget=1000))).context.lines
+            first = " ".join(each.text for each in lines[:2])
+            assert "wick number 3" in first, question
+            assert "handle number 3" in first, question
+
+
 async def test_a_month_or_the_form_of_a_question_is_not_reported_as_a_word_that_stands_nowhere(
     engine: LeanRAG,
 ) -> None:
