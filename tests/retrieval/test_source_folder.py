@@ -34,9 +34,15 @@ FILES = {
     '        """Read on, and give back how much came."""\n'
     "        return self.source.read(most)\n",
     **{
-        f"user{number}.py": f"def use{number}(buffer):\n    buffer.fill_again({number})\n    return buffer.fill_again()\n"
+        f"user{number}.py": f"def use{number}(buffer):\n    buffer.fill_again({number})\n    assert buffer.rounds < MOST_ROUNDS, MOST_ROUNDS\n    return buffer.fill_again()\n"
         for number in range(4)
     },
+    "limits.py": "".join(
+        f"def check{number}(rounds):\n    if rounds > MOST_ROUNDS:  # MOST_ROUNDS is not for {number}\n"
+        f"        raise TooMany({number}, MOST_ROUNDS, 'more than MOST_ROUNDS')\n    return MOST_ROUNDS - rounds\n\n\n"
+        for number in range(12)
+    )
+    + "def join(left, right):\n    return [*left, *right]\n\n\nMOST_ROUNDS: Final = 12\nFEWEST = 1\n",
     "states.py": 'EventTransitionType = dict[str, dict[str, str]]\n"""What follows each state, by the event that came."""\n',
     "layouts.md": "# Layouts\n\nrepr(C) keeps the order of the fields. repr(packed) leaves out the gaps between them, which makes "
     "borrowing a field undefined behaviour.\n",
@@ -64,6 +70,9 @@ async def test_a_definition_comes_before_the_code_that_calls_it(engine: LeanRAG)
         assert first.subject == "buffers", question
         assert "def fill_again(self, most):" in first.text, question
     assert not (await ask(engine, "streams.fill_again")).warnings
+    constant = (await ask(engine, "MOST_ROUNDS")).context
+    assert "MOST_ROUNDS: Final = 12" in constant.lines[0].text
+    assert constant.tokens < 200
 
 
 async def test_code_that_uses_a_name_comes_before_code_that_imports_it(engine: LeanRAG) -> None:

@@ -24,8 +24,11 @@ _IDENTIFIER = re.compile(r"\w[\W_]\w|[a-z][A-Z]")
 
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+)+\w*", re.IGNORECASE)
 _DEFINED = re.compile(
-    r"\b(?:def|class|func|fn|function|struct|enum|interface|trait|type)\s+(?:\([^)\n]{0,80}\)\s*)?(\w+)"
+    r"(?:\b(?:def|class|func|fn|function|struct|enum|interface|trait|type)\s+(?:\([^)\n]{0,80}\)\s*)?"
+    r"|^[ \t]*(?:[a-z]{1,9}[ \t]+){0,3}(?=[A-Z][A-Z\d_]+\b[^\n=(]{0,60}=(?!=)))(\w+)",
+    re.MULTILINE,
 )
+"""The name of a function or type, or of a constant in capitals that gets its value."""
 
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
