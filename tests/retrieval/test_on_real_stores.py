@@ -339,9 +339,10 @@ async def test_the_section_that_an_identifier_names_comes_before_all_that_mentio
         [*parts[:3], ".. setting:: retry_limit\n", limit, *parts[3:]]
     )
     documents = {"settings": settings} | {
-        f"news{number}": f"News {number}\n======\n\nThe default of retry_limit was discussed, and retry_limit stays as it is."
+        f"news{number}": f"News {number}\n======\n\nThe default of retry_limit was discussed, and retry_limit stays as it is. So does wait_time."
         for number in range(6)
     }
+    documents["manual"] = "Manual\n======\n\nWait time\n---------\n\nFive seconds pass between two tries.\n"
     for id_, text in documents.items():
         (tmp_path / f"{id_}.rst").write_text(text)
     async with await LeanRAG.open(load_settings(data_dir=tmp_path / "data", embedder="minilm")) as engine:
@@ -354,6 +355,8 @@ async def test_the_section_that_an_identifier_names_comes_before_all_that_mentio
             reply = (await engine.query(Query(question, token_budget=1000))).context
             assert reply.lines[0].text.startswith("Default: 40."), question
             assert reply.tokens < 300 or question.endswith("?")
+        waited = (await engine.query(Query("wait_time", token_budget=1000))).context
+    assert waited.lines[0].text.startswith("Five seconds pass")
 
 
 async def test_a_version_leads_to_the_sections_of_its_release_and_not_to_what_mentions_it(

@@ -126,10 +126,11 @@ def _spell(word: str) -> str:
 
 
 def _find_defined(chunk: Chunk, window: Window) -> list[str]:
-    """Return what a window defines: the last word of its heading, and versions in that; of code the innermost definition around it
+    """Return what a window defines: its heading as one word, the last word of that, and versions in it; of code the innermost definition around it
     and those within, each also behind what it belongs to: *Task.retry*."""
     if not is_code(chunk.media_type):
-        return [*window.heading.split()[-1:], *_VERSION.findall(window.heading)]
+        words = window.heading.rpartition(" > ")[2].split()
+        return [*words[-1:], "_".join(words), *_VERSION.findall(window.heading)]
     around, within = _DEFINED.findall(window.heading), _DEFINED.findall(chunk.quote(window))
     inner = [".".join([*around[-1:], name]) for name in within]
     return [*around[-1:], ".".join(around[-2:]), *within, *inner]
