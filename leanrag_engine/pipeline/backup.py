@@ -55,10 +55,9 @@ class Backup:
 
 
 async def back_up(settings: Settings, target: Path, report: ProgressReport) -> Backup:
-    """Write a backup to the folder ``target``, which must not exist. Servers go on answering, and jobs wait
-    until it is done. Raises ``InvalidInput`` for a target that exists or lies in the data folder, and for
-    documents in PostgreSQL; ``NotReady`` if there is nothing to back up; ``StoreUnusable`` if the database is
-    damaged or there is no room."""
+    """Write a backup to the folder ``target``, which must not exist. Servers go on answering, and jobs wait until it is
+    done. Raises ``InvalidInput`` for a target that exists or lies in the data folder, and for documents in PostgreSQL;
+    ``NotReady`` if there is nothing to back up; ``StoreUnusable`` if the database is damaged or there is no room."""
     folder = _check_kept_here(settings)
     target = _check_target(target, folder)
     beside = target.with_name(f".{target.name}.partial")

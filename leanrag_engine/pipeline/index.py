@@ -100,9 +100,8 @@ async def announce_vector_change(stores: Stores) -> AsyncIterator[None]:
 
 
 async def restore_embedder(stores: Stores, generation: Generation) -> Embedder:
-    """Return the embedder of a generation. Raises ``InvalidInput`` if another one is configured now or the
-    configured one cannot be used, ``ModelUnavailable`` if it cannot be reached, ``StoreUnusable`` if its
-    stored state is damaged."""
+    """Return the embedder of a generation. Raises ``InvalidInput`` if another one is configured now or the configured one
+    cannot be used, ``ModelUnavailable`` if it cannot be reached, ``StoreUnusable`` if its stored state is damaged."""
     if await stores.embedders.gave(generation.embedder):
         state = await stores.generations.embedder_state(generation.number)
         embedder = await stores.embedders.restore(generation.embedder, state)

@@ -14,10 +14,9 @@ from .token_vectors import embed_with_tokens
 
 @dataclass(slots=True)
 class PendingIndex:
-    """Writes windows to the space of the published build. Before the first build it does nothing: keywords
-    alone answer. ``ids`` are those written so far, ``vectors`` their vectors by the digest of their text: the
-    build that follows need not embed them again. ``trouble`` is why no more are written, if so: the documents
-    are stored all the same."""
+    """Writes windows to the space of the published build. Before the first build it does nothing: keywords alone answer.
+    ``ids`` are those written so far, ``vectors`` their vectors by the digest of their text: the build that follows need
+    not embed them again. ``trouble`` is why no more are written, if so: the documents are stored all the same."""
 
     stores: Stores
     generation: Generation | None

@@ -1,7 +1,6 @@
-"""Read exported chats and transcripts as turns: WhatsApp, Telegram, Signal, Slack, Discord, Zoom, IRC, plain
-dialogue. A text is a chat by what it holds, not by its name. Whatever the export looks like, the result has
-one notation: a heading ``# 2026-01-06`` for each day, and paragraphs ``[12:03] Li Hua: text``, in which no
-word of the text is changed."""
+"""Read exported chats and transcripts as turns: WhatsApp, Telegram, Signal, Slack, Discord, Zoom, IRC, plain dialogue. A
+text is a chat by what it holds, not by its name. Whatever the export looks like, the result has one notation: a heading
+``# 2026-01-06`` for each day, and paragraphs ``[12:03] Li Hua: text``, in which no word of the text is changed."""
 
 import re
 from collections import Counter

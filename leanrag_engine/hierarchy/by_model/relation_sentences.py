@@ -32,9 +32,8 @@ def relation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
 def relation_task(
     near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
 ) -> Task[str]:
-    """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (paper,
-    appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names
-    more than a few members."""
+    """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (paper, appendix D.2). Its
+    reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names more than a few members."""
     text = _format_task(near, far, relations, members)
     names = tuple(_member_names(near, far, members.values()))
     id_ = content_id("t", near.id, far.id, text)

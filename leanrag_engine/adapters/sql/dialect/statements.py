@@ -1,7 +1,6 @@
-"""Parts of statements that each database writes in its own way: lists of ids, lists in a column, inserts of
-many rows. A list of ids of any length is passed as one JSON value instead of thousands of variables. What
-every query asks is a constant of its module with values bound by name: SQLAlchemy takes up to a millisecond
-to make a statement anew."""
+"""Parts of statements that each database writes in its own way: lists of ids, lists in a column, inserts of many rows.
+A list of ids of any length is passed as one JSON value instead of thousands of variables. What every query asks is a
+constant of its module with values bound by name: SQLAlchemy takes up to a millisecond to make a statement anew."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -156,9 +156,8 @@ def find_nickname(name: str) -> str:
 
 
 def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:
-    """Let *Rogers* and *Carl* stand for *Carl Rogers* if no other person shares them and the full name comes
-    first: at most a tenth of the mentions in ``order`` precede it (not tuned). A surname mostly in the
-    plural is the family's."""
+    """Let *Rogers* and *Carl* stand for *Carl Rogers* if no other person shares them and the full name comes first: at
+    most a tenth of the mentions in ``order`` precede it (not tuned). A surname mostly in the plural is the family's."""
     persons: dict[str, list[str]] = {}
     total = Counter(order)
     seen: Counter[str] = Counter()
