@@ -28,7 +28,7 @@ _LONGEST = 200
 
 _FENCE = r" {0,3}(?P<fence>```+|~~~+)[^\n]*"
 _SHARPS = rf"(?P<sharps>\#{{1,6}})[ \t]+(?P<sharp_title>[^\s][^\n]{{0,{_LONGEST}}})"
-_LINED = rf"(?P<lined_title>[^\s][^\n]{{0,{_LONGEST}}})\n(?P<under>(?P<sign>[SIGNS])(?P=sign){{2,}})[ \t]*"
+_LINED = rf"(?P<lined_title>[^\s][^\n]{{0,{_LONGEST}}})\n(?P<under>(?P<sign>[SIGNS])(?P=sign)+)[ \t]*"
 _OVERLINE = r"(?:(?P<over>(?P<over_sign>[^\w\s`])(?P=over_sign){2,})[ \t]*\n[ \t]*)?"
 _CHAPTER = (
     r"(?P<chapter>(?i:(?P<rank>part|book|act|volume|chapter|stave|canto|letter|scene|section|appendix)\b)[^\n]{0,80}"
@@ -137,6 +137,7 @@ def _underlines(text: str, found: re.Match[str]) -> bool:
     title = found["lined_title"].rstrip()
     return (
         _blank_before(text, found.start())
+        and (len(found["under"]) > 2 or len(title) <= 2)
         and (found["sign"] == "=" or 5 * len(found["under"]) >= 4 * len(title))
         and "  " not in title
         and "|" not in title

@@ -105,6 +105,15 @@ def test_a_wrapped_line_continues_its_sentence_and_a_deliberate_break_ends_it() 
     ]
 
 
+def test_a_line_that_begins_with_a_role_continues_its_sentence_and_a_field_does_not() -> None:
+    text = "-   The parameter ``handler`` of\n    :class:`~lamp.Process` is deprecated.\n\nBefore the fields\n:since: 2"
+    assert split_sentences(text) == [
+        "- The parameter ``handler`` of :class:`~lamp.Process` is deprecated.",
+        "Before the fields",
+        ":since: 2",
+    ]
+
+
 def test_headings_list_items_blank_lines_and_code_end_a_sentence() -> None:
     text = """Naming and binding
 ==================

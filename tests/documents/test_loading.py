@@ -476,6 +476,7 @@ def test_a_rule_at_the_top_is_no_front_matter(tmp_path: Path) -> None:
     [("x.rst", "Title\n=====\n\nText", "Title"), ("x.rst", "====\n Ü\n====\n", "Ü"), ("x.md", "Title\n===\n\nText", "Title"),
      ("x.rst", ".. _guide:\n\n==========\n   Tasks\n==========\n\nBasics\n======\n\nText", "Tasks"),
      ("x.rst", ":mod:`celery` and ``a.b`` --- `x`\n=================================\n\nText", "celery and a.b --- `x`"),
+     ("x.rst", "S3\n--\n\nText", "S3"), ("x.rst", "Ada\n--\n\nText", "x"),
      ("x.md", "## Second\n", "x"), ("x.txt", "# First\n", "x")],
 )  # fmt: skip
 def test_titles_of_marked_text(tmp_path: Path, name: str, text: str, title: str) -> None:

@@ -17,7 +17,7 @@ from .words import word_count
 _LIST_ITEM = re.compile(
     r"(?:[-*+•‣◦·▪–—]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]|[①-⑳])[ \t]+(?=\S)|[•‣◦▪]"
 )
-_STANDS_ALONE = re.compile(r"\||\[\d+\]:?\s|::?[a-z-]+:|={3,}|-{3,}")
+_STANDS_ALONE = re.compile(r"\||\[\d+\]:?\s|::?[a-z-]+:(?!`)|={3,}|-{3,}")
 _NO_WORD_LINE = re.compile(r"[\W_]*")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _UNDERLINE = re.compile(r"[=*~^\"'+#-]{3,}")
