@@ -137,7 +137,7 @@ def _underlines(text: str, found: re.Match[str]) -> bool:
     title = found["lined_title"].rstrip()
     return (
         _blank_before(text, found.start())
-        and (len(found["under"]) > 2 or len(title) <= 2)
+        and bool(found["under"][2:] or len(title) <= len(found["under"]))
         and (found["sign"] == "=" or 5 * len(found["under"]) >= 4 * len(title))
         and "  " not in title
         and "|" not in title
