@@ -36,7 +36,7 @@ from .evidence.written import asks_about_everything, has_sentences, wants_overvi
 from .filters import open_scope
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
-from .request import Mode, Query, Ranking
+from .request import DEFAULT_TOP_K, Mode, Query, Ranking
 from .search.hits import SearchHits, embed_with_parts, search_windows
 from .search.relevance import (
     RankedWindow,
@@ -250,6 +250,9 @@ def _make_result(
         run.warn_of_absent()
     plain = graph is subgraph.EMPTY
     shown = windows if (query.include_sources and not overview) or plain else [[] for _ in windows]
+    if query.top_k < DEFAULT_TOP_K:  # a context may have more passages than are asked for by default
+        asked = {each.chunk.id for each in sources}
+        shown = [[each for each in ranking if each.chunk.id in asked] for ranking in shown]
     said = statements or [[] for _ in windows]
     rankings: list[Sequence[RankedWindow | Statement]] = [leading] if leading else []
     if listed:

@@ -35,6 +35,7 @@ class QueryLimits:
 
 
 QUERY_LIMITS = QueryLimits()
+DEFAULT_TOP_K = 10
 
 
 class Mode(StrEnum):
@@ -348,7 +349,7 @@ class Query:
     mode: str = Mode.LCA
     ranking: str = Ranking.SPREAD
     seeds: int = 5
-    top_k: int = 10
+    top_k: int = DEFAULT_TOP_K
     token_budget: int = 2000
     filters: Filters = field(default_factory=Filters)
     include_relations: bool = True

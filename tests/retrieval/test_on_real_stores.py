@@ -381,6 +381,18 @@ async def test_a_version_leads_to_the_sections_of_its_release_and_not_to_what_me
             assert "handle number 3" in first, question
 
 
+async def test_few_sources_are_few_in_the_context_too_and_the_same(engine: LeanRAG) -> None:
+    for question in (
+        "How do context managers work?",
+        "What is the difference between a class and a function?",
+    ):
+        few = await engine.query(Query(question, top_k=2))
+        many = await engine.query(Query(question))
+        assert len(many.context.cited) > 2
+        assert few.context.tokens < many.context.tokens
+        assert set(few.context.cited) == {each.chunk.citation for each in few.sources}
+
+
 async def test_a_month_or_the_form_of_a_question_is_not_reported_as_a_word_that_stands_nowhere(
     engine: LeanRAG,
 ) -> None:

@@ -49,15 +49,10 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     options, documents, name = run.query.relevance_options, run.index.documents, run.index.collection.name
     words = [word for word in find_whole_words(_EMPTY.sub(" ", text)) if not asks_for_now(word)]
     if joined := [word for word in words if _COMPOUND.fullmatch(word)]:
-        # Of what stands nowhere, as nothing like it does, the parts are looked for.
-        joined = [
-            word
-            for word in await documents.find_absent(name, joined)
-            if not await documents.nearest_words(name, word)
-        ]
-        words = [
-            part for word in words for part in (re.split("[-.]", word) if word in joined else [word]) if part
-        ]
+        for word in await documents.find_absent(name, joined):
+            if not await documents.nearest_words(name, word):  # its parts may stand somewhere
+                place = words.index(word)
+                words[place : place + 1] = filter(None, re.split("[-.]", word))
     short = len(words) <= SHORT
     sought = [word for word in words if short or is_name(word)]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
