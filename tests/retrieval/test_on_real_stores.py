@@ -368,9 +368,13 @@ async def test_a_version_leads_to_the_sections_of_its_release_and_not_to_what_me
         for number in (1, 2, 3, 4, 5)
     ]
     notes = DocumentSource(text="# Release notes\n\n" + "\n".join(releases), id="notes.md")
+    sections = "# Study\n\n## 2.3 Method\n\nEach lamp was lit.\n\n## 2.4 Results\n\nMost letters praise it.\n"
     others = [
-        DocumentSource(text=f"Lamp 2.3.0 changed much, says letter {number}.", id=f"letter{number}")
-        for number in range(5)
+        DocumentSource(text=sections, id="study.md"),
+        *(
+            DocumentSource(text=f"Lamp 2.3.0 changed much, says letter {number}.", id=f"letter{number}")
+            for number in range(5)
+        ),
     ]
     async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
         await ingest(engine, [notes, *others])
@@ -379,6 +383,8 @@ async def test_a_version_leads_to_the_sections_of_its_release_and_not_to_what_me
             first = " ".join(each.text for each in lines[:2])
             assert "wick number 3" in first, question
             assert "handle number 3" in first, question
+        share = await engine.query(Query("Is the share of the letters that praise more than 2.3 percent?"))
+        assert not any(each.parts.exact for each in share.context.lines)
 
 
 async def test_few_sources_are_few_in_the_context_too_and_the_same(engine: LeanRAG) -> None:

@@ -22,7 +22,8 @@ _COMPOUND = re.compile(r"-*[^\W\d_]+(?:-[^\W\d_]+)+|[^\W\d]\w*(?:\.[^\W\d]\w{3,}
 """Words joined by hyphens, or names by dots, if the last is no ending of a file or an address."""
 _IDENTIFIER = re.compile(r"\w[\W_]\w|[a-z][A-Z]")
 
-_VERSION = re.compile(r"\bv?\d+(?:\.\d+)+\w*", re.IGNORECASE)
+_VERSION = re.compile(r"\bv?\d+(?:\.\d+){2,}\w*|\bv\d+(?:\.\d+)+\w*", re.IGNORECASE)
+"""Not 3.5, which may be a number of sections, or any number."""
 _DEFINED = re.compile(
     r"(?:\b(?:def|class|func|fn|function|struct|enum|interface|trait|type)\s+(?:\([^)\n]{0,80}\)\s*)?"
     r"|^[ \t]*(?:[a-z]{1,9}[ \t]+){0,3}(?=[A-Z][A-Z\d_]+\b[^\n=(]{0,60}=(?!=)))(\w+)",
@@ -102,11 +103,11 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
 def find_named_sections(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) -> list[ExactMatch]:
     """Return the matches, and of identifiers and numbers the windows of ``chunks`` that define them: what a section is named after is
     told there. Where these are all that is sought, what only mentions them is left out."""
-    wanted = {_spell(each.word): each.word for each in exact if _IDENTIFIER.search(each.word)}
+    wanted = {spell_as_one(each.word): each.word for each in exact if _IDENTIFIER.search(each.word)}
     found: dict[str, list[str]] = {}
     for chunk in chunks if wanted else ():
         for number, window in enumerate(chunk.windows):
-            for name in wanted.keys() & set(map(_spell, _find_defined(chunk, window))):
+            for name in wanted.keys() & set(map(spell_as_one, _find_defined(chunk, window))):
                 found.setdefault(wanted[name], []).append(window_id(chunk.id, number))
     named = [
         replace(each, windows=tuple(found[each.word]), sought=each.sought or bool(_VERSION.match(each.word)))
@@ -114,10 +115,6 @@ def find_named_sections(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) ->
         if each.word in found
     ]
     return [*(each for each in exact if not (each.sought and each.word in found)), *named]
-
-
-def _spell(word: str) -> str:
-    return word.casefold().lstrip("v") if _VERSION.match(word) else spell_as_one(word)
 
 
 def _find_defined(chunk: Chunk, window: Window) -> list[str]:
