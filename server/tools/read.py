@@ -61,7 +61,7 @@ class ReadTools(ToolGroup):
             Literal["spread", "paper"], Field(description="paper: graph first, as in LeanRAG")
         ] = "spread",
         seeds: Annotated[int, Field(ge=1, le=100)] = 5,
-        top_k: Annotated[int, Field(ge=1, le=100, description="Most sources; below 10 in the text too")] = 10,
+        top_k: Annotated[int, Field(ge=1, le=100, description="Most sources")] = 10,
         token_budget: Annotated[int, Field(ge=100, le=32000)] = 2000,
         filters: Filters = FiltersArgument(),
         include_relations: bool = True,
