@@ -94,8 +94,8 @@ class TextMatch:
 class TextMatches:
     """One page of passages with matches, the number of all matches, of all such entries and of their documents;
     unless ``complete``, there may be more. ``nearest`` is the most similar sentence where a text of several words
-    stands nowhere, ``spellings`` words that are written nearly as a single one, ``undated`` the number of documents that were left out only because they have no date, ``outside`` that of those beyond
-    the filters that hold it where none within does. ``topic``
+    stands nowhere, ``spellings`` words that are written nearly as a single one, ``undated`` the number of documents that were left
+    out only because they have no date, ``outside`` that of those beyond the filters that hold it where none within does. ``topic``
     says how a topic was looked for, ``problem`` why only by words, ``about`` what the folders of the matches are."""
 
     matches: tuple[TextMatch, ...]

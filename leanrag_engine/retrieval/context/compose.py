@@ -94,7 +94,9 @@ def compose_context(
         if (cost := tokenizer.count(shorter)) <= budget - explained:
             chosen, text, tokens = [cut], shorter, cost
             break
-    places = accumulate(name_places(pool.left, chosen)[: options.places], "{}; {}".format)
+    # A weak reply says how to get the rest instead.
+    named = [] if material.is_weak else name_places(pool.left, chosen)[: options.places]
+    places = accumulate(named, "{}; {}".format)
     for names in reversed([*places]):  # as many as fit into what is left over
         longer = layout.render(chosen, pool.left, pool.weaker, names)
         if (cost := tokenizer.count(longer)) <= budget - explained:

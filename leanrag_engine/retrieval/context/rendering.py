@@ -317,11 +317,7 @@ def name_places(left: Iterable[Evidence], shown: Iterable[Evidence]) -> list[str
     windows, known = ([each for each in some if isinstance(each, RankedWindow)] for some in (left, shown))
     sections = {(each.chunk.document_id, each.heading) for each in known}
     places = (
-        (
-            each.chunk.title,
-            f"{SECTION} {heading}" if (heading := shown_heading(each)) else "",
-            each.chunk.own_date,
-        )
+        (each.chunk.title, (heading := shown_heading(each)) and f"{SECTION} {heading}", each.chunk.own_date)
         for each in windows
         if (each.chunk.document_id, each.heading) not in sections
     )

@@ -10,6 +10,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import find_whole_words, is_name, spell_as_one
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
+from leanrag_engine.documents.headings import headings
 from leanrag_engine.retrieval.search.dating import asks_for_now, find_named_dates
 from leanrag_engine.retrieval.search.relevance import ExactMatch, asks_for_overview
 
@@ -24,12 +25,11 @@ _IDENTIFIER = re.compile(r"\w[\W_]\w|[a-z][A-Z]")
 
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+){2,}\w*|\bv\d+(?:\.\d+)+\w*", re.IGNORECASE)
 """Not 3.5, which may be a number of sections, or any number."""
-_DEFINED = re.compile(
-    r"(?:\b(?:def|class|func|fn|function|struct|enum|interface|trait|type)\s+(?:\([^)\n]{0,80}\)\s*)?"
-    r"|^[ \t]*(?:[a-z]{1,9}[ \t]+){0,3}(?=[A-Z][A-Z\d_]+\b[^\n=(]{0,60}=(?!=)))(\w+)",
+_VALUED = re.compile(
+    r"(?:\btype\s+|^[ \t]*(?:[a-z]{1,9}[ \t]+){0,3}(?=[A-Z][A-Z\d_]+\b[^\n=(]{0,60}=(?!=)))(\w+)",
     re.MULTILINE,
 )
-"""The name of a function or type, or of a constant in capitals that gets its value."""
+"""The name of a type, or of a constant in capitals, that is no heading of code."""
 
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
@@ -118,12 +118,17 @@ def find_named_sections(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) ->
 
 
 def _find_defined(chunk: Chunk, window: Window) -> list[str]:
-    """Return what a window defines: its heading as one word, the last word of that, and versions in it; of code the innermost definition around it
-    and those within, each also behind what it belongs to: *Task.retry*."""
+    """Return what a window defines: its heading as one word, the last word of that, and versions in it; of code the innermost
+    definition around it and those within, each also behind what it belongs to: *Task.retry*."""
     if not is_code(chunk.media_type):
         words = window.heading.rpartition(" > ")[2].split()
         return [*words[-1:], "_".join(words), *_VERSION.findall(window.heading)]
-    around, within = _DEFINED.findall(window.heading), _DEFINED.findall(chunk.quote(window))
+    text = chunk.quote(window)
+    around, within = (
+        [each.title.split()[-1] for each in headings(some, chunk.media_type)]
+        for some in (window.heading, text)
+    )
+    within += _VALUED.findall(text)
     inner = [".".join([*around[-1:], name]) for name in within]
     return [*around[-1:], ".".join(around[-2:]), *within, *inner]
 
