@@ -10,7 +10,6 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import find_whole_words, is_name, spell_as_one
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
-from leanrag_engine.documents.headings import headings
 from leanrag_engine.retrieval.search.dating import asks_for_now, find_named_dates
 from leanrag_engine.retrieval.search.relevance import ExactMatch, asks_for_overview
 
@@ -123,6 +122,8 @@ def _find_defined(chunk: Chunk, window: Window) -> list[str]:
     if not is_code(chunk.media_type):
         words = window.heading.rpartition(" > ")[2].split()
         return [*words[-1:], "_".join(words), *_VERSION.findall(window.heading)]
+    from leanrag_engine.documents.headings import headings  # noqa: PLC0415 - only questions on code need it
+
     text = chunk.quote(window)
     around, within = (
         [each.title.split()[-1] for each in headings(some, chunk.media_type)]
