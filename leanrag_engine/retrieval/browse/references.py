@@ -17,7 +17,7 @@ from .document_text import read_passages
 from .outline import list_sections
 
 _LINK = re.compile(
-    r"""(?m)(?<!!)\[[^\[\]\n]*\]\(<?([^()\s<>]+)|^ {0,3}\[[^\]^\n]+\]:\s*<?([^\s>]+)|\bhref="([^"\s]+)"""
+    r"""(?m)(?<!!)\[[^\[\]\n]*\]\(<?([^()\s<>]+)|^ {0,3}\[[^\]^\n]+\]:\s*<?([^\s>]+)|\bhref="([^"\s]+)|:doc:`(?:[^`<]*<)?([^`<>]+)"""
 )
 _ELSEWHERE = re.compile(r"(?i)[a-z][a-z0-9+.-]+:|//|#")
 _WIKI = re.compile(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")

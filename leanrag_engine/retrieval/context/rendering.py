@@ -15,6 +15,7 @@ from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import wrap_in_fence
 from leanrag_engine.core.text.language.turns import find_turn, is_conversation
+from leanrag_engine.core.text.markup import drop_targets
 from leanrag_engine.core.text.records import TABLE_LINE
 from leanrag_engine.core.text.shortening import one_line, shorten
 from leanrag_engine.core.text.wrapping import join_wrapped_lines
@@ -245,6 +246,7 @@ def render_excerpt(
     begun = chunk.text[: first.start - chunk.start].rpartition("\n\n")[2]
     if begun.strip() and (turn := find_turn(begun)) and is_conversation(chunk.text):
         text = f"{begun[: turn.said]}… {text}"
+    text = text if is_code(chunk.media_type) else drop_targets(text)
     text = collapse_blank_lines(sanitise(text))
     text = text if is_code(chunk.media_type) else join_wrapped_lines(text)
     label = f"[{chunk.citation}]" if label is None else label

@@ -79,8 +79,10 @@ def _stand_out(found: Sequence[set[str]]) -> list[int]:
 
 def _is_table(window: RankedWindow) -> bool:
     """Return whether a window is a part of a table, its name or the summary of its columns, and nothing else."""
-    lines = [line for line in window.text.splitlines() if line.strip()]
-    return not window.turns and all(_LINE.match(line) for line in lines)
+    text = window.text.lstrip()
+    if window.turns or not _LINE.match(text):
+        return False
+    return all(_LINE.match(line) for line in text.splitlines() if line.strip())
 
 
 def _rows_of(window: RankedWindow) -> list[tuple[int, int]]:

@@ -320,6 +320,8 @@ REFERRING = {
     "vault/Old notes.md": "# Remarks of 2019\n\nThe oven is older than the house.\n",
     "page.html": "<html><body><h1><a href='cache.md'>Page</a></h1><p>As <a href='cache.html'>the <b>cache</b></a> says, "
     "and <a href='https://example.org'>others</a>.</p></body></html>",
+    "manual/first.rst": "First\n=====\n\nSee :doc:`the second <parts/second>` and :doc:`/cache`, not :ref:`gone`.\n",
+    "manual/parts/second.rst": "Second\n======\n\nThe wick is cut.\n",
     "source/app/run.py": "from .tools import make\nfrom app.deep.store import Store\nimport json\n\n\ndef run():\n    return make(Store())\n",
     "source/app/tools.py": "def make(store):\n    return store\n",
     "source/app/deep/store.py": "class Store:\n    pass\n",
@@ -328,6 +330,7 @@ REFERENCES = {
     "guide/start.md": ["guide/concepts/index.md", "cache.md", "vault/Old notes.md"],
     "guide/concepts/index.md": ["guide/start.md"],
     "page.html": ["cache.md"],
+    "manual/first.rst": ["manual/parts/second.rst", "cache.md"],
     "source/app/run.py": ["source/app/tools.py", "source/app/deep/store.py"],
 }
 
@@ -352,6 +355,10 @@ async def test_what_an_author_refers_to_is_named_with_the_passage_and_read_by_on
             assert sorted(followed) == sorted(REFERENCES.get(name, [])), name
         start = await ask("get_sources", document=str(folder / "guide/start.md"))
         assert "The cache > clearing-it" in start.text
+        answer = await ask("query_lca_context", query="What do I set up first, before the index?")
+        assert "Set up the cache first, then the [index]" in answer.text, (
+            "a target is for get_sources to follow"
+        )
         page = await ask("get_sources", document=str(folder / "page.html"))
         assert "As [the cache](cache.html) says, and others." in page.text
         assert "# Page\n" in page.text
