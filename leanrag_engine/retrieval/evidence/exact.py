@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from leanrag_engine.core.model import Chunk, Window, is_code, parse_window_id, window_id
+from leanrag_engine.core.model import Chunk, RareWord, Window, is_code, parse_window_id, window_id
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import find_whole_words, is_name, spell_as_one
@@ -46,34 +46,17 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     A word that stands nowhere is replaced by the nearest one where it is a name or the text is short; ``run.absent``
     notes it.
     """
-    options, documents, name = run.query.relevance_options, run.index.documents, run.index.collection.name
-    words = [word for word in find_whole_words(_EMPTY.sub(" ", text)) if not asks_for_now(word)]
-    if joined := [word for word in words if _COMPOUND.fullmatch(word)]:
-        for word in await documents.find_absent(name, joined):
-            if not await documents.nearest_words(name, word):  # its parts may stand somewhere
-                place = words.index(word)
-                words[place : place + 1] = filter(None, re.split("[-.]", word))
+    documents, name = run.index.documents, run.index.collection.name
+    words = await _find_words(run, text)
     short = len(words) <= SHORT
     sought = [word for word in words if short or is_name(word)]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
-    absent = {each.word for each in counted if not each.documents}
-    if others := [word for word in words if word not in {*sought}]:
-        absent.update(await documents.find_absent(name, others))
-    if not short:  # the capital of a word that begins a sentence does not make it a name
-        openers = {text[start:end].partition(" ")[0] for start, end in sentences(text)}
-        absent -= {word for word in openers if is_english_word(word.casefold())}
-    missing = [
-        word
-        for word in words
-        if word in absent and not (word.casefold() in DATE_WORDS or asks_for_overview(word))
-    ]
-    guesses = {word: await documents.nearest_words(name, word) for word in missing if short or is_name(word)}
-    run.absent.update((word, guesses.get(word, ())) for word in missing)
+    nearest = await _note_absent(run, text, words, counted)
     dates = find_named_dates(text)
     days = [each for day in dates if len(day) == len("2024-11-07") for each in spell_day(day)]
     if days:  # neither the number of the day alone nor its month is asked for
         counted = [each for each in counted if not _is_of_date(each.word)]
-    if more := [*(near[0] for near in guesses.values() if near), *days]:
+    if more := [*nearest, *days]:
         counted += await documents.find_rare_words(name, more, most_windows=_FEW_WINDOWS)
     only_dates = bool(dates) and all(map(_is_of_date, words))
     bare = len(text.split()) <= SHORT and not text.rstrip().endswith(("?", "？"))
@@ -82,21 +65,51 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     few = run.index.collection.documents <= _SMALL
     rare = [each for each in counted if each.windows and not (few and len(each.windows) >= _FEW_WINDOWS)]
     named = any(is_name(each.word) for each in rare)
-    said = [
-        ExactMatch(
-            each.word,
-            tuple(id_ for id_ in each.windows if run.scope.allows(parse_window_id(id_)[0]))
-            if each in rare
-            else (),
-            options.exact,
-            sought=short or each.word in days,
-            alone=alone,
-        )
-        for each in counted
+    said = []
+    for each in counted:
+        chosen = each in rare and (is_name(each.word) or (short and not named))
         # An identifier that many passages have may name a section.
-        if (each in rare and (is_name(each.word) or (short and not named))) or _IDENTIFIER.search(each.word)
-    ]
+        if not (chosen or _IDENTIFIER.search(each.word)):
+            continue
+        windows = each.windows if each in rare else ()
+        allowed = tuple(id_ for id_ in windows if run.scope.allows(parse_window_id(id_)[0]))
+        gain, of_day = run.query.relevance_options.exact, each.word in days
+        said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
     return [*said, *dated]
+
+
+async def _find_words(run: QueryRun, text: str) -> list[str]:
+    """Return the words and phrases of a question; compounds that stand nowhere, nor one like them, in their parts."""
+    documents, name = run.index.documents, run.index.collection.name
+    words = [word for word in find_whole_words(_EMPTY.sub(" ", text)) if not asks_for_now(word)]
+    if joined := [word for word in words if _COMPOUND.fullmatch(word)]:
+        for word in await documents.find_absent(name, joined):
+            if not await documents.nearest_words(name, word):
+                place = words.index(word)
+                words[place : place + 1] = filter(None, re.split("[-.]", word))
+    return words
+
+
+async def _note_absent(
+    run: QueryRun, text: str, words: Sequence[str], counted: Sequence[RareWord]
+) -> list[str]:
+    """Note in ``run.absent`` the words that stand nowhere; return what they may be misspelt from. ``counted`` are those of the words
+    that were looked up."""
+    documents, name = run.index.documents, run.index.collection.name
+    short = len(words) <= SHORT
+    absent = {each.word for each in counted if not each.documents}
+    if others := [word for word in words if not (short or is_name(word))]:
+        absent.update(await documents.find_absent(name, others))
+    if not short:  # the capital of a word that begins a sentence does not make it a name
+        openers = {text[start:end].partition(" ")[0] for start, end in sentences(text)}
+        absent -= {word for word in openers if is_english_word(word.casefold())}
+    nearest: list[str] = []
+    for word in words:
+        if word in absent and not (word.casefold() in DATE_WORDS or asks_for_overview(word)):
+            guesses = await documents.nearest_words(name, word) if short or is_name(word) else ()
+            run.absent[word] = guesses
+            nearest += guesses[:1]
+    return list(dict.fromkeys(nearest))
 
 
 def find_named_sections(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) -> list[ExactMatch]:
