@@ -8,7 +8,7 @@ from leanrag_engine.core.runtime.threads import run_chain
 
 from .browse import load_ancestors
 from .browse.namesakes import mark_namesakes
-from .context.compose import ContextMaterial, compose_context
+from .context.compose import ContextMaterial, compose_context, find_shown_turns
 from .context.explanation import explain_subgraph
 from .context.rendering import Statement
 from .context.statements import is_written
@@ -37,6 +37,7 @@ from .filters import open_scope
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import DEFAULT_TOP_K, Mode, Query, Ranking
+from .search.dating import asks_for_newest
 from .search.hits import SearchHits, embed_with_parts, search_windows
 from .search.relevance import (
     RankedWindow,
@@ -264,12 +265,15 @@ def _make_result(
     in_order = any(map(asks_for_order, query.texts))
     broad = any(asks_for_overview(text) or asks_for_list(text) for text in query.texts)
     budget = query.token_budget
-    if seen or in_order or broad or query.mode == Mode.GLOBAL:
-        options = replace(options, cutoff=options.weaker)  # what is asked for is breadth
+    if in_order or broad or query.mode == Mode.GLOBAL:  # what is asked for is breadth
+        options = replace(options, cutoff=options.weaker, strong=options.cutoff)
     if seen:
-        fresh, left_out = leave_out_seen(rankings, seen, options.cutoff)
+        shown_turns = find_shown_turns(rankings, seen, budget, index.tokenizer, options)
+        in_part = {id_ for id_, _ in shown_turns}
+        options = replace(options, cutoff=options.weaker)
+        fresh, left_out = leave_out_seen(rankings, seen, options.cutoff, shown_turns)
         rankings = [*fresh]
-        sources = [each for each in sources if each.chunk.citation not in seen]
+        sources = [each for each in sources if each.chunk.citation not in seen or each.chunk.id in in_part]
         run.warn_of_seen(left_out, nothing_new=not any(rankings))
     if (
         weak and not query.entities and query.mode != Mode.GLOBAL
@@ -284,6 +288,7 @@ def _make_result(
         notes=tuple(dict.fromkeys(run.warnings)),
         explanation=explain_subgraph(graph) if query.detailed else (),
         by_date=in_order,
+        newest_first=not in_order and any(map(asks_for_newest, query.texts)),
         graph="" if plain else index.generation.record.graph,
         is_weak=budget < query.token_budget,
         about=index.collection.describe_folders([each.chunk.source for each in sources]),

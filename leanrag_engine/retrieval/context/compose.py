@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate, groupby
@@ -18,7 +19,7 @@ from itertools import accumulate, groupby
 from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import Chunk, Context
 from leanrag_engine.core.ports import Tokenizer
-from leanrag_engine.core.text.citation import find_bracketed_citations
+from leanrag_engine.core.text.citation import CitationSet, find_bracketed_citations
 from leanrag_engine.core.text.fencing import fence_for, wrap_in_fence
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
@@ -26,7 +27,7 @@ from leanrag_engine.core.text.language.words import content_words, is_name
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, has_cjk
 from leanrag_engine.core.text.shortening import cut_end, one_line
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
-from leanrag_engine.retrieval.search.relevance import RankedWindow
+from leanrag_engine.retrieval.search.relevance import RankedWindow, TurnPlace
 from leanrag_engine.retrieval.search.turns import cut_turns
 
 from .explanation import explain_choice
@@ -64,6 +65,7 @@ class ContextMaterial:
     notes: tuple[str, ...] = ()
     explanation: tuple[str, ...] = ()
     by_date: bool = False
+    newest_first: bool = False
     graph: str = ""
     about: tuple[str, ...] = ()
     is_weak: bool = False
@@ -78,7 +80,7 @@ def compose_context(
     fence = _choose_fence(material)
     head = HEAD.replace(":", f" ({material.graph}):", 1) if material.graph else HEAD
     opening = [*notes, head, *([wrap_in_fence("\n".join(about), fence)] if about else [])]
-    layout = _Layout(opening, fence, material.by_date, material.is_weak)
+    layout = _Layout(opening, fence, material.by_date, material.newest_first, material.is_weak)
     counter = _TokenCounter(tokenizer, layout.fence)
     explained = round(budget * options.explanation) if material.explanation else 0
     room = budget - counter.count(layout.render((), ())) - options.omission_tokens - explained
@@ -107,6 +109,46 @@ def compose_context(
         explanation = [*material.explanation, *explain_choice(lines)]
         text, tokens = _explain(text, explanation, budget, layout.fence, tokenizer)
     return Context(text, tokens, bool(pool.left), find_bracketed_citations(text), lines)
+
+
+def find_shown_turns(
+    rankings: Sequence[Sequence[Evidence]],
+    seen: CitationSet,
+    budget: int,
+    tokenizer: Tokenizer,
+    options: ContextOptions,
+) -> set[TurnPlace]:
+    """Return which turns of ``seen`` passages replies of ``budget`` tokens to the same texts have shown, with their chunks: those of
+    one reply after the other, up to the first with a passage that was not seen."""
+    counter, shown = _TokenCounter(tokenizer, "```"), set[TurnPlace]()
+    # Less than they had: a turn that comes again does less harm than one that is lost.
+    room = round(0.95 * budget) - options.omission_tokens
+    worth = [keep_worth(ranking, options.weaker) for ranking in rankings]
+    while True:
+        fresh = [[each for each in ranking if not _is_among(each, shown, seen)] for ranking in worth]
+        found = _Pool(fresh, counter, options).choose(room)
+        chosen = [each for each in found if isinstance(each, RankedWindow)]
+        new = {span for each in chosen if each.chunk.citation in seen for span in each.spans} - shown
+        has_unseen = any(each.chunk.citation not in seen for each in chosen)
+        if has_unseen and shown:
+            return shown  # the reply that is asked for
+        shown |= new  # with something unseen at once, another question was asked before: its replies had the same, as is likely
+        if has_unseen or not new:
+            return shown
+        options = replace(options, cutoff=options.weaker)  # as for a caller who asks on
+
+
+def keep_worth(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
+    """Return what is at least ``cutoff`` as near as the nearest, or kept."""
+    least = cutoff * max((each.near for each in ranking), default=0.0)
+    return [each for each in ranking if each.near >= least or each.kept]
+
+
+def _is_among(evidence: Evidence, shown: AbstractSet[TurnPlace], seen: CitationSet) -> bool:
+    """Return whether evidence is not for a reply after one with the turns ``shown``."""
+    if not shown or isinstance(evidence, Statement):
+        return False
+    return evidence.spans <= shown and evidence.chunk.citation in seen
 
 
 def _fit_notes(notes: Iterable[str], room: int, tokenizer: Tokenizer) -> list[str]:
@@ -187,16 +229,16 @@ class _Pool:
             for (document, *_), each in self._windows.items()
             if not each.turns
         }
-        self._turned: defaultdict[str, list[RankedWindow]] = defaultdict(list)
+        self._turned: defaultdict[tuple[str, int], list[RankedWindow]] = defaultdict(list)
         for each in self._windows.values():
             if each.turns:
-                self._turned[each.chunk.id].append(each)
+                self._turned[each.chunk.document_id, each.chunk.number].append(each)
         self._counter = counter
         self._options = options
         self._documents: set[str] = set()
         self._sections: set[tuple[str, str]] = set()
         self._chunks: set[str] = set()
-        self._turns: set[tuple[str, tuple[int, int]]] = set()
+        self._turns: set[TurnPlace] = set()
         self._taken: dict[tuple[str, int | str], Evidence] = {}
         self._said = _SaidSentences(options)
         self.left: list[Evidence] = []
@@ -277,13 +319,16 @@ class _Pool:
         if not isinstance(item, RankedWindow) or not item.text.rstrip().endswith(("?", "？")):
             return None
         if item.turns:
-            later = (each for each in self._turned[item.chunk.id] if each.turns[0][0] >= item.turns[-1][1])
+            document, number = item.chunk.document_id, item.chunk.number
+            here = [each for each in self._turned[document, number] if each.turns[0][0] >= item.turns[-1][1]]
+            ended = not item.chunk.text[item.turns[-1][1] :].strip()
+            later = here or (self._turned[document, number + 1] if ended else [])
             return min(later, key=lambda each: each.turns[0][0], default=None)
         return self._following(item)
 
     def _take(self, item: Evidence, room: int) -> int:
         """Take the item if it fits and is new; return what it costs, 0 if it is not taken."""
-        spans = {(item.chunk.id, span) for span in item.turns} if isinstance(item, RankedWindow) else set()
+        spans = item.spans if isinstance(item, RankedWindow) else set()
         if spans and spans <= self._turns:
             return 0
         text = item.text
@@ -413,6 +458,7 @@ class _Layout:
     opening: Sequence[str]
     fence: str
     by_date: bool = False
+    newest_first: bool = False
     is_weak: bool = False
 
     def render(
@@ -430,7 +476,8 @@ class _Layout:
         by_date = self.by_date and bool(documents) and bool(documents[0][0].chunk.own_date)
         by_date |= all(map(_is_dated_conversation, documents))
         if by_date:
-            documents.sort(key=lambda each: each[0].chunk.own_date or "9")
+            undated = "" if self.newest_first else "9"
+            documents.sort(key=lambda each: each[0].chunk.own_date or undated, reverse=self.newest_first)
         blocks = [*self.opening]
         if statements:
             blocks.append(render_statements(statements, self.fence, by_date=self.by_date))

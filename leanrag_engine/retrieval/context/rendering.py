@@ -3,8 +3,11 @@ text is untrusted data. It is put in fences longer than any within it, loses its
 forge a citation."""
 
 import re
+from calendar import day_abbr, day_name
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date
 from functools import lru_cache
 from itertools import groupby, zip_longest
 from pathlib import PurePath
@@ -36,6 +39,9 @@ OUTLINE_LINE, OUTLINE = "outline line", "Outline of the documents"
 
 _WORD = re.compile(r"\w+")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d$")
+_NAMES_WEEKDAY = re.compile(
+    rf"\b(?:{'|'.join(day_name)}|(?:last|this|next) (?:{'|'.join(day_abbr)}))\b", re.IGNORECASE
+)
 _BLANK_LINES = re.compile(r"\n\s*\n(?:[ \t]*\n)+")
 _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
 
@@ -165,9 +171,12 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
     """Render dated conversations, each with its chosen turns behind its date."""
     lines: list[str] = []
     for windows in documents:
-        date = windows[0].chunk.own_date + ", older" * any(each.older for each in windows)
+        day = windows[0].chunk.own_date
+        if any(_NAMES_WEEKDAY.search(each.text) for each in windows):
+            day = add_weekday(day)
+        day += ", older" * any(each.older for each in windows)
         runs = [render_turns(list(run)) for _, run in groupby(windows, key=lambda each: each.chunk.id)]
-        lines += [f"{date} {runs[0]}" if len(documents) > 1 else runs[0], *runs[1:]]
+        lines += [f"{day} {runs[0]}" if len(documents) > 1 else runs[0], *runs[1:]]
     if len(documents) == 1:
         first = documents[0][0]
         heading = format_document(first.chunk, first.chunk.start + min(first.turns)[0])
@@ -176,6 +185,13 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
         named = ", ".join(f"{format_label(each)}/" for each in folders if each)
         heading = "### Conversations by date" + (f" ({named})" if named else "")
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
+
+
+def add_weekday(day: str) -> str:
+    """Return an ISO date with its day of the week, *2023-07-21 Fri*: "last Wednesday" is counted from it. A month or a year stays."""
+    with suppress(ValueError):
+        return f"{day} {day_abbr[date.fromisoformat(day).weekday()]}"
+    return day
 
 
 def render_turns(run: Sequence[RankedWindow]) -> str:
@@ -335,11 +351,8 @@ def format_omissions(
     for each in left:
         kind = EXCERPT if isinstance(each, RankedWindow) else each.kind
         counts[kind] = counts.get(kind, 0) + 1
-    parts = (
-        [f"Did not fit: {format_counts(counts)}{names and f', in {names}'}."] if any(counts.values()) else []
-    )
-    if parts and is_weak:
-        parts = [f"Left out as weak: {format_counts(counts)}; seen=[citations above] gives them."]
-    elif weaker:
-        parts.append(f"Weaker passages not shown: {weaker}; seen=[citations above] gives them.")
-    return f"({' '.join(parts)})" if parts else ""
+    missing = format_counts(counts) if any(counts.values()) else ""
+    parts = [f"{'Left out as weak' if is_weak else 'Did not fit'}: {missing}{names and f', in {names}'}"]
+    parts = parts if missing else []
+    parts += [f"Weaker passages not shown: {weaker}"] if weaker and not (missing and is_weak) else []
+    return f"({'. '.join(parts)}; seen=[citations above] gives them.)" if parts else ""

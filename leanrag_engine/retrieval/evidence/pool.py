@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 
@@ -18,6 +19,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.text.citation import CitationSet
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.retrieval.context.compose import keep_worth
 from leanrag_engine.retrieval.context.rendering import Statement
 from leanrag_engine.retrieval.context.statements import LineCitations, entity_statements, relation_statements
 from leanrag_engine.retrieval.request import Mode, RelevanceOptions
@@ -28,6 +30,7 @@ from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import (
     ExactMatch,
     RankedWindow,
+    TurnPlace,
     asks_for_overview,
     fuse_scores,
     rank_windows,
@@ -324,28 +327,31 @@ def unite_evidence(
 
 
 def leave_out_seen(
-    rankings: Sequence[Sequence[RankedWindow | Statement]], seen: CitationSet, cutoff: float
+    rankings: Sequence[Sequence[RankedWindow | Statement]],
+    seen: CitationSet,
+    cutoff: float,
+    turns: AbstractSet[TurnPlace] = frozenset(),
 ) -> tuple[list[list[RankedWindow | Statement]], int]:
     """Return the rankings without what was seen, and how many seen passages would have been worth showing.
 
-    A statement was seen if all that it cites was. What remains is as good as it was beside the seen evidence: at
+    Of passages with ``turns`` that were shown, by the id of the chunk, only those were seen. A statement was seen if all that it cites was. What remains is as good as it was beside the seen evidence: at
     least ``cutoff`` of the best of both, or kept.
     """
     fresh: list[list[RankedWindow | Statement]] = []
     left_out: set[str] = set()
     for ranking in rankings:
-        least = cutoff * max((each.near for each in ranking), default=0.0)
-        worth = [each for each in ranking if each.near >= least or each.kept]
+        worth = keep_worth(ranking, cutoff)
         left_out |= {
             each.chunk.citation
             for each in worth
             if isinstance(each, RankedWindow) and each.chunk.citation in seen
         }
-        fresh.append([each for each in worth if not _was_seen(each, seen)])
+        fresh.append([each for each in worth if not _was_seen(each, seen, turns)])
     return fresh, len(left_out)
 
 
-def _was_seen(evidence: RankedWindow | Statement, seen: CitationSet) -> bool:
+def _was_seen(evidence: RankedWindow | Statement, seen: CitationSet, turns: AbstractSet[TurnPlace]) -> bool:
     if isinstance(evidence, RankedWindow):
-        return evidence.chunk.citation in seen
+        in_part = evidence.turns and any(id_ == evidence.chunk.id for id_, _ in turns)
+        return evidence.chunk.citation in seen and (not in_part or evidence.spans <= turns)
     return bool(evidence.citations) and all(citation in seen for citation in evidence.citations)

@@ -30,6 +30,11 @@ def asks_for_now(text: str) -> bool:
     return _NOW.search(text) is not None
 
 
+def asks_for_newest(text: str) -> bool:
+    """Return whether a text asks for what holds now, and names no date."""
+    return asks_for_now(text) and not find_named_dates(text)
+
+
 def weigh_dates(text: str, chunks: Sequence[Chunk], recent: float, dated: float) -> Mapping[str, float]:
     """Return what documents gain by their dates: up to ``dated`` those of a day, month or year that ``text`` names; if
     it names none and asks for what holds now, by their rank: the newest ``recent``, the oldest 0. The times of files count
@@ -71,7 +76,7 @@ def nearness(own: str, named: Sequence[str]) -> float:
 def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
     """Return ``windows``; where ``text`` asks for what holds now and names no date, none of the first stands before a newer one that holds all words
     of the text that it holds (half of all or more), and is nearly as near: it is marked as older."""
-    if not asks_for_now(text) or find_named_dates(text):
+    if not asks_for_newest(text):
         return list(windows)
     words, most, near = QueryWords(find_whole_words(_NOW.sub(" ", text))), 30, 0.6
     first = list(windows[:most])

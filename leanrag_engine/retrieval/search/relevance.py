@@ -59,6 +59,9 @@ _RELATED = re.compile(
 
 NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 
+TurnPlace = tuple[str, tuple[int, int]]
+"""The id of a chunk, and start and end in its text."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankedWindow:
@@ -84,6 +87,11 @@ class RankedWindow:
     @property
     def key(self) -> tuple[str, int | str]:
         return self.chunk.id, str(self.turns) if self.turns else self.number
+
+    @property
+    def spans(self) -> set[TurnPlace]:
+        """The ``turns`` with their chunk."""
+        return {(self.chunk.id, span) for span in self.turns}
 
     @property
     def text(self) -> str:

@@ -139,3 +139,55 @@ async def test_of_a_window_that_does_not_fit_the_turn_that_answers_is_shown(tmp_
         await ingest(engine, [talk(day, news) for day, news in NEWS.items()])
         result = await engine.query(Query("To whom was the first violin sold?", token_budget=120))
     assert "I just sold my first violin to a teacher from Lisbon" in result.context.text
+
+
+SALES = ["teacher", "baker", "miller", "joiner", "sailor", "doctor", "painter", "farmer", "printer", "weaver"]
+
+
+def list_sales() -> DocumentSource:
+    turns = [
+        f"Mia: I sold the violin that I had finished in week {week} to a {SALES[week % 10]} from street number {week}."
+        for week in range(1, 31)
+    ]
+    return DocumentSource(
+        text="\n\n".join(turns), title="Conversation of Mia and Ben, 2024-03-11", id="sales"
+    )
+
+
+async def test_of_a_passage_that_was_shown_in_part_other_turns_come_in_the_next_reply(tmp_path: Path) -> None:
+    replies: list[list[str]] = []
+    seen: tuple[str, ...] = ()
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [list_sales(), *(talk(day, news) for day, news in NEWS.items())])
+        for _ in range(9):
+            query = Query("List everybody to whom Mia sold a violin.", token_budget=400, seen=seen)
+            result = await engine.query(query)
+            replies.append([line for line in result.context.text.split("\n") if "I sold the violin" in line])
+            if len(replies) == 1:
+                assert "Did not fit: " in result.context.text
+                assert result.context.truncated
+                first = set(result.context.cited)
+            seen = tuple(dict.fromkeys([*seen, *result.context.cited]))
+    assert "Nothing new" in result.context.text
+    assert first == {"d1:c1", "d1:c2"}, "all passages of the list are seen after the first reply"
+    assert len(replies[1]) > 2
+    shown = [line.partition("Mia: ")[2] for reply in replies for line in reply]
+    assert len(set(shown)) == len(shown)
+
+
+async def test_the_latest_conversation_comes_first_where_the_latest_is_asked_for(tmp_path: Path) -> None:
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [talk(day, news) for day, news in NEWS.items()])
+        text = (await engine.query(Query("What is the latest on the violin workshop of Mia?"))).context.text
+    shown = sorted((day for day in NEWS if f"\n{day}" in text), key=lambda day: text.index(f"\n{day}"))
+    assert len(shown) > 1
+    assert shown == sorted(shown, reverse=True)
+
+
+async def test_a_date_has_its_weekday_where_a_turn_counts_from_it(tmp_path: Path) -> None:
+    news = NEWS | {"2024-06-20": "Last Friday the city orchestra ordered four violins from my workshop"}
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [talk(day, said) for day, said in news.items()])
+        result = await engine.query(Query("How did the violin workshop that Mia rented develop over time?"))
+    assert "\n2024-06-20 Thu [" in result.context.text
+    assert "\n2024-03-11 [" in result.context.text
