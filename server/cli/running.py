@@ -63,11 +63,13 @@ def on_engine(
     kept: str = "", *, chosen: bool = True, **more: object
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
     """Make a command of a function of an open engine: it takes the data folder too and, if one can be ``chosen``, the
-    collection, before ``--json``. ``kept`` is as of :func:`run_long`, ``more`` are settings."""
+    collection, before ``--json``. ``kept`` is as of :func:`run_long`, ``more`` are settings,
+    or functions of the command's arguments that return them."""
 
     def decorate(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         def command(data_dir: DataDir = None, collection: CollectionOption = None, **given: object) -> None:
-            settings = read_settings(data_dir, collection, **more)
+            set_ = {name: value(given) if callable(value) else value for name, value in more.items()}
+            settings = read_settings(data_dir, collection, **set_)
             if kept:
                 run_long(settings, partial(work, **given), kept)
             else:
@@ -88,7 +90,7 @@ def on_engine(
 
 def find_width() -> int:
     """Return how many columns the terminal has, 0 if the output goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    return shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else 0
 
 
 def print_report(text: str, *, json: bool = False) -> None:

@@ -48,7 +48,7 @@ class _TokenEntry(BaseModel):
 
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     right: Right
-    collections: list[str] = Field(default_factory=list)
+    collections: Annotated[list[str], Field(min_length=1)] | None = None
     requests_per_minute: Annotated[int, Field(ge=0)] = 0
 
 
@@ -57,7 +57,7 @@ class ListedTokens:
 
     def __init__(self, entries: Mapping[str, _TokenEntry]) -> None:
         self._granted = [
-            (bytes.fromhex(entry.sha256), name, Rights(entry.right, tuple(entry.collections), name))
+            (bytes.fromhex(entry.sha256), name, Rights(entry.right, tuple(entry.collections or ()), name))
             for name, entry in entries.items()
         ]
         self.limits = {name: entry.requests_per_minute for name, entry in entries.items()}

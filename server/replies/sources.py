@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from leanrag_engine.core.text.citation import format_document, format_place
+from leanrag_engine.core.text.citation import format_document, format_place, unbracket_citations
 from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.paths import find_folder
@@ -367,6 +367,7 @@ class TextMatchCard(Card):
         )
         return cls.of(
             match,
+            excerpt=unbracket_citations(match.excerpt),
             document=shorten_line(match.title, LIMITS.glimpse),
             heading="" if heading <= title else shorten_line(match.heading, LIMITS.glimpse),
             also=also + (", …" if len(match.also) > LIMITS.repeats else ""),

@@ -554,6 +554,18 @@ def test_deep_nesting_loses_nothing(tmp_path: Path) -> None:
     assert read(write_file(tmp_path, "x.html", page)).text == "deep\n\nafter"
 
 
+def test_a_page_whose_tags_are_never_closed_is_read_to_its_end(tmp_path: Path) -> None:
+    page = "".join(f"<font color=red>Row {number}.<br>" for number in range(4000))
+    document = read(write_file(tmp_path, "x.html", f"<body>{page}<p>The end.</p></body>"))
+    assert "Row 3999." in document.text
+    assert document.text.endswith("The end.")
+
+
+def test_a_page_that_nests_too_deep_is_refused_and_not_cut(tmp_path: Path) -> None:
+    page = f"<body>{'<div>' * 4000}deep{'</div>' * 4000}<p>after</p></body>"
+    assert "nests more than 2,048 elements" in refusal(write_file(tmp_path, "x.html", page)).message
+
+
 @pytest.mark.parametrize(
     "page", ["<html><head><title>x</title></head><body><script>1</script></body></html>", "<!-- -->"]
 )

@@ -120,9 +120,11 @@ class ChromaFolder:
 
     def _is_damaged(self, place: Space) -> bool:
         """Return whether a file of the index is not what was written, or, without a checksum, shorter than its header
-        says. What is missing altogether Chroma reports."""
+        says, or one is missing though there are rows."""
         try:
             folder = self._find_folder(place)
+            if not all((folder / name).exists() for name in FILES):  # Chroma begins it anew, without the rows
+                return folder != self.folder and self.count(place) > 0
             states = [_state_of(folder / name) for name in FILES]
             if self._checked.get(place.id) == states:
                 return False

@@ -36,6 +36,7 @@ _WIDEST = 100
 """Rows or columns that a cell of a table may span."""
 
 _WHITE = re.compile(r"\s+")
+_INLINE = re.compile(rb"</?(?:font|b|i|u|em|strong|small|big|tt|center|span)\b[^<>]*>", re.IGNORECASE)
 _PAGE = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)[^\s()<>]+")
 """An address within the site."""
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
@@ -58,8 +59,13 @@ def read_page(data: bytes, name: str, *, links: bool) -> Reading:
     """Read the visible text of a page. Raises :class:`DocumentUnreadable` if it has no HTML element or encoding."""
     characters, note = _characters(data, name)
     markup = _XML_DECLARATION.sub("", clean(characters)).encode("utf-8")
-    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
-    root = etree.fromstring(markup, parser) if markup.strip() else None
+    root, is_whole = _parse(markup)
+    if not is_whole:  # tags that are never closed nest without end, and these change only how text looks
+        root, is_whole = _parse(_INLINE.sub(b"", markup))
+    if not is_whole:
+        raise DocumentUnreadable(
+            f"{name!r} nests more than 2,048 elements.", "Close its elements, or give its text."
+        )
     if root is None:
         raise DocumentUnreadable(
             f"{name!r} holds no HTML element.", "Give the page as it was served, or its text."
@@ -70,6 +76,13 @@ def read_page(data: bytes, name: str, *, links: bool) -> Reading:
     title = clean_line(root.xpath("string((//head/title | /html/title)[1])"))
     metadata = {**note, **_date(root)}
     return Reading(text, title or first_heading(text, "text/html"), metadata=metadata)
+
+
+def _parse(markup: bytes) -> tuple[_Element | None, bool]:
+    """Return the root of a page, None without an element, and whether all of it was read: libxml2 leaves out what is too deep."""
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    root = etree.fromstring(markup, parser) if markup.strip() else None
+    return root, not any(each.type_name == "ERR_RESOURCE_LIMIT" for each in parser.error_log)
 
 
 def _write_links(root: _Element) -> None:

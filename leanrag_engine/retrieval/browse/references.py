@@ -81,7 +81,7 @@ class _Files:
     def __init__(self, documents: Sequence[Document]) -> None:
         self._found: dict[str, Document] = {}
         for each in documents:
-            path = (each.source or each.id).replace("\\", "/")
+            path = each.source or each.id
             stem = splitext(path)[0]
             folder, _, name = stem.rpartition("/")
             index = folder if name.casefold() in ("index", "readme", "__init__") else path

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from itertools import groupby, zip_longest
-from pathlib import PurePath
+from pathlib import PurePosixPath
 
 from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import EXCERPT, Chunk, ContextLine, ScoreParts, is_code
@@ -90,8 +90,8 @@ def format_label(text: str, limit: int = 80) -> str:
     return shorten(one_line(sanitise(text)).replace("`", "'"), limit)
 
 
-def _path_of(chunk: Chunk) -> PurePath:
-    return PurePath(chunk.source.replace("\\", "/"))
+def _path_of(chunk: Chunk) -> PurePosixPath:
+    return PurePosixPath(chunk.source)
 
 
 def format_document(chunk: Chunk, start: int | None = None) -> str:
@@ -108,7 +108,7 @@ def format_document(chunk: Chunk, start: int | None = None) -> str:
     start = chunk.start if start is None else start
     place = format_place(path, chunk.line_at(start))
     place += f", page {page}" if (page := chunk.page_at(start)) else ""
-    known = _letters(title) in (_letters(PurePath(path).name), _letters(PurePath(path).stem))
+    known = _letters(title) in (_letters(PurePosixPath(path).name), _letters(PurePosixPath(path).stem))
     return f"### {place}{dated}" if known else f"### {title} ({place}){dated}"
 
 

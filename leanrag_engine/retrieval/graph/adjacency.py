@@ -100,7 +100,7 @@ class Adjacency:
         nodes = self.entity_nodes(ids)
         if not len(self.layers):
             return nodes
-        base = (nodes >= 0) & (self.layers[nodes - len(self.chunk_ids)] == 0)
+        base = (nodes >= 0) & (self.layers[np.maximum(nodes - len(self.chunk_ids), 0)] == 0)
         if allowed is not None:
             mentioned = [
                 known and self._is_mentioned(node, allowed) for node, known in zip(nodes, base, strict=True)

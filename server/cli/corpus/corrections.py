@@ -51,7 +51,7 @@ async def split(
     show(made, json=json)
 
 
-@on_engine()
+@on_engine(read_only=lambda given: not given["undo"])
 async def corrections(
     engine: LeanRAG,
     undo: Annotated[str, typer.Option(help="Ref of a correction to take back.")] = "",

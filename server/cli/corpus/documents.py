@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
@@ -14,6 +15,8 @@ import typer
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.runtime.replacement import replace_file
 from leanrag_engine.core.text.paths import read_path
+from leanrag_engine.core.text.shortening import one_line
+from leanrag_engine.documents.decoding import decode
 
 from ..options import CollectionOption, DataDir, Json, Verbose, echo, report_errors
 from ..running import (
@@ -91,7 +94,7 @@ def ingest(
     """
     with report_errors():
         check_paths(paths, title or id_)
-    text = typer.get_text_stream("stdin").read() if STANDARD_INPUT in paths else ""
+        text = decode(sys.stdin.buffer.read(), "standard input")[0] if STANDARD_INPUT in paths else ""
 
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
@@ -230,7 +233,7 @@ def print_outcomes(
     if details:
         for group in job.skipped:
             for path in group.examples:
-                echo(f"left out   {path}  ({group.reason})")
+                echo(f"left out   {one_line(path)}  ({group.reason})")
     for failure in reply.failures:
         echo(failure_line(failure))
     for line in summary_lines(job, settings):

@@ -20,7 +20,7 @@ KEPT = "Readers see the same hierarchy as before. The same command rolls back ag
 """What Ctrl-C leaves of a rollback: it is published in one transaction."""
 
 
-@on_engine()
+@on_engine(read_only=True)
 async def history(
     engine: LeanRAG,
     since: Annotated[

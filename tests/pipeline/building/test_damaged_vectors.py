@@ -7,7 +7,7 @@ import random
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import AsyncMock, Mock
 
@@ -44,6 +44,12 @@ Damage = Callable[[Path, str], None]
 
 def delete_all(folder: Path, _space: str) -> None:
     shutil.rmtree(folder)
+
+
+def delete_indexes(folder: Path, _space: str) -> None:
+    """Leave what Chroma takes for indexes that nobody wrote to, and begins anew."""
+    for path in list(folder.rglob("header.bin")):
+        shutil.rmtree(path.parent)
 
 
 def empty_database(folder: Path, _space: str) -> None:
@@ -204,7 +210,23 @@ async def test_a_server_repairs_damage_that_a_query_meets(
         await engine.close()
 
 
-@pytest.mark.parametrize("damage", [delete_all, overwrite_database, leave_a_mark])
+async def test_an_index_that_chroma_begins_anew_is_repaired(settings: Settings, whole: Whole) -> None:
+    async with await LeanRAG.open(settings) as engine:
+        new = DocumentSource(text="Clyde Tombaugh found Pluto in Flagstaff.", id="text 3")
+        await finish(engine, await engine.submit_ingest([new]))
+        found, rows = await ask(engine), (await engine.status()).vectors
+    assert rows["windows"] > whole.rows["windows"]
+    delete_indexes(settings.data_dir / VECTORS, whole.space)
+    async with await LeanRAG.open(settings) as engine:
+        await expect_degraded(engine)
+    engine = await EngineHandle(settings).get()
+    try:
+        await expect_whole(engine, replace(whole, found=found, rows=rows))
+    finally:
+        await engine.close()
+
+
+@pytest.mark.parametrize("damage", [delete_all, delete_indexes, overwrite_database, leave_a_mark])
 async def test_the_next_build_repairs_the_index(settings: Settings, whole: Whole, damage: Damage) -> None:
     damage(settings.data_dir / VECTORS, whole.space)
     async with await LeanRAG.open(settings) as engine:

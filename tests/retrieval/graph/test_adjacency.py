@@ -76,6 +76,9 @@ def test_ids_become_nodes_and_what_is_unknown_becomes_minus_one(graph: Adjacency
     assert graph.chunks_at(np.arange(3)) == ["k0", "k1", "k2"]
     assert (graph.entity_nodes(["c1", "e3", "x"]) - 3).tolist() == [0, 4, -4]
     assert graph.base_nodes(["c1", "e1"]).tolist() == [-1, 5]
+    # A killed update leaves vectors of entities that the published build does not know.
+    few = make_adjacency([Graph((Entity("e1", "Skerryvore", chunk_ids=("k1",)),), ())], CHUNKS)
+    assert few.base_nodes(["e1", "gone"]).tolist() == [3, -1]
 
 
 def test_documents_named_after_what_a_chunk_mentions_come_with_how_many_chunks_mention_it(

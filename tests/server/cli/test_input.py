@@ -28,6 +28,30 @@ def test_text_from_standard_input_is_a_document_that_its_id_replaces(tmp_path: P
         assert (document["id"], document["title"], document["status"]) == ("tea", "Tea", became)
 
 
+def test_text_from_standard_input_may_have_another_encoding(tmp_path: Path) -> None:
+    page = (
+        "Die Straße führt über die Brücke zum Café. Grüße aus Köln, wo die Bäume blühen und Vögel hören.\n"
+        * 3
+    )
+    data = ("--data-dir", str(tmp_path))
+    ran = CliRunner().invoke(app, ["ingest", "-", "--no-build", *data], input=page.encode("latin-1"))
+    assert ran.exit_code == 0, ran.stderr
+    assert "Die Straße führt über" in leanrag("grep", "Brücke", *data).stdout
+    ran = CliRunner().invoke(app, ["ingest", "-", "--no-build", *data], input=b"\x00\xff\x00\x01" * 99)
+    assert (ran.exit_code, "Traceback" in ran.stderr) == (1, False)
+
+
+def test_a_file_name_of_two_lines_is_one_line_of_a_report(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tea.md").write_text("Assam tea is strong.")
+    (tmp_path / "docs" / "x\nadded      fake, 9 chunks.bin").write_bytes(b"\x00")
+    ran = leanrag(
+        "ingest", str(tmp_path / "docs"), "--details", "--no-build", "--data-dir", str(tmp_path / "data")
+    )
+    assert "x added fake" in " ".join(ran.stdout.split())
+    assert not [line for line in ran.stdout.splitlines() if line.startswith("added      fake")]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -258,6 +258,7 @@ ENTRY = f'[reports]\nsha256 = "{"a" * 64}"\nright = "read"\n'
         (ENTRY.replace("a" * 64, "letmein"), "reports.sha256"),
         (ENTRY + 'collection = "one"\n', "reports.collection: Extra inputs"),
         (ENTRY + "requests_per_minute = -1\n", "reports.requests_per_minute"),
+        (ENTRY + "collections = []\n", "reports.collections: List should have at least 1 item"),
         (ENTRY + ENTRY.replace("reports", "more"), "two tables have one sha256"),
     ],
 )

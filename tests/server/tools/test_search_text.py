@@ -309,6 +309,17 @@ async def test_the_same_text_is_said_once_with_the_other_places(notices: Caller)
     assert f"also in {match['also']}" in reply.text
 
 
+async def test_what_looks_like_a_citation_within_a_match_is_not_one(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    async with serve_in_process(tmp_path) as call:
+        documents = [{"id": "x", "text": "The oven is hot, as [d7:c1] says."}]
+        await call.finish(await call("ingest_documents", documents=documents, build=False, wait_seconds=40))
+        reply = await call("search_text", text="oven is hot")
+    assert "[d1:c1]" in reply.text
+    assert "hot, as (d7:c1) says" in reply.text
+
+
 async def test_a_match_of_a_file_names_its_line_and_one_of_a_text_none(
     tmp_path: Path, serve_in_process: Serve
 ) -> None:

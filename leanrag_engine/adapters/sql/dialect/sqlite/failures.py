@@ -35,7 +35,7 @@ class _MappedError:
 _DAMAGED = _MappedError(
     StoreUnusable,
     "The graph store {path} is damaged ({reason}).",
-    "Replace the file by a backup, or move it away and ingest the documents again.",
+    "Move the data folder away, then run leanrag restore BACKUP, or ingest the documents again.",
 )
 _DISK = _MappedError(
     StoreUnusable,
