@@ -1,5 +1,4 @@
-"""The facade of the engine: one method per operation, which finds its collection and calls the module that
-does the work."""
+"""The facade of the engine: one method per operation, which finds its collection and calls the module that does the work."""
 
 from __future__ import annotations
 
@@ -132,8 +131,7 @@ class LeanRAG:
 
     @classmethod
     async def open(cls, settings: Settings, *, extractor: Extractor | None = None) -> Self:
-        """Open the data folder of the settings; ``extractor`` reads documents, heuristics if None. Raises
-        ``StoreUnusable``."""
+        """Open the data folder of the settings; ``extractor`` reads documents, heuristics if None. Raises ``StoreUnusable``."""
         Prompts.open(settings.prompts_dir)
         return cls(settings, await compose(settings), extractor)
 
@@ -210,10 +208,9 @@ class LeanRAG:
         hierarchy: bool = False,
         allowed: Sequence[Path] | None,
     ) -> jobs.Job:
-        """Take over the graph in the files of another program, then build if ``build`` is set. ``allowed`` as for an
-        ingest. ``hierarchy``: the build, which has to be the collection's first, keeps the clusters that the files
-        hold. Either all is stored or nothing. Raises ``InvalidInput`` for an unknown format, and for a hierarchy
-        without a build."""
+        """Take over the graph in the files of another program, then build if ``build`` is set. ``allowed`` as for an ingest.
+        ``hierarchy``: the build, which has to be the collection's first, keeps the clusters that the files hold. Either all
+        is stored or nothing. Raises ``InvalidInput`` for an unknown format, and for a hierarchy without a build."""
         from .exchange.formats import ImportFormat
         from .pipeline.ingest.run import absolute_source
 
@@ -235,8 +232,7 @@ class LeanRAG:
     async def submit_build(
         self, *, collection: str = "default", order: jobs.BuildRequest | None = None, dry_run: bool = False
     ) -> jobs.Job:
-        """Build and publish a new generation; ``dry_run``: only forecast its model calls. Raises
-        ``NotReady``, ``InvalidInput``."""
+        """Build and publish a new generation; ``dry_run``: only forecast its model calls. Raises ``NotReady``, ``InvalidInput``."""
         from .pipeline.building.models import check_order
 
         self._writable()
@@ -254,8 +250,7 @@ class LeanRAG:
         return await self._jobs.submit("reindex", collection, jobs.ReindexRequest())
 
     async def submit_rollback(self, generation: int, *, collection: str = "default") -> jobs.Job:
-        """Publish an earlier generation again. Raises ``NotFound`` without its data, ``InvalidInput`` for the
-        published one."""
+        """Publish an earlier generation again. Raises ``NotFound`` without its data, ``InvalidInput`` for the published one."""
         from .pipeline.history import find_restorable
 
         self._writable()
@@ -417,8 +412,7 @@ class LeanRAG:
         return await decide_type(self._stores, collection, type_, adopt=adopt)
 
     async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> jobs.Job:
-        """Return a job, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound``, also if it is
-        not in ``collection``."""
+        """Return a job, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound``, also if it is not in ``collection``."""
         return await self._jobs.job(job_id, wait_seconds, collection)
 
     async def job_state(self, job_id: str, wait_seconds: float = 0) -> jobs.JobState:
@@ -447,8 +441,7 @@ class LeanRAG:
     async def query(
         self, query: Query, *, collection: str = "default", notes: Sequence[str] = ()
     ) -> QueryResult:
-        """Return the retrieved subgraph and its context (paper eq. 6–10), after ``notes``; before any build,
-        by keywords alone."""
+        """Return the retrieved subgraph and its context (paper eq. 6–10), after ``notes``; before any build, by keywords alone."""
         from .retrieval.query import answer_query
 
         query = query.check()

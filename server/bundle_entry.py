@@ -1,7 +1,6 @@
-"""Entry point of an ``.mcpb`` bundle: turns the values from its host into the server's arguments and
-variables. A host expands several chosen folders into several arguments, and leaves the placeholder or an
-empty text as the value of an empty field. Some hosts start this file as a script instead of the module that
-the manifest names: hence absolute imports."""
+"""Entry point of an ``.mcpb`` bundle: turns the values from its host into the server's arguments and variables. A host
+expands several chosen folders into several arguments, and leaves the placeholder or an empty text as the value of an empty
+field. Some hosts start this file as a script instead of the module that the manifest names: hence absolute imports."""
 
 import os
 import sys

@@ -232,8 +232,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Read settings from the environment and the file, overridden by ``overrides`` that are not None. Raises
-    :class:`InvalidInput`."""
+    """Read settings from the environment and the file, overridden by ``overrides`` that are not None. Raises :class:`InvalidInput`."""
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return Settings(**given)  # type: ignore[arg-type] # pydantic checks each value itself

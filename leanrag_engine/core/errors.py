@@ -147,8 +147,7 @@ class WorkerLost(LeanRAGError):
 
 
 class ReplyUnusable(LeanRAGError):
-    """One reply of a model cannot be used: cut off, refused, empty, or not of the form asked for.
-    Other requests are not affected."""
+    """One reply of a model cannot be used: cut off, refused, empty, or not of the form asked for. Other requests are not affected."""
 
 
 class CapReached(LeanRAGError):

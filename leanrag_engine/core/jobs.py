@@ -161,8 +161,7 @@ class IngestOutcome:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What was left out, or taken with a change, for one reason: of an ingest, files and folders; of an
-    import, parts of the graph."""
+    """What was left out, or taken with a change, for one reason: of an ingest, files and folders; of an import, parts of the graph."""
 
     reason: str
     count: int
@@ -393,8 +392,7 @@ class JobState:
 
     @property
     def resumes(self) -> bool:
-        """Whether a server takes the job over if its process is gone: it was a server's, or deletes, which must not stay half
-        done."""
+        """Whether a server takes the job over if its process is gone: it was a server's, or deletes, which must not stay half done."""
         return self.owner.endswith(OF_SERVER) or self.kind in ("delete", "delete_collection")
 
     @property

@@ -194,10 +194,9 @@ class ReadDocument:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document in the graph store. ``number`` counts from 1 within the collection and is never reused:
-    citations start with it. It stays when the content is replaced. ``added`` is the collection's revision
-    that brought the document, ``revision`` the one that brought this content. ``date``, ``file_stamp`` and
-    ``file_digest`` are those of :class:`LoadedDocument`."""
+    """A document in the graph store. ``number`` counts from 1 within the collection and is never reused: citations start with
+    it. It stays when the content is replaced. ``added`` is the collection's revision that brought the document, ``revision``
+    the one that brought this content. ``date``, ``file_stamp`` and ``file_digest`` are those of :class:`LoadedDocument`."""
 
     id: str
     number: int
@@ -395,8 +394,7 @@ class ExtractedRelation(_Sent):
 
 @dataclass(frozen=True, slots=True)
 class Extract(_Sent):
-    """The entities and relations of one chunk, of which G0 is a pure function. ``schema`` is the digest of
-    its author's schema."""
+    """The entities and relations of one chunk, of which G0 is a pure function. ``schema`` is the digest of its author's schema."""
 
     chunk_id: str
     method: Method
@@ -956,10 +954,9 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RareWord:
-    """A word or phrase, the number of documents that hold it (up to a bound), and the windows that do if
-    those are few. Where it stands nowhere as it is written, other forms of it count: *run* for *running*,
-    ``maxSize`` for ``max_size``. Windows that hold it in their text come before those that have it in a title
-    or heading alone, then in reading order."""
+    """A word or phrase, the number of documents that hold it (up to a bound), and the windows that do if those are few.
+    Where it stands nowhere as it is written, other forms of it count: *run* for *running*, ``maxSize`` for ``max_size``.
+    Windows that hold it in their text come before those that have it in a title or heading alone, then in reading order."""
 
     word: str
     documents: int
@@ -1064,8 +1061,7 @@ class ContextLine:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The subgraph as text within a token budget. ``cited`` are the citations that stand in it, ``lines`` its evidence,
-    best first."""
+    """The subgraph as text within a token budget. ``cited`` are the citations that stand in it, ``lines`` its evidence, best first."""
 
     text: str
     tokens: int

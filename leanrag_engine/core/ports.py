@@ -1,7 +1,6 @@
-"""The boundaries of the engine: one small Protocol for each thing that lives outside it. Adapters implement
-these; :mod:`leanrag_engine.adapters.wiring` chooses them. All methods that wait are asynchronous: the adapter
-of a blocking library uses threads. An adapter converts the exceptions of its library to
-:mod:`leanrag_engine.core.errors`, and lets none escape."""
+"""The boundaries of the engine: one small Protocol for each thing that lives outside it. Adapters implement these;
+:mod:`leanrag_engine.adapters.wiring` chooses them. All methods that wait are asynchronous: the adapter of a blocking library
+uses threads. An adapter converts the exceptions of its library to :mod:`leanrag_engine.core.errors`, and lets none escape."""
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
@@ -88,10 +87,9 @@ class Tokenizer(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. ``identity``, short and perhaps part of a space's name: equal identities,
-    equal vectors. Rows are L2-normalised float32, zero for texts without a known word. ``report`` is called
-    with the stage ``embed`` between batches, from any thread, and may raise. Raises ``InvalidInput`` for a
-    bad row, ``ModelUnavailable`` if a service does not answer."""
+    """Turns texts into vectors. ``identity``, short and perhaps part of a space's name: equal identities, equal vectors. Rows are
+    L2-normalised float32, zero for texts without a known word. ``report`` is called with the stage ``embed`` between batches,
+    from any thread, and may raise. Raises ``InvalidInput`` for a bad row, ``ModelUnavailable`` if a service does not answer."""
 
     @property
     def identity(self) -> str: ...
@@ -101,8 +99,7 @@ class Embedder(Protocol):
 
     @property
     def unrelated(self) -> float | None:
-        """Return the cosine similarity below which the best passage hardly ever answers a question; None if it was not
-        measured."""
+        """Return the cosine similarity below which the best passage hardly ever answers a question; None if it was not measured."""
 
     @property
     def related(self) -> float | None:
@@ -153,9 +150,8 @@ def find_token_embedder(embedder: Embedder | None) -> TokenEmbedder | None:
 
 
 class EmbedderSource(Protocol):
-    """Provides embedders: a pretrained one as it is, the fitted one made for a corpus. ``name`` is the
-    setting's value. Every method raises ``InvalidInput`` if there is no such model or what it needs is not
-    installed, ``ModelUnavailable`` if it cannot be reached."""
+    """Provides embedders: a pretrained one as it is, the fitted one made for a corpus. ``name`` is the setting's value. Every method
+    raises ``InvalidInput`` if there is no such model or what it needs is not installed, ``ModelUnavailable`` if it cannot be reached."""
 
     @property
     def name(self) -> str: ...
@@ -385,8 +381,7 @@ class DocumentStore(Protocol):
     async def passage_texts(
         self, collection: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
     ) -> list[PassageText]:
-        """Return ``limit`` texts in reading order, of the documents ``numbers`` (``None``: all), ``after`` a
-        document and place."""
+        """Return ``limit`` texts in reading order, of the documents ``numbers`` (``None``: all), ``after`` a document and place."""
 
     async def chunk_labels(self, collection: str, numbers: Sequence[int]) -> dict[int, list[int]]:
         """Return the numbers that citations of these documents name, in reading order, by the document's number."""
@@ -534,9 +529,8 @@ class GenerationStore(Protocol):
     async def open_layers(
         self, generation: Generation, columns: Mapping[str, NDArray[Any]]
     ) -> Hierarchy | None:
-        """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers`
-        gave; None if they are of another version, or none of this generation. Rows are read when they are
-        asked for, and the thread that asks waits."""
+        """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers` gave; None if they are
+        of another version, or none of this generation. Rows are read when they are asked for, and the thread that asks waits."""
 
     async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
         """Return entities in the order of ``ids``."""
@@ -630,8 +624,7 @@ class ReplyStore(Protocol):
     async def put_texts(
         self, collection: str, kind: AgentTextKind, texts: Mapping[str, AgentText], *, replace: bool
     ) -> list[str]:
-        """Store an agent's texts by the ids of their tasks; return those that held another text, which stays
-        unless ``replace``."""
+        """Store an agent's texts by the ids of their tasks; return those that held another text, which stays unless ``replace``."""
 
     async def texts(self, collection: str, kind: AgentTextKind) -> dict[str, AgentText]:
         """Return the texts of agents by the ids of their tasks."""

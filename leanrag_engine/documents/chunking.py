@@ -518,9 +518,8 @@ def _chunk(
     windows: tuple[Window, ...],
     seen: Counter[str],
 ) -> Chunk:
-    """Return a chunk. Its id is made from what is extracted and embedded: text, heading and windows. Neither place nor title
-    is part of it, so a chunk keeps its id when the document changes elsewhere. ``seen`` counts equal chunks, to tell them
-    apart."""
+    """Return a chunk. Its id is made from what is extracted and embedded: text, heading and windows. Neither place nor title is
+    part of it, so a chunk keeps its id when the document changes elsewhere. ``seen`` counts equal chunks, to tell them apart."""
     text = document.text[span.start : span.end]
     places = [f"{each.start - span.start}:{each.end - span.start}:{each.heading}" for each in windows]
     content = content_id("", heading, text, *places)

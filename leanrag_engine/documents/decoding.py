@@ -54,10 +54,9 @@ _REQUIRED = _EncodingEvidence()
 
 
 def decode(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
-    """Return the characters of ``data``, and metadata that name an encoding other than plain UTF-8. Damaged
-    UTF-8 (few faults among many valid sequences, or one in 10,000 bytes) keeps its readable part, with U+FFFD
-    for the rest; a legacy encoding is accepted on clear evidence. Otherwise raises
-    :class:`DocumentUnreadable` with the offset of the first wrong byte, and for binary files."""
+    """Return the characters of ``data``, and metadata that name an encoding other than plain UTF-8. Damaged UTF-8 (few faults among
+    many valid sequences, or one in 10,000 bytes) keeps its readable part, with U+FFFD for the rest; a legacy encoding is accepted on
+    clear evidence. Otherwise raises :class:`DocumentUnreadable` with the offset of the first wrong byte, and for binary files."""
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return _decode_after_bom(data[len(bom) :], encoding, name)

@@ -49,9 +49,8 @@ def number_rows(rows: Sequence[Sequence[str]]) -> Rows:
 
 
 def has_header(rows: Sequence[Sequence[str]], *, data: bool = False) -> bool:
-    """Return whether the first row names the columns: different texts without a number, other than years.
-    ``data``: in a file of data two columns are enough; in prose they may be names and what is said of them,
-    unless the second holds numbers."""
+    """Return whether the first row names the columns: different texts without a number, other than years. ``data``: in a file
+    of data two columns are enough; in prose they may be names and what is said of them, unless the second holds numbers."""
     first, others = rows[0], rows[1:]
     filled = [cell for cell in first if cell]
     if not others or len(filled) < max(2, len(first) - 1) or len(set(filled)) < len(filled):

@@ -57,8 +57,7 @@ class QuestionSet:
 
 
 def read_set(path: Path) -> QuestionSet:
-    """Read a set in either format. Raises ``InvalidInput`` with its first problems: figures over a part would
-    not be comparable."""
+    """Read a set in either format. Raises ``InvalidInput`` with its first problems: figures over a part would not be comparable."""
     text = read_file_text(path)
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return _check(path, _read_lines(path, text))

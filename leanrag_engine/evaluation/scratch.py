@@ -100,8 +100,7 @@ def scratch_settings(folder: Path, embedder: str | None = None, *, whole_passage
 async def open_scratch(
     settings: Settings, questions: QuestionSet, given: GivenGraph | None, report: ProgressReport
 ) -> AsyncIterator[ScratchCollection]:
-    """Build a collection of the passages in ``settings.data_dir``, or reuse it. Raises ``LeanRAGError`` if it
-    cannot be built."""
+    """Build a collection of the passages in ``settings.data_dir``, or reuse it. Raises ``LeanRAGError`` if it cannot be built."""
     digest = content_id("", repr(given.entries)) if given else ""
     name = f"eval-{content_id('', questions.digest, digest, settings.embedder)}"
     sources = [

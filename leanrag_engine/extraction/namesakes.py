@@ -163,8 +163,7 @@ def _find_shared_names(mentioned: _Mentioned) -> frozenset[int]:
 
 
 def _find_words_after_articles(mentioned: _Mentioned, words: Flags) -> Flags:
-    """Return those of ``words`` that often stand after an article: *the Lion*. Before a noun it is the noun's: *the Python
-    language*."""
+    """Return those of ``words`` that often stand after an article: *the Lion*. Before a noun it is the noun's: *the Python language*."""
     table = mentioned.table
     places = np.flatnonzero(np.append(words, False)[mentioned.keys])
     new = places[table.articles[places, 0] < 0]

@@ -56,8 +56,7 @@ class OpenIE:
         return sum(len(entry.triples) for entry in self.entries)
 
     def match(self, passages: Iterable[tuple[str, str]]) -> list[Entry | None]:
-        """Return for each passage, as title and text, the entry with its text, else the one without text of
-        its position."""
+        """Return for each passage, as title and text, the entry with its text, else the one without text of its position."""
         by_text = {fold_case(entry.text): entry for entry in reversed(self.entries) if entry.text}
         by_number = {entry.number: entry for entry in self.entries if not entry.text}
         found = []

@@ -97,10 +97,9 @@ def aggregate(
     kept: Mapping[int, Entity] = MappingProxyType({}),
     unchanged: Flags | None = None,
 ) -> Iterator[Entity]:
-    """Yield one aggregated entity for each cluster 0, 1, … of ``step.labels``. ``vectors`` (n, d) are those
-    of ``step.lower.entities``. No name is like another one or like any in ``taken`` (name keys), to which the
-    new ones are added. Each sentence names the chunk that says it. The clusters of ``kept`` have the texts of
-    these entities; ``unchanged`` ones, whose names are taken, are left out."""
+    """Yield one aggregated entity for each cluster 0, 1, … of ``step.labels``. ``vectors`` (n, d) are those of ``step.lower.entities``.
+    No name is like another one or like any in ``taken`` (name keys), to which the new ones are added. Each sentence names the chunk
+    that says it. The clusters of ``kept`` have the texts of these entities; ``unchanged`` ones, whose names are taken, are left out."""
     count = int(step.labels.max()) + 1
     groups = _groups(step, vectors, unchanged, kept)
     for entity in kept.values():

@@ -51,9 +51,8 @@ in_thread = partial(anyio.to_thread.run_sync, abandon_on_cancel=True)
 
 @dataclass(frozen=True, slots=True)
 class HierarchyOptions:
-    """Say how a hierarchy is built. ``cap`` None: half as much again as ``cluster_size`` (paper, appendix
-    B.4). A relation with λ > ``tau`` gets a text of its own; "auto": a τ per layer for which
-    ``relation_calls`` calls of ``batch`` texts suffice."""
+    """Say how a hierarchy is built. ``cap`` None: half as much again as ``cluster_size`` (paper, appendix B.4). A relation with
+    λ > ``tau`` gets a text of its own; "auto": a τ per layer for which ``relation_calls`` calls of ``batch`` texts suffice."""
 
     cluster_size: int = 20
     cap: int | None = None

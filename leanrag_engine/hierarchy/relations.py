@@ -33,9 +33,8 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LayerStep:
-    """One step up the hierarchy: ``labels[i]`` is the place, in the layer above, of the parent of
-    ``lower.entities[i]``; ``base`` is G0, on whose relations those of ``lower`` rest, and ``base_labels``
-    the places of its entities' ancestors there."""
+    """One step up the hierarchy: ``labels[i]`` is the place, in the layer above, of the parent of ``lower.entities[i]``; ``base``
+    is G0, on whose relations those of ``lower`` rest, and ``base_labels`` the places of its entities' ancestors there."""
 
     lower: Graph
     labels: Labels
@@ -101,10 +100,9 @@ def _number_pairs(pairs: Labels, total: int) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """What one pass over the relations of a step counts: row ``p`` of each array belongs to pair ``p`` of
-    ``pairs``. ``beneath`` pairs up the base relations by the same clusters (the very same pairs: λ > 0 above
-    implies a base relation beneath, and the other way round). ``sources`` are the clusters that most of a
-    pair's relations start from, ``targets`` the others; ``strengths`` are λ."""
+    """What one pass over the relations of a step counts: row ``p`` of each array belongs to pair ``p`` of ``pairs``. ``beneath`` pairs
+    up the base relations by the same clusters (the very same pairs: λ > 0 above implies a base relation beneath, and the other way
+    round). ``sources`` are the clusters that most of a pair's relations start from, ``targets`` the others; ``strengths`` are λ."""
 
     parents: Labels
     pairs: ClusterPairs

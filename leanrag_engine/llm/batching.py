@@ -1,6 +1,5 @@
-"""Send requests to a model: parse and check the reply, retry once, count the use. :func:`ask` sends one
-question. :func:`ask_each` sends several tasks of one kind in one request and parses the reply task by task;
-the answers of a calling agent are parsed the same way."""
+"""Send requests to a model: parse and check the reply, retry once, count the use. :func:`ask` sends one question. :func:`ask_each` sends
+several tasks of one kind in one request and parses the reply task by task; the answers of a calling agent are parsed the same way."""
 
 import re
 from collections import Counter
@@ -70,8 +69,7 @@ async def ask(
     meter: Meter,
     prompts: Prompts = BUILT_IN,
 ) -> T:
-    """Return what ``read`` makes of the reply; after an incomplete or unusable one, of the reply to the
-    request with that problem."""
+    """Return what ``read`` makes of the reply; after an incomplete or unusable one, of the reply to the request with that problem."""
     reply = await model.complete(request)
     meter.note(reply)
     try:

@@ -14,8 +14,7 @@ from leanrag_engine.core.ports import ChatModel, ChatRequest, Price, ReplyStore,
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most that a job may use over all its runs, in calls, tokens of prompts and replies, and US dollars;
-    ``None``: no limit."""
+    """The most that a job may use over all its runs, in calls, tokens of prompts and replies, and US dollars; ``None``: no limit."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -59,8 +58,7 @@ class Budget:
     async def open(
         cls, caps: Caps, models: Iterable[ChatModel], replies: ReplyStore, collection: str, job_id: str
     ) -> Self:
-        """Open a budget that counts what the job spent before. Raises ``InvalidInput`` for a cap in dollars
-        without a known price."""
+        """Open a budget that counts what the job spent before. Raises ``InvalidInput`` for a cap in dollars without a known price."""
         if caps.cost is not None and (unpriced := [each.name for each in models if each.price is None]):
             raise InvalidInput(
                 f"The price of model {unpriced[0]!r} is unknown, so a cap in dollars cannot be enforced.",
@@ -106,8 +104,7 @@ def cost_of(price: Price, prompt_tokens: int, completion_tokens: int) -> float:
 
 
 def count_prompt(tokenizer: Tokenizer, request: ChatRequest, overhead: int = 8) -> int:
-    """Count the prompt's tokens, its schema included; ``overhead``: those around each message that only a
-    model's own tokenizer sees."""
+    """Count the prompt's tokens, its schema included; ``overhead``: those around each message that only a model's own tokenizer sees."""
     texts = [each.text for each in request.messages]
     if request.schema is not None:
         texts.append(json.dumps(request.schema, ensure_ascii=False))

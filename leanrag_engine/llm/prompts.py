@@ -1,5 +1,4 @@
-"""Reads the prompts of the package ``leanrag_prompts``, Markdown with ``$name`` placeholders; a user's folder
-takes precedence."""
+"""Reads the prompts of the package ``leanrag_prompts``, Markdown with ``$name`` placeholders; a user's folder takes precedence."""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -18,8 +17,7 @@ class Prompts:
 
     @classmethod
     def open(cls, folder: Path | None) -> Self:
-        """Check the folder and return its prompts. Raises ``InvalidInput`` if it is missing, or has an
-        unknown file or placeholder."""
+        """Check the folder and return its prompts. Raises ``InvalidInput`` if it is missing, or has an unknown file or placeholder."""
         if folder is not None:
             if not folder.is_dir():
                 raise InvalidInput(

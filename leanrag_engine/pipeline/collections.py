@@ -30,8 +30,7 @@ async def copy_collection(
 
 
 async def delete_collection(stores: Stores, name: str, job: str, report: ProgressReport) -> DeleteResult:
-    """Delete a collection with all that belongs to it but ``job``; the database last, so that a resumed job
-    repeats the work."""
+    """Delete a collection with all that belongs to it but ``job``; the database last, so that a resumed job repeats the work."""
     held = await stores.documents.collection(name)
     if held is None:  # the process was killed after the transaction
         return DeleteResult()

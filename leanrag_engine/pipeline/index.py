@@ -201,8 +201,7 @@ def vectors_of_layers(layers: Sequence[Vectors]) -> dict[str, Vectors]:
 
 
 async def write_space(stores: Stores, space: str, rows: VectorRows, report: ProgressReport) -> None:
-    """Write exactly these rows to a space: rows of a cancelled build are completed, an inconsistent space is
-    dropped first."""
+    """Write exactly these rows to a space: rows of a cancelled build are completed, an inconsistent space is dropped first."""
     try:
         # A space's name identifies its ids and texts, and rows are written in order: the rows in it are the first.
         start = await stores.vectors.count(space)

@@ -46,8 +46,7 @@ REPAIR_PAUSE, LONGEST_REPAIR_PAUSE = 60.0, 600.0
 async def rebuild_vectors(
     stores: Stores, collection: str, report: ProgressReport, *, damaged_only: bool = False
 ) -> ReindexResult:
-    """Rewrite the published build's vector spaces, or damaged ones alone. Raises ``NotReady``, and as
-    ``restore_embedder``."""
+    """Rewrite the published build's vector spaces, or damaged ones alone. Raises ``NotReady``, and as ``restore_embedder``."""
     held = await stores.documents.collection(collection)
     generation = held.generation if held else None
     if held is None or generation is None:

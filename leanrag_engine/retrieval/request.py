@@ -201,8 +201,7 @@ class RelevanceOptions:
     """Nearness to the question (1: that of the best window by meaning alone) from which on a written sentence is shown where there is
     room."""
     stub_characters: int = 60
-    """A window of fewer characters, links and tags aside, loses value in proportion: three words under a heading
-    answer nothing."""
+    """A window of fewer characters, links and tags aside, loses value in proportion: three words under a heading answer nothing."""
     weak: float = 0.34
     """Share of a text's words that the best five windows hold, below which the evidence counts as weak where the embedder
     has no ``unrelated``. It is wrong more often."""
@@ -234,8 +233,7 @@ class EvidenceOptions:
     quoted_chunks: int = 40
     """Allowed chunks of an entity in which the sentences of its description are looked for."""
     checked_members: int = 100
-    """Base entities of a summary up to which its support is checked. A larger summary counts as one that draws on
-    excluded documents."""
+    """Base entities of a summary up to which its support is checked. A larger summary counts as one that draws on excluded documents."""
     summary_share: float = 0.5
     """Share of the budget that the summaries of mode ``global`` may fill when their layer is chosen."""
     most_summaries: int = 2_000
@@ -293,11 +291,10 @@ DEFAULT_CONTEXT = ContextOptions()
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the evidence may come from. All conditions must hold; within ``documents`` any one. ``documents``
-    names documents by id, title, number (``d3``), end of a path or folder (``notes/``). ``metadata`` are values by key, ``a|b``
-    either of two; of a list such as ``tags`` any one counts. ``since`` and
-    ``until`` are ISO dates or times (UTC unless they say otherwise) for the documents' own dates, both
-    inclusive; documents without a date are then left out."""
+    """What the evidence may come from. All conditions must hold; within ``documents`` any one. ``documents`` names
+    documents by id, title, number (``d3``), end of a path or folder (``notes/``). ``metadata`` are values by key, ``a|b``
+    either of two; of a list such as ``tags`` any one counts. ``since`` and ``until`` are ISO dates or times (UTC unless
+    they say otherwise) for the documents' own dates, both inclusive; documents without a date are then left out."""
 
     documents: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)

@@ -165,8 +165,7 @@ def write_within(heading: str, chunks: Iterable[Chunk]) -> str:
 
 
 def relate(entities: dict[str, Entity], relations: Iterable[Relation]) -> Iterator[QuestionCandidate]:
-    """Yield questions for how two things are related, those first that are mentioned more than in passing, are stated often
-    and rare."""
+    """Yield questions for how two things are related, those first that are mentioned more than in passing, are stated often and rare."""
 
     def weight(relation: Relation) -> float:
         source, target = entities[relation.source_id], entities[relation.target_id]

@@ -1,5 +1,4 @@
-"""Progress on standard error: at a terminal a bar, elsewhere a line now and then, for a whole job, with
-``-v`` for each stage."""
+"""Progress on standard error: at a terminal a bar, elsewhere a line now and then, for a whole job, with ``-v`` for each stage."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ FORECAST_SECONDS, FORECAST_SHARE = 3.0, 0.05
 
 @dataclass(frozen=True, slots=True)
 class JobStep:
-    """A step that a user sees of a job: its stages, and its share of the time in a first build of a few
-    hundred passages."""
+    """A step that a user sees of a job: its stages, and its share of the time in a first build of a few hundred passages."""
 
     words: str
     stages: tuple[str, ...]
@@ -209,8 +207,7 @@ class ProgressLines:
 
 
 async def follow(engine: LeanRAG, job: Job, *, verbose: bool = False, watched: bool = False) -> Job:
-    """Show how far the job is until it ends, ``verbose`` by stages; if this is interrupted, cancel it unless it is only
-    ``watched``."""
+    """Show how far the job is until it ends, ``verbose`` by stages; if this is interrupted, cancel it unless it is only ``watched``."""
     steps = list_steps(job.kind, job.request, engine.settings)
     try:
         with progress_bar(describe_stage if verbose else WholeProgress(steps).describe) as show:

@@ -62,9 +62,8 @@ def run_long(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]], kep
 def on_engine(
     kept: str = "", *, chosen: bool = True, **more: object
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Make a command of a function of an open engine: it takes the data folder too and, if one can be ``chosen``, the
-    collection, before ``--json``. ``kept`` is as of :func:`run_long`, ``more`` are settings,
-    or functions of the command's arguments that return them."""
+    """Make a command of a function of an open engine: it takes the data folder too and, if one can be ``chosen``, the collection, before
+    ``--json``. ``kept`` is as of :func:`run_long`, ``more`` are settings, or functions of the command's arguments that return them."""
 
     def decorate(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         def command(data_dir: DataDir = None, collection: CollectionOption = None, **given: object) -> None:
@@ -117,8 +116,7 @@ def wrap_line(line: str, width: int) -> str:
 
 
 async def follow_job(engine: LeanRAG, job: Job, *, verbose: bool = False, watched: bool = False) -> Job:
-    """Show a job's progress until it ends, each stage by itself if ``verbose``. Ctrl-C cancels it, if it is not only
-    ``watched``."""
+    """Show a job's progress until it ends, each stage by itself if ``verbose``. Ctrl-C cancels it, if it is not only ``watched``."""
     from .progress import follow  # noqa: PLC0415 - rich is heavy
 
     return await follow(engine, job, verbose=verbose, watched=watched)

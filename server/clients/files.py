@@ -1,5 +1,4 @@
-"""Change the server's own entry in the configuration file of an MCP client: every other byte stays, after a
-backup, atomically."""
+"""Change the server's own entry in the configuration file of an MCP client: every other byte stays, after a backup, atomically."""
 
 from __future__ import annotations
 

@@ -69,8 +69,7 @@ class JsonDocument:
         return self.root.value
 
     def find(self, path: Sequence[str]) -> tuple[Json, int] | None:
-        """Return the value at ``path`` and its line, None if it is missing. Raises :class:`Malformed` for an
-        ambiguous path."""
+        """Return the value at ``path`` and its line, None if it is missing. Raises :class:`Malformed` for an ambiguous path."""
         *way, last = self.walk(path)
         return (last.value, self.text.count("\n", 0, last.place) + 1) if len(way) == len(path) else None
 

@@ -1,5 +1,4 @@
-"""The MCP clients that are supported: the form and the place of their configuration, by their documentation
-of November 2026."""
+"""The MCP clients that are supported: the form and the place of their configuration, by their documentation of November 2026."""
 
 from __future__ import annotations
 

@@ -98,8 +98,7 @@ def _digest(text: str) -> str:
 
 
 async def write_page(engine: LeanRAG, collection: str, path: Path) -> int:
-    """Write the page with all that a collection holds to a new file; return its size. Raises ``InvalidInput``
-    if it cannot."""
+    """Write the page with all that a collection holds to a new file; return its size. Raises ``InvalidInput`` if it cannot."""
     if await anyio.Path(path).exists():
         raise InvalidInput(
             f"{path} exists already, and nothing is replaced.", "Give another path, or remove it."

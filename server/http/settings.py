@@ -166,8 +166,7 @@ class HttpSettings(BaseSettings):
 
 
 def load_http_settings(**overrides: object) -> HttpSettings:
-    """Load settings from the environment, overridden by ``overrides`` that are not None. Raises
-    ``InvalidInput``, without secrets."""
+    """Load settings from the environment, overridden by ``overrides`` that are not None. Raises ``InvalidInput``, without secrets."""
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return HttpSettings(**given)  # type: ignore[arg-type] # pydantic checks each value itself

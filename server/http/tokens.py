@@ -41,8 +41,7 @@ class Access:
 
 
 def access_of(settings: HttpSettings, address: Address) -> Access:
-    """Return the access control of the settings. Raises ``InvalidInput`` for contradictions, and for a server
-    open to all."""
+    """Return the access control of the settings. Raises ``InvalidInput`` for contradictions, and for a server open to all."""
     token = read_shared_token(settings)
     oauth = bool(settings.http_oauth_issuer or settings.http_oauth_resource)
     if sum([bool(token), settings.http_tokens_file is not None, oauth]) > 1:

@@ -1,5 +1,4 @@
-"""Resources: what is indexed, as Markdown at ``leanrag://collections`` and ``leanrag://COLLECTION/…``, as
-tools return it."""
+"""Resources: what is indexed, as Markdown at ``leanrag://collections`` and ``leanrag://COLLECTION/…``, as tools return it."""
 
 from __future__ import annotations
 

@@ -127,10 +127,9 @@ class LiteLLMChatModel:
         sleep: Sleep = anyio.sleep,
         clock: Clock = time.monotonic,
     ) -> Self:
-        """Return the model that litellm calls ``name``, at ``api_base`` or else at its provider's address.
-        Sends nothing. Raises ``InvalidInput`` for an unknown provider, a bad address, or a missing key, which
-        is not needed without ``calls``. A call without an answer after ``seconds`` is tried again only if
-        another one was answered meanwhile."""
+        """Return the model that litellm calls ``name``, at ``api_base`` or else at its provider's address. Sends nothing.
+        Raises ``InvalidInput`` for an unknown provider, a bad address, or a missing key, which is not needed without
+        ``calls``. A call without an answer after ``seconds`` is tried again only if another one was answered meanwhile."""
         if api_base and not re.match(r"https?://[^/\s]+", api_base):
             raise InvalidInput(
                 f"The address {api_base!r} of the model's service is no URL.",

@@ -104,9 +104,8 @@ else:
 
     @contextmanager
     def _hold(file: Path, seconds: float, *, exclusive: bool) -> Iterator[None]:
-        """Hold the file's lock. The system releases it when the process ends, however it ends. ``filelock``'s
-        lock for many readers counts those of a process as one, so that readers who overlap keep writers out
-        for ever, and takes 145 µs; this one takes 10."""
+        """Hold the file's lock. The system releases it when the process ends, however it ends. ``filelock``'s lock for many readers
+        counts those of a process as one, so that readers who overlap keep writers out for ever, and takes 145 µs; this one takes 10."""
         try:
             descriptor = _open(file)
         except OSError:

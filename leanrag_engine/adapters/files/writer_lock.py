@@ -1,6 +1,5 @@
-"""Allow one writer at a time on a data folder: an OS lock, and a note that names its holder. The operating
-system releases the lock when its process ends, however it ends. The note is for people and is valid only
-while the lock is held."""
+"""Allow one writer at a time on a data folder: an OS lock, and a note that names its holder. The operating system releases
+the lock when its process ends, however it ends. The note is for people and is valid only while the lock is held."""
 
 from __future__ import annotations
 

@@ -88,9 +88,8 @@ def create(connection: Connection, name: str) -> Collection:
 def find(
     connection: Connection, name: str, known: dict[tuple[int, int, int], DocumentCounts] | None = None
 ) -> Collection | None:
-    """Return the collection ``name``, ``None`` if it does not exist. ``known`` keeps counts between the reads
-    of one database: every query asks for them, and counting takes time for each document. It must not be
-    given within a write, which may be undone."""
+    """Return the collection ``name``, ``None`` if it does not exist. ``known`` keeps counts between the reads of one database: every
+    query asks for them, and counting takes time for each document. It must not be given within a write, which may be undone."""
     row = connection.execute(_COLLECTION, {"name": name}).first()
     return _collection(connection, row, {} if known is None else known) if row else None
 

@@ -117,8 +117,7 @@ _IDS = select(*_CITED, chunks.c.id).where(_AT_PLACES)
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document prepared for writing: its texts are segmented into words before the write lock is taken,
-    because that is slow."""
+    """A document prepared for writing: its texts are segmented into words before the write lock is taken, because that is slow."""
 
     read: ReadDocument
     words: Mapping[str, Sequence[IndexedWindow]]
@@ -163,9 +162,8 @@ class _PlacedDocument:
 
 
 def put_all(connection: Connection, name: str, new: Sequence[PreparedDocument]) -> list[Document]:
-    """Write documents of different ids together; one that replaces another keeps its number and all chunks that it has too.
-    Kept chunks keep their labels and the extracts that a model or an agent wrote. The collection's revision
-    grows by one for each."""
+    """Write documents of different ids together; one that replaces another keeps its number and all chunks that it has too. Kept
+    chunks keep their labels and the extracts that a model or an agent wrote. The collection's revision grows by one for each."""
     collection = collection_rows.number_of(connection, name)
     known = select(*documents.c["id", "number", "title", "last_chunk", "added"]).where(
         documents.c.collection == collection, among(documents.c.id, [each.read.document.id for each in new])
@@ -476,10 +474,9 @@ def _document_of(row: RowMapping) -> Document:
 
 
 class RecentChunks:
-    """The chunks that were read last from one collection in one state, at most ``most``: some megabytes. The
-    questions of a session meet the same passages: 88 % of them over the 40 questions on uv's documents. A
-    chunk that changed or went is not found here, as every change of documents raises the collection's
-    revision. Safe to share between threads."""
+    """The chunks that were read last from one collection in one state, at most ``most``: some megabytes. The questions of
+    a session meet the same passages: 88 % of them over the 40 questions on uv's documents. A chunk that changed or went
+    is not found here, as every change of documents raises the collection's revision. Safe to share between threads."""
 
     def __init__(self, most: int = 2_000) -> None:
         self._most = most

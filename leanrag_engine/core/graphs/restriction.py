@@ -57,8 +57,7 @@ def _quote_sentences(description: str, chunk_ids: Sequence[str], chunks: Mapping
 def reduce_entity(
     entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk], extracts: Iterable[Extract]
 ) -> Entity | None:
-    """Return a layer-0 entity as if only ``chunks`` existed, of which ``chunk_ids`` and ``extracts`` remain;
-    None without a mention."""
+    """Return a layer-0 entity as if only ``chunks`` existed, of which ``chunk_ids`` and ``extracts`` remain; None without a mention."""
     texts = _index_texts(chunk_ids, chunks)
     stated = [each for extract in extracts for each in extract.entities]
     forms = {fold_case(form) for each in stated for form in (each.name, *each.aliases)}
@@ -179,8 +178,7 @@ def cut_sentence(relation: Relation, chunk_ids: Collection[str]) -> Relation | N
 
 
 def find_lost_words(text: str, gone: Iterable[Chunk] | None, left: Iterable[Chunk]) -> frozenset[str]:
-    """Return the words of ``text`` that chunks which are ``gone`` (None: of unknown texts) say and no chunk
-    that is ``left``."""
+    """Return the words of ``text`` that chunks which are ``gone`` (None: of unknown texts) say and no chunk that is ``left``."""
     found = content_words(text)
     if gone is not None:
         found &= {word for each in gone for word in content_words(each.indexed_text)}

@@ -19,9 +19,8 @@ def find_nearest(name: str, known: Iterable[str], limit: int = 1, *, cutoff: flo
 
 
 def misspell(word: str) -> set[str]:
-    """Return all words that differ from ``word``, in lower case, by one letter: missing, added, wrong, or
-    swapped with the next. Letters are those of the Latin or the Cyrillic alphabet, whichever it is written
-    in, and digits if it has some."""
+    """Return all words that differ from ``word``, in lower case, by one letter: missing, added, wrong, or swapped with the
+    next. Letters are those of the Latin or the Cyrillic alphabet, whichever it is written in, and digits if it has some."""
     alphabet = map(chr, range(0x430, 0x450)) if _CYRILLIC.search(word) else ascii_lowercase
     letters = {*alphabet, *(digits if _DIGIT.search(word) else "")}
     halves = [(word[:place], word[place:]) for place in range(len(word) + 1)]

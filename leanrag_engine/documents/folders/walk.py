@@ -64,9 +64,8 @@ class IgnoreRules:
 
     @classmethod
     def above(cls, folder: Path, bounds: tuple[Path, ...]) -> "IgnoreRules":
-        """Return the rules of the folders above ``folder``, up to the root of its git repository. Only
-        folders beneath ``bounds`` are read, if there are any. A folder that these rules leave out was named
-        on purpose: they do not apply in it."""
+        """Return the rules of the folders above ``folder``, up to the root of its git repository. Only folders beneath ``bounds``
+        are read, if there are any. A folder that these rules leave out was named on purpose: they do not apply in it."""
         outer: list[Path] = []
         for parent in (folder, *folder.parents):
             if bounds and not any(parent.is_relative_to(bound) for bound in bounds):

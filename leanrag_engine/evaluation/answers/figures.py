@@ -14,15 +14,13 @@ from .rubric import MEASURES, Choices, Scores
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """One vote on two answers in both orders: ``ahead`` has the first strategy's as Answer 1. A lost verdict
-    is ``None``."""
+    """One vote on two answers in both orders: ``ahead`` has the first strategy's as Answer 1. A lost verdict is ``None``."""
 
     ahead: Choices | None
     behind: Choices | None
 
     def share(self, measure: str) -> float | None:
-        """Return 1 if the first strategy won in both orders, 0 if in none, 0.5 if the order decided; ``None``
-        without a verdict."""
+        """Return 1 if the first strategy won in both orders, 0 if in none, 0.5 if the order decided; ``None`` without a verdict."""
         if self.ahead is None or self.behind is None:
             return None
         return ((self.ahead[measure].winner == 1) + (self.behind[measure].winner == 2)) / 2  # noqa: PLR2004 - the places
@@ -30,9 +28,8 @@ class Duel:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """The answers and verdicts on one question, by strategy; ``None`` for what is missing or lost. ``scores``
-    has one item per vote, ``duels`` are against the first strategy; strategies with ``same`` context as that
-    have its answer and no duels."""
+    """The answers and verdicts on one question, by strategy; ``None`` for what is missing or lost. ``scores`` has one item per
+    vote, ``duels`` are against the first strategy; strategies with ``same`` context as that have its answer and no duels."""
 
     question: Question
     tokens: dict[str, int]
@@ -54,10 +51,9 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Wins:
-    """The first strategy's share of wins against another, in percent, with the bounds of 95 % of resamples.
-    ``flips`` is the share of votes whose winner changed with the order, ``first`` the share of verdicts for
-    the answer in first place (50 is fair), ``votes`` the number of votes with both verdicts. Questions
-    with equal contexts have no share in it."""
+    """The first strategy's share of wins against another, in percent, with the bounds of 95 % of resamples. ``flips`` is
+    the share of votes whose winner changed with the order, ``first`` the share of verdicts for the answer in first place
+    (50 is fair), ``votes`` the number of votes with both verdicts. Questions with equal contexts have no share in it."""
 
     share: float
     low: float

@@ -38,8 +38,7 @@ USUAL_ANSWER, USUAL_VERDICT = 400, 250
 
 
 def strategies(compare: Sequence[str], *, ablations: bool) -> tuple[Strategy, ...]:
-    """Return ``lca``, the named strategies, each once, then the paper's ablations. Raises ``InvalidInput``
-    for other names."""
+    """Return ``lca``, the named strategies, each once, then the paper's ablations. Raises ``InvalidInput`` for other names."""
     names = [Mode.LCA.value, *compare, *((each.name for each in ABLATIONS) if ablations else ())]
     # The default ranking of the default mode is ``lca`` itself.
     return tuple(each for each in parse_strategies(names, ABLATIONS) if each.name != Ranking.SPREAD)
@@ -192,10 +191,9 @@ async def judge_answers(
     report: ProgressReport,
     note: Callable[[JudgedQuestion], None],
 ) -> Judgement:
-    """Ask every question of ``collection`` with every strategy; ``answerer`` writes and ``judge`` judges the
-    answers. ``note`` is called for each finished question. An unusable reply loses only its own vote. Raises
-    ``InvalidInput`` if every call would fail, ``ModelUnavailable`` if a service does not answer,
-    ``ReplyUnusable`` if there is no verdict."""
+    """Ask every question of ``collection`` with every strategy; ``answerer`` writes and ``judge`` judges the answers.
+    ``note`` is called for each finished question. An unusable reply loses only its own vote. Raises ``InvalidInput`` if
+    every call would fail, ``ModelUnavailable`` if a service does not answer, ``ReplyUnusable`` if there is no verdict."""
     run = JudgingRun(engine, collection, answerer, judge, plan.check(), report)
 
     async def judge_and_note(question: Question) -> JudgedQuestion:
@@ -324,8 +322,7 @@ def _in_rows(items: Sequence[T], width: int) -> list[Sequence[T]]:
 async def _call_or_note_loss(
     run: JudgingRun, what: tuple[str, str, str], call: Callable[[], Awaitable[T]]
 ) -> T | None:
-    """Return the call's result, or ``None`` and note the loss; raise after ``FAILURES`` calls in a row
-    without an answer."""
+    """Return the call's result, or ``None`` and note the loss; raise after ``FAILURES`` calls in a row without an answer."""
     try:
         found = await call()
     except (ReplyUnusable, ModelUnavailable) as problem:

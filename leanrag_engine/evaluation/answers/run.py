@@ -19,8 +19,7 @@ SET_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
-    """Read the questions of a set, or of a text file's lines but blank ones and ``#``. Raises
-    ``InvalidInput`` for none."""
+    """Read the questions of a set, or of a text file's lines but blank ones and ``#``. Raises ``InvalidInput`` for none."""
     if path.suffix.lower() in SET_SUFFIXES:
         return read_set(path).questions
     asked = [(number, line.strip()) for number, line in enumerate(read_file_text(path).splitlines(), start=1)]

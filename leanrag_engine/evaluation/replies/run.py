@@ -41,8 +41,7 @@ class FlatIndex:
     async def of(
         cls, documents: Sequence[str], source: EmbedderSource, tokenizer: Tokenizer, question: str = ""
     ) -> Self:
-        """Index the windows of the documents; for one ``question`` only those are embedded that BM25 ranks among its first
-        hundred."""
+        """Index the windows of the documents; for one ``question`` only those are embedded that BM25 ranks among its first hundred."""
         texts = tuple(text for document in documents for text in cut_into_windows(document, tokenizer))
         embedder, _ = await source.fit(texts)
         terms = tuple(Counter(words(text)) for text in texts)
@@ -135,10 +134,9 @@ class ReplyResult:
 
 @dataclass(frozen=True, slots=True)
 class FactCoverage:
-    """The figures of one way at one budget, in percent: the mean share of a question's facts, the questions with all of
-    theirs. ``against``: by how much the share exceeds that of the first way, with 95 % bounds; None for that way.
-    ``first_needs``: the tokens in which the first way states as many facts, interpolated between its budgets; None if it
-    states so many in none of them."""
+    """The figures of one way at one budget, in percent: the mean share of a question's facts, the questions with all of theirs.
+    ``against``: by how much the share exceeds that of the first way, with 95 % bounds; None for that way. ``first_needs``: the tokens
+    in which the first way states as many facts, interpolated between its budgets; None if it states so many in none of them."""
 
     way: str
     budget: int

@@ -37,8 +37,7 @@ AGENT = "agent"
 
 @dataclass(slots=True)
 class WritingOutcome:
-    """What one run added and rejected, the latter with document and reason, and what it used. ``capped``: the
-    budget ended it."""
+    """What one run added and rejected, the latter with document and reason, and what it used. ``capped``: the budget ended it."""
 
     added: int = 0
     rejected: list[tuple[str, str]] = field(default_factory=list)

@@ -112,8 +112,7 @@ class WrittenQuestion:
 
 @dataclass(slots=True)
 class QuestionFile:
-    """The questions of a reply set and what was rejected for it, stored after every change. Rows that others
-    wrote stay as they are."""
+    """The questions of a reply set and what was rejected for it, stored after every change. Rows that others wrote stay as they are."""
 
     path: Path
     content: dict[str, Any]

@@ -46,8 +46,7 @@ def strategy(mode: str = Mode.LCA, ranking: str = Ranking.SPREAD) -> Strategy:
 
 
 def parse_strategies(names: Sequence[str], more: Sequence[Strategy] = ()) -> list[Strategy]:
-    """Return the strategies by name, each once: modes, rankings of mode ``lca``, ``more``. Raises
-    ``InvalidInput`` for others."""
+    """Return the strategies by name, each once: modes, rankings of mode ``lca``, ``more``. Raises ``InvalidInput`` for others."""
     known = (
         {each.value: strategy(mode=each) for each in Mode}
         | {each.value: strategy(ranking=each) for each in Ranking}
@@ -178,8 +177,7 @@ async def _time_query(scratch: ScratchCollection, query: Query) -> tuple[QueryRe
 
 
 def ranking_of(result: QueryResult) -> tuple[int, ...]:
-    """Return the distinct passages by the scores of their chunks; ties keep the order of the sources: the
-    context's first."""
+    """Return the distinct passages by the scores of their chunks; ties keep the order of the sources: the context's first."""
     ordered = sorted(result.sources, key=lambda ranked: -ranked.score)
     return tuple(dict.fromkeys(place_of(ranked.chunk.document_id) for ranked in ordered))
 

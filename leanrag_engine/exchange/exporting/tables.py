@@ -122,8 +122,7 @@ def _list_relations(graph: ExportedGraph) -> Iterator[Record]:
 
 
 def _list_frames(graph: ExportedGraph) -> Iterator[tuple[Entity, Record]]:
-    """Yield each aggregated entity, the root first as GraphRAG numbers them, with the columns that communities and reports
-    share."""
+    """Yield each aggregated entity, the root first as GraphRAG numbers them, with the columns that communities and reports share."""
     upper = [entity for layer in reversed(graph.layers[1:]) for entity in layer.entities]
     numbers = {entity.id: number for number, entity in enumerate(upper)}
     children: dict[str, list[int]] = defaultdict(list)

@@ -22,8 +22,7 @@ _WRITERS: Mapping[ExportFormat, Callable[[ExportedGraph, Path], None]] = {
 
 
 def write_graph(graph: ExportedGraph, format_: ExportFormat, path: Path) -> None:
-    """Write ``graph`` to ``path``, all or nothing. Raises :class:`InvalidInput` if something is there, or it
-    cannot be written."""
+    """Write ``graph`` to ``path``, all or nothing. Raises :class:`InvalidInput` if something is there, or it cannot be written."""
     path = path.expanduser().absolute()
     if path.exists():
         raise InvalidInput(

@@ -137,10 +137,9 @@ async def extract_by_model(
     gleaning: int,
     schema: ExtractionSchema | None = None,
 ) -> None:
-    """Have the model read ``chunks``, given in reading order, and pass their extracts to ``store`` as they
-    arrive. ``store`` gets those of whole calls, one after another. A chunk without a usable answer keeps its
-    extract and is noted in ``work.fallbacks``. ``gleaning`` further calls ask for what is missing. An
-    exception ends the work after what arrived is stored."""
+    """Have the model read ``chunks``, given in reading order, and pass their extracts to ``store`` as they arrive. ``store`` gets
+    those of whole calls, one after another. A chunk without a usable answer keeps its extract and is noted in ``work.fallbacks``.
+    ``gleaning`` further calls ask for what is missing. An exception ends the work after what arrived is stored."""
     outbox = _Outbox(store)
     total, done = len(chunks), 0
     report(done, total)

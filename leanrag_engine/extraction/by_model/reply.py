@@ -1,6 +1,5 @@
-"""Check what a model or an agent extracts from one passage. Of a model's answer the usable part is kept. An
-agent's is refused with the path of each fault if any part cannot be used. A name that shares no word with the
-passage was invented or translated."""
+"""Check what a model or an agent extracts from one passage. Of a model's answer the usable part is kept. An agent's is refused
+with the path of each fault if any part cannot be used. A name that shares no word with the passage was invented or translated."""
 
 import re
 import unicodedata

@@ -56,9 +56,8 @@ def find_in_code(line: str, names: frozenset[str]) -> Iterator[Mention]:
 def extract(
     chunks: Sequence[Chunk], title: str, *, pulse: Callable[[], None] = lambda: None
 ) -> list[Extract]:
-    """Return one extract for each chunk of a document with this ``title``, in the order of ``chunks``.
-    ``pulse`` is called every few milliseconds and may raise. Statistics are of the document, or of each
-    thousand chunks of a very long one. Linear in the text."""
+    """Return one extract for each chunk of a document with this ``title``, in the order of ``chunks``. ``pulse`` is called every few
+    milliseconds and may raise. Statistics are of the document, or of each thousand chunks of a very long one. Linear in the text."""
     short = len(chunks) <= OPTIONS.short_document
     window = 1_000  # chunks of which statistics are taken at once; it bounds the memory
     return [

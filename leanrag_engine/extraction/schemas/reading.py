@@ -1,7 +1,6 @@
-"""Read a schema of extraction from YAML: a file, or one of those that come with the package. Each of the
-sections ``entities``, ``relations`` and ``attributes`` is a mapping of types to descriptions, or a list of
-types; what is left out is open. The YAML is read as nodes and never as values, so that every fault names its
-line, and no tag can make an object."""
+"""Read a schema of extraction from YAML: a file, or one of those that come with the package. Each of the sections
+``entities``, ``relations`` and ``attributes`` is a mapping of types to descriptions, or a list of types; what is left out is
+open. The YAML is read as nodes and never as values, so that every fault names its line, and no tag can make an object."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -47,8 +46,7 @@ def ready_schemas() -> dict[str, ExtractionSchema]:
 
 
 def load_schema(source: str) -> ExtractionSchema:
-    """Return the package's schema that is called ``source``, else the file's. Raises ``InvalidInput`` with
-    the line or key."""
+    """Return the package's schema that is called ``source``, else the file's. Raises ``InvalidInput`` with the line or key."""
     ready = ready_schemas()
     if source in ready:
         return ready[source]

@@ -62,8 +62,7 @@ class PromptSheet:
         self.tokens += approximate_tokens(line)
 
     def add(self, head: str, text: str, *, words: int, room: int) -> bool:
-        """Add ``- head: text`` without sentences of earlier lines, cut to about ``words`` words; False if
-        ``room`` is full."""
+        """Add ``- head: text`` without sentences of earlier lines, cut to about ``words`` words; False if ``room`` is full."""
         fresh = self._fresh(text)
         part = _limit_words(fresh, words)
         line = f"- {head}: {part}" if part else f"- {head}"

@@ -312,8 +312,7 @@ def _pairs_above(counts: PairCounts, tau: int) -> list[int]:
 def apply_sentences(
     relations: Sequence[Relation], sentences: Mapping[int, WrittenSentence], carried: CarriedSentences
 ) -> Sequence[Relation]:
-    """Return ``relations`` with the ``sentences`` by their numbers in place of the heuristic texts, else with those
-    ``carried`` over."""
+    """Return ``relations`` with the ``sentences`` by their numbers in place of the heuristic texts, else with those ``carried`` over."""
     found = {}
     for number, old in carried.kept.items():
         found[number] = replace(

@@ -144,10 +144,9 @@ def find_continued(ancestors: Labels, base: Graph, layer: int, previous: Previou
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CarriedSummaries:
-    """The summaries of a layer that are carried over, by cluster. ``origins`` are the previous clusters that
-    the clusters continue, ``changes`` what changed beneath them since the previous build. ``kept`` have
-    another row than then, ``unchanged`` are the places of the others' rows among the origins, −1 for those
-    that have none. ``due``: clusters whose carried text should be written again."""
+    """The summaries of a layer that are carried over, by cluster. ``origins`` are the previous clusters that the clusters continue,
+    ``changes`` what changed beneath them since the previous build. ``kept`` have another row than then, ``unchanged`` are the places of
+    the others' rows among the origins, −1 for those that have none. ``due``: clusters whose carried text should be written again."""
 
     origins: Origins = field(default_factory=lambda: Origins.of_nothing(0))
     changes: Mapping[int, Staleness] = field(default_factory=dict)
@@ -364,8 +363,7 @@ class _TextsBeneath:
         self._previous = previous
 
     def cite_again(self, pair: int, old: Relation) -> Relation | None:
-        """Return the sentence with evidence from what lies beneath the pair now; None if that no longer says all that it
-        did."""
+        """Return the sentence with evidence from what lies beneath the pair now; None if that no longer says all that it did."""
         lower = self._step.lower
         ends = [int(self._counts.pairs.first[pair]), int(self._counts.pairs.second[pair])]
         members = select_rows(lower.entities, np.flatnonzero(np.isin(self._step.labels, ends)).tolist())

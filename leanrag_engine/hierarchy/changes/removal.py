@@ -42,8 +42,7 @@ class RemainingChunks:
 
 
 def remove_chunks(hierarchy: Hierarchy, remaining: RemainingChunks) -> Hierarchy | None:
-    """Return ``hierarchy`` as if only the ``remaining`` chunks existed, with the same ids; None if no entity
-    is left. Linear."""
+    """Return ``hierarchy`` as if only the ``remaining`` chunks existed, with the same ids; None if no entity is left. Linear."""
     base = hierarchy.layers[0]
     entities = [kept for each in base.entities if (kept := _reduce_entity(each, remaining))]
     if not entities:

@@ -1,7 +1,6 @@
-"""Even out clusters: move members to their best cluster under a hard cap on cluster sizes. This is
-classification EM for a mixture of Gaussians with one common variance (Celeux & Govaert 1992) whose components
-hold at most ``cap`` points, with split-and-merge moves (Ueda et al. 2000) against poor local optima. Every
-pass costs O(n · min(count, SHORTLIST))."""
+"""Even out clusters: move members to their best cluster under a hard cap on cluster sizes. This is classification EM for
+a mixture of Gaussians with one common variance (Celeux & Govaert 1992) whose components hold at most ``cap`` points, with
+split-and-merge moves (Ueda et al. 2000) against poor local optima. Every pass costs O(n · min(count, SHORTLIST))."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -46,9 +46,8 @@ def partition(
     seed: int = 0,
     pulse: Callable[[], None],
 ) -> Clusters:
-    """Cluster the entities with the unit ``vectors`` (n, d) and the relations ``links`` into clusters of 2 to
-    ``sizes.cap``. Raises :class:`InvalidInput` for values that are not finite, contradicting sizes, and what
-    ``pulse`` raises."""
+    """Cluster the entities with the unit ``vectors`` (n, d) and the relations ``links`` into clusters of 2 to ``sizes.cap``.
+    Raises :class:`InvalidInput` for values that are not finite, contradicting sizes, and what ``pulse`` raises."""
     check_vectors(vectors, sizes.mean, sizes.cap)
     reduced = reduce_dimensions(vectors)
     if clustering.method is ClusteringMethod.LEIDEN:

@@ -32,10 +32,9 @@ from .balancing import (
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """A partition of n points, and how strongly each belongs to its cluster and to the runner-up. ``labels`` and
-    ``second`` are (n,) cluster numbers, clusters being numbered by their first members; ``second`` is -1 where there
-    is one cluster alone. The responsibilities (n,) are posterior probabilities; the runner-up's may be the higher
-    where the cap kept a point out."""
+    """A partition of n points, and how strongly each belongs to its cluster and to the runner-up. ``labels`` and ``second`` are
+    (n,) cluster numbers, clusters being numbered by their first members; ``second`` is -1 where there is one cluster alone. The
+    responsibilities (n,) are posterior probabilities; the runner-up's may be the higher where the cap kept a point out."""
 
     count: int
     labels: Labels
@@ -88,8 +87,7 @@ def assign_clusters(
 
 
 def measure_memberships(reduced: Coordinates, labels: Labels) -> Clusters:
-    """Return how strongly the rows of ``reduced`` (n, d) belong to their clusters, numbered by first members,
-    and to the runners-up."""
+    """Return how strongly the rows of ``reduced`` (n, d) belong to their clusters, numbered by first members, and to the runners-up."""
     with one_thread():
         return _posteriors(reduced, labels, cluster_means(reduced, labels, int(labels.max()) + 1))
 
@@ -167,8 +165,7 @@ def _partition(points: Coordinates, count: int, seed: int, pulse: Callable[[], N
 
 
 def _split(points: Points, branches: int, seed: int, *, dimensions: int = 32) -> Labels:
-    """Return parts 0, 1, … (at least two, none empty) by a mixture in the first principal axes of ``points``;
-    equal points in slices."""
+    """Return parts 0, 1, … (at least two, none empty) by a mixture in the first principal axes of ``points``; equal points in slices."""
     parts = renumber(_mixture(_principal(points, dimensions), branches, seed))
     if parts.max() == 0:
         parts = np.arange(len(points)) * branches // len(points)

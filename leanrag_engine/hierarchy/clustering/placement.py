@@ -49,10 +49,9 @@ def place(
     *,
     pulse: Callable[[], None],
 ) -> Placement:
-    """Return the clusters of a layer of which some entities have a cluster already, at least one. A new
-    entity joins the likeliest cluster with room, then the one that its relations pull it to. The largest are
-    split where there are too few; empty ones vanish; memberships in unchanged clusters stay. Raises as
-    :func:`leanrag_engine.hierarchy.clustering.methods.partition`."""
+    """Return the clusters of a layer of which some entities have a cluster already, at least one. A new entity joins the likeliest
+    cluster with room, then the one that its relations pull it to. The largest are split where there are too few; empty ones
+    vanish; memberships in unchanged clusters stay. Raises as :func:`leanrag_engine.hierarchy.clustering.methods.partition`."""
     check_vectors(vectors, sizes.mean, sizes.cap)
     homes = before.homes
     previous, labels = np.unique(homes, return_inverse=True)

@@ -1,5 +1,4 @@
-"""Select the sentences worth quoting for a cluster, by form: word lists are English; sentences of other
-languages pass them."""
+"""Select the sentences worth quoting for a cluster, by form: word lists are English; sentences of other languages pass them."""
 
 import re
 from collections.abc import Mapping

@@ -44,10 +44,9 @@ class ChunkWork:
         self.task_kind: TaskKind = extraction_kind(prompts=prompts, schema=schema)
 
     async def pending(self, limit: int, cursor: str) -> PendingWork:
-        """Return chunks by descending value; those of equal value, and all before the first build, in reading
-        order. The value of a chunk is the sum over its entities, in the published build, of ln(1 + relations
-        of the entity): what is read well there improves most of the graph. How often a chunk was asked for is
-        recorded nowhere and does not count."""
+        """Return chunks by descending value; those of equal value, and all before the first build, in reading order. The
+        value of a chunk is the sum over its entities, in the published build, of ln(1 + relations of the entity): what is
+        read well there improves most of the graph. How often a chunk was asked for is recorded nowhere and does not count."""
         if not self._collection.documents:
             raise no_documents(self._collection.name)
         readings = await self._stores.documents.chunk_readings(self._collection.name)

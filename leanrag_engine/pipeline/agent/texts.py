@@ -210,8 +210,7 @@ def check_whole(summary: ClusterSummary, item: CheckedObject) -> None:
 
 
 class RelationWork(TextWork):
-    """Inter-cluster relations with λ > τ, the strongest first, once both their clusters are written: the sentence is about
-    them."""
+    """Inter-cluster relations with λ > τ, the strongest first, once both their clusters are written: the sentence is about them."""
 
     name: AgentTextKind = "relation"
     unit = "the strength of the relations that wait"

@@ -1,6 +1,5 @@
-"""The calling agent as the model: pending work, and its submissions, which the next build uses. The tasks are
-those of a model; every part of an answer has to fit the published schema. Work may stop at any point:
-everything has a heuristic form."""
+"""The calling agent as the model: pending work, and its submissions, which the next build uses. The tasks are those of a
+model; every part of an answer has to fit the published schema. Work may stop at any point: everything has a heuristic form."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,9 +26,8 @@ class AgentWork:
     async def pending(
         self, kind: WorkKind, limit: int, cursor: str, *, instructions: bool = False
     ) -> PendingWork:
-        """Return at most ``limit`` items after ``cursor``, the most valuable first, on the first page with
-        instructions and schema. Raises ``NotReady`` without a document or build to write for,
-        ``InvalidInput`` for a cursor that is none."""
+        """Return at most ``limit`` items after ``cursor``, the most valuable first, on the first page with instructions and
+        schema. Raises ``NotReady`` without a document or build to write for, ``InvalidInput`` for a cursor that is none."""
         work = await self._chunks() if kind == "extraction" else self._texts(kind)
         page = await work.pending(limit, cursor)
         if not page.items or (cursor and not instructions):

@@ -77,9 +77,8 @@ class SpaceIndex:
 
 
 class ReusingEmbedder(EmbedderWrapper):
-    """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not
-    hold, entities beside the ``windows`` of their chunks. ``ahead`` are vectors embedded early, by digest. ``reused`` and
-    ``embedded`` count texts so far."""
+    """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not hold, entities beside the
+    ``windows`` of their chunks. ``ahead`` are vectors embedded early, by digest. ``reused`` and ``embedded`` count texts so far."""
 
     def __init__(
         self,
@@ -213,8 +212,7 @@ async def reuse_vectors(
     chunks: IndexedChunks,
     embedder: Embedder,
 ) -> ReusingEmbedder:
-    """Return ``embedder``, which reuses the vectors of the build ``before``, of ``hierarchy``, if they have
-    its identity."""
+    """Return ``embedder``, which reuses the vectors of the build ``before``, of ``hierarchy``, if they have its identity."""
     shelves: list[SpaceIndex] = []
     same = before is not None and (before.embedder, before.dimension) == (
         embedder.identity,

@@ -78,8 +78,7 @@ GivenLayers = Callable[[Graph], Hierarchy | None]
 
 @dataclass(frozen=True, slots=True)
 class BaseGraph:
-    """G0, what corrections and the schema, if there is one, did in it, and the index of its mentions, if the next build
-    can use it."""
+    """G0, what corrections and the schema, if there is one, did in it, and the index of its mentions, if the next build can use it."""
 
     graph: Graph
     corrections: CorrectionEffects

@@ -10,9 +10,8 @@ from threading import Lock
 from leanrag_engine.core.ports import Progress, ProgressReport
 
 RARELY = (50_000, 20, 100)
-"""New objects before a search of the young ones, and how many of these before wider ones. A build makes millions of
-objects that stay and hardly a cycle: with Python's usual thresholds an update of 30,000 entities searched them all 22
-times, 8 of its 33 seconds."""
+"""New objects before a search of the young ones, and how many of these before wider ones. A build makes millions of objects that stay
+and hardly a cycle: with Python's usual thresholds an update of 30,000 entities searched them all 22 times, 8 of its 33 seconds."""
 
 
 LONGEST_HOLD = 60.0
@@ -21,8 +20,7 @@ LONGEST_HOLD = 60.0
 
 @dataclass(slots=True)
 class _CycleSearch:
-    """The builds of this process that search rarely, and the thresholds before the first of them; and how many hold the
-    search."""
+    """The builds of this process that search rarely, and the thresholds before the first of them; and how many hold the search."""
 
     builds: int = 0
     holds: int = 0

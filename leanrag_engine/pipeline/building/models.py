@@ -64,8 +64,7 @@ def check_order(order: BuildRequest, settings: Settings) -> None:
 async def open_models(
     stores: Stores, collection: str, job_id: str, order: BuildRequest
 ) -> AsyncIterator[BuildModels]:
-    """Open the configured models for one build. Raises ``InvalidInput`` if one cannot be called, or lacks a
-    price to cap."""
+    """Open the configured models for one build. Raises ``InvalidInput`` if one cannot be called, or lacks a price to cap."""
     async with _open_chat_models(stores.settings) as models:
         if not models:
             yield NO_MODELS

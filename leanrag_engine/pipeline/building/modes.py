@@ -86,8 +86,7 @@ async def keep_embedder(
 def find_previous(
     hierarchy: Hierarchy | None, chunks: Sequence[ChunkHead], before: Adjacency | None = None
 ) -> PreviousBuild | None:
-    """Return what this build continues, None for nothing. ``before``, the adjacency of the layers, knows the
-    chunks of their build."""
+    """Return what this build continues, None for nothing. ``before``, the adjacency of the layers, knows the chunks of their build."""
     if hierarchy is None or not hierarchy.layers[0].entities:
         return None
     ids = frozenset(chunk.id for chunk in chunks)

@@ -22,8 +22,7 @@ from .windows import index_chunks
 async def roll_back(
     stores: Stores, collection: Collection, number: int, report: ProgressReport
 ) -> RollbackResult:
-    """Publish the content of generation ``number`` over the present passages. Raises as ``find_restorable``
-    and ``restore_embedder``."""
+    """Publish the content of generation ``number`` over the present passages. Raises as ``find_restorable`` and ``restore_embedder``."""
     generation = collection.generation
     if (
         generation is None or generation.record.history.restored != number

@@ -11,10 +11,9 @@ from leanrag_engine.pipeline.index import Stores
 
 @dataclass(frozen=True, slots=True)
 class SchemaView:
-    """The schema of a collection, what it did in the published build (None if no build had it), and what it
-    makes due. ``outdated`` are the passages that a model read with another schema or none, which the next
-    build has it read again; ``agent_outdated`` those that an agent read so, which are pending work again.
-    ``heuristic`` are the passages that neither has read."""
+    """The schema of a collection, what it did in the published build (None if no build had it), and what it makes due. ``outdated``
+    are the passages that a model read with another schema or none, which the next build has it read again; ``agent_outdated`` those
+    that an agent read so, which are pending work again. ``heuristic`` are the passages that neither has read."""
 
     schema: ExtractionSchema | None
     effects: SchemaEffects | None = None

@@ -8,6 +8,7 @@ from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import Chunk, Extract, LoadedDocument
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.documents.chunking import chunk
+from leanrag_engine.documents.decoding import decode
 from leanrag_engine.documents.guarding import limit_memory
 from leanrag_engine.extraction.heuristic.extract import extract
 
@@ -32,8 +33,7 @@ def read_in_limited_memory(
 
 
 def read_document(task: ReadingTask, say: Callable[[str], None]) -> tuple[list[Chunk], list[Extract]]:
-    """Return the chunks of a document and their extracts; ``say`` may raise. Raises ``DocumentUnreadable`` if
-    it holds no text."""
+    """Return the chunks of a document and their extracts; ``say`` may raise. Raises ``DocumentUnreadable`` if it holds no text."""
     document = task.document
     chunks = chunk(document, tokenizer=task.tokenizer, max_tokens=task.max_tokens, overlap=task.overlap)
     if not chunks:
@@ -48,3 +48,8 @@ def read_document(task: ReadingTask, say: Callable[[str], None]) -> tuple[list[C
         say(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
 
     return chunks, extract(chunks, document.title, pulse=beat)
+
+
+def decode_text(data: bytes, name: str) -> str:
+    """Return the characters of text in whatever encoding, as those of a file are read. Raises ``DocumentUnreadable``."""
+    return decode(data, name)[0]

@@ -149,8 +149,7 @@ def file_name_of(source: DocumentSource) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """The documents of a request, its ``folders`` replaced by their files, paths that hold no document, and
-    what was left out."""
+    """The documents of a request, its ``folders`` replaced by their files, paths that hold no document, and what was left out."""
 
     sources: tuple[DocumentSource, ...]
     failed: tuple[IngestOutcome, ...]

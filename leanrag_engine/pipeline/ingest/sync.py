@@ -54,7 +54,8 @@ def plan_sync(
     names it. Raises ``InvalidInput`` for anything but folders, and for an unexpectedly empty one."""
     roots = [each.root for each in folders if each.root is not None]
     if len(roots) < len(request.documents):
-        other = next(each for each in request.documents if each.text is not None or not _is_folder(each.path))
+        is_folder = os.path.isdir  # Path.is_dir raises where a folder is closed
+        other = next(each for each in request.documents if each.text is not None or not is_folder(each.path))
         raise InvalidInput(
             f"Only folders can be synced; {other.path or other.title or 'a text'!r} is none.",
             "Give folders, or ingest it without sync.",
@@ -86,10 +87,6 @@ def plan_sync(
         else:
             wanted.append(_name_as(document, DocumentSource(path=str(read_path(document.source)))))
     return SyncPlan(tuple(wanted), tuple(missing), tuple((root, _identify_folder(root)) for root in roots))
-
-
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder is closed
 
 
 def _empty_folder(folder: Expansion, documents: int) -> InvalidInput:

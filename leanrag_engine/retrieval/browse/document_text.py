@@ -34,8 +34,7 @@ def join_passages(parts: Sequence[PassageText | Chunk]) -> str:
 
 
 def find_chunks(parts: Sequence[PassageText], start: int, end: int) -> tuple[PassageText, PassageText]:
-    """Return the chunks where ``text[start:end]`` of the document begins and ends. It is one chunk if any of them
-    holds all of it."""
+    """Return the chunks where ``text[start:end]`` of the document begins and ends. It is one chunk if any of them holds all of it."""
     at = max(0, bisect_right(parts, start, key=lambda part: part.start) - 1)
     near = parts[max(0, at - 1) : at + 1]
     whole = next((part for part in near if part.start <= start and end <= part.end), None)

@@ -11,8 +11,7 @@ from leanrag_engine.retrieval.search.crediting import FoundPassages
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """An entity that was reached from ``via`` by ``relation``, which the passages ``citations`` state; relations above G0
-    have none."""
+    """An entity that was reached from ``via`` by ``relation``, which the passages ``citations`` state; relations above G0 have none."""
 
     entity: Entity
     hops: int

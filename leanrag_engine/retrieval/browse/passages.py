@@ -98,10 +98,9 @@ async def sources(
 async def sources_of_item(
     index: IndexSnapshot, item: Entity | Relation, offset: int, limit: int, question: str = ""
 ) -> SourcePage:
-    """Return the sentences of an entity or relation with what supports them, then ``limit`` chunks: those
-    that mention it, in reading order; of a cluster or of a relation of two those that support its sentences,
-    then those of some entities beneath. ``offset`` counts both. With a ``question`` there are only chunks, of
-    more entities beneath, and the best come first."""
+    """Return the sentences of an entity or relation with what supports them, then ``limit`` chunks: those that mention it, in
+    reading order; of a cluster or of a relation of two those that support its sentences, then those of some entities beneath.
+    ``offset`` counts both. With a ``question`` there are only chunks, of more entities beneath, and the best come first."""
     check_page(offset, limit)
     if question.strip():
         ids = await _chunks_of_item(index, item, widely=True)

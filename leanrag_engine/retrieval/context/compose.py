@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate, groupby
@@ -125,8 +124,9 @@ def find_shown_turns(
     room = round(0.95 * budget) - options.omission_tokens
     worth = [keep_worth(ranking, options.weaker) for ranking in rankings]
     while True:
-        fresh = [[each for each in ranking if not _is_among(each, shown, seen)] for ranking in worth]
-        found = _Pool(fresh, counter, options).choose(room)
+        if shown:
+            worth = [[each for each in ranking if not _was_shown(each, shown, seen)] for ranking in worth]
+        found = _Pool(worth, counter, options).choose(room)
         chosen = [each for each in found if isinstance(each, RankedWindow)]
         new = {span for each in chosen if each.chunk.citation in seen for span in each.spans} - shown
         has_unseen = any(each.chunk.citation not in seen for each in chosen)
@@ -138,17 +138,14 @@ def find_shown_turns(
         options = replace(options, cutoff=options.weaker)  # as for a caller who asks on
 
 
+def _was_shown(each: Evidence, shown: set[TurnPlace], seen: CitationSet) -> bool:
+    return isinstance(each, RankedWindow) and each.chunk.citation in seen and each.spans <= shown
+
+
 def keep_worth(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
     """Return what is at least ``cutoff`` as near as the nearest, or kept."""
     least = cutoff * max((each.near for each in ranking), default=0.0)
     return [each for each in ranking if each.near >= least or each.kept]
-
-
-def _is_among(evidence: Evidence, shown: AbstractSet[TurnPlace], seen: CitationSet) -> bool:
-    """Return whether evidence is not for a reply after one with the turns ``shown``."""
-    if not shown or isinstance(evidence, Statement):
-        return False
-    return evidence.spans <= shown and evidence.chunk.citation in seen
 
 
 def _fit_notes(notes: Iterable[str], room: int, tokenizer: Tokenizer) -> list[str]:

@@ -1,6 +1,5 @@
-"""Render evidence as compact Markdown in which quoted text is fenced and every excerpt bears its citation. Retrieved
-text is untrusted data. It is put in fences longer than any within it, loses its invisible characters, and cannot
-forge a citation."""
+"""Render evidence as compact Markdown in which quoted text is fenced and every excerpt bears its citation. Retrieved text is
+untrusted data. It is put in fences longer than any within it, loses its invisible characters, and cannot forge a citation."""
 
 import re
 from calendar import day_abbr, day_name

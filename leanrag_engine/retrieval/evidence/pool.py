@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 
@@ -330,7 +329,7 @@ def leave_out_seen(
     rankings: Sequence[Sequence[RankedWindow | Statement]],
     seen: CitationSet,
     cutoff: float,
-    turns: AbstractSet[TurnPlace] = frozenset(),
+    turns: set[TurnPlace],
 ) -> tuple[list[list[RankedWindow | Statement]], int]:
     """Return the rankings without what was seen, and how many seen passages would have been worth showing.
 
@@ -350,7 +349,7 @@ def leave_out_seen(
     return fresh, len(left_out)
 
 
-def _was_seen(evidence: RankedWindow | Statement, seen: CitationSet, turns: AbstractSet[TurnPlace]) -> bool:
+def _was_seen(evidence: RankedWindow | Statement, seen: CitationSet, turns: set[TurnPlace]) -> bool:
     if isinstance(evidence, RankedWindow):
         in_part = evidence.turns and any(id_ == evidence.chunk.id for id_, _ in turns)
         return evidence.chunk.citation in seen and (not in_part or evidence.spans <= turns)

@@ -106,8 +106,7 @@ def _collect_mentions(
     entity_ids: Ids,
     places: NDArray[np.int32],
 ) -> _Mentions:
-    """Return all mentions, by entity in the order of the layers; ``places`` (n,) are those of the entities in
-    ``entity_ids``."""
+    """Return all mentions, by entity in the order of the layers; ``places`` (n,) are those of the entities in ``entity_ids``."""
     total = len(places)
     if before is None:
         return _read_mentions(layers, np.zeros(total, dtype=bool), chunk_ids)

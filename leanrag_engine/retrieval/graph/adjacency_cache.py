@@ -1,7 +1,6 @@
-"""Where a generation's adjacency comes from: this process's memory, a file, or else the graph store. Beside
-it stands what the next update starts from: the vectors of the published generation's entities (a vector store
-takes ten times as long to give them all), the index of the mentions that G0 was merged from, the columns of
-all layers, and digests of the windows."""
+"""Where a generation's adjacency comes from: this process's memory, a file, or else the graph store. Beside it stands what
+the next update starts from: the vectors of the published generation's entities (a vector store takes ten times as long to
+give them all), the index of the mentions that G0 was merged from, the columns of all layers, and digests of the windows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType

@@ -20,9 +20,8 @@ class Branch:
 
 
 def lowest_common_ancestor(chains: Sequence[Chain]) -> str:
-    """Return the LCA of the nodes that begin the chains; of one node alone, its parent. (A node is its own
-    LCA by the letter; its parent is what tells a reader where it belongs.) Raises ``ValueError`` if there are
-    no chains, or if they do not end at one root."""
+    """Return the LCA of the nodes that begin the chains; of one node alone, its parent. (A node is its own LCA by the letter; its
+    parent is what tells a reader where it belongs.) Raises ``ValueError`` if there are no chains, or if they do not end at one root."""
     if not chains:
         raise ValueError("no chains, so there is no common ancestor")
     if len({chain[0] for chain in chains}) == 1:

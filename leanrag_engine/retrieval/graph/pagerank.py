@@ -1,7 +1,6 @@
-"""Personalised PageRank by local push: where a walker who keeps starting anew at the evidence ends up. Only
-the part of the graph that the walker reaches is ever read, so that the cost depends on the tolerance and not
-on the size of the graph. (PageRank: Page et al. 1999; local push: Andersen, Chung and Lang 2006; as retrieval
-over a knowledge graph: Gutiérrez et al. 2024.)"""
+"""Personalised PageRank by local push: where a walker who keeps starting anew at the evidence ends up. Only the part of the graph
+that the walker reaches is ever read, so that the cost depends on the tolerance and not on the size of the graph. (PageRank: Page
+et al. 1999; local push: Andersen, Chung and Lang 2006; as retrieval over a knowledge graph: Gutiérrez et al. 2024.)"""
 
 from collections import deque
 from collections.abc import Mapping

@@ -20,10 +20,9 @@ def chain_of(entity: Entity, nodes: Mapping[str, Entity]) -> Chain:
 def assemble_subgraph(
     seeds: Sequence[Seed], nodes: Mapping[str, Entity], relations: Sequence[Relation]
 ) -> Subgraph:
-    """Return the subgraph that joins ``seeds``. ``nodes`` holds the seeds and all their ancestors. Of
-    ``relations``, those between two seeds are R_lca's relations of G0, those between two aggregated entities
-    on the paths are R_inter-cluster (eq. 10); others are dropped. The parent–child links of the paths stand
-    in the entities' ``parent_id``."""
+    """Return the subgraph that joins ``seeds``. ``nodes`` holds the seeds and all their ancestors. Of ``relations``, those
+    between two seeds are R_lca's relations of G0, those between two aggregated entities on the paths are R_inter-cluster
+    (eq. 10); others are dropped. The parent–child links of the paths stand in the entities' ``parent_id``."""
     if not seeds:
         return EMPTY
     chains = [chain_of(seed.entity, nodes) for seed in seeds]

@@ -27,10 +27,9 @@ def raise_second_hops(
     question: str,
     options: RankingOptions = DEFAULT_RANKING,
 ) -> list[Hit]:
-    """Return ``ranking`` with passages raised whose title one of the first passages holds. Words of the
-    question in a title do not count. A passage gains more, the more of its title the first one holds and the
-    more of the question's words it holds that the first one lacks; it does not pass the one that names it.
-    Only the passages in ``chunks`` take part."""
+    """Return ``ranking`` with passages raised whose title one of the first passages holds. Words of the question in a title
+    do not count. A passage gains more, the more of its title the first one holds and the more of the question's words it
+    holds that the first one lacks; it does not pass the one that names it. Only the passages in ``chunks`` take part."""
     known = [(hit, chunks[hit.id]) for hit in ranking if hit.id in chunks and hit.score > 0]
     terms = search_terms(question)
     asked = {*terms, *_WORD.findall(question.casefold())}

@@ -1,6 +1,5 @@
-"""Which entities a text is about (paper eq. 6): search results and names in the text, fused. Pure: what the
-searches gave comes in as rankings of ids. Rankings of unlike scores are fused by reciprocal rank (Cormack,
-Clarke and Büttcher 2009, k = 60)."""
+"""Which entities a text is about (paper eq. 6): search results and names in the text, fused. Pure: what the searches gave comes
+in as rankings of ids. Rankings of unlike scores are fused by reciprocal rank (Cormack, Clarke and Büttcher 2009, k = 60)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

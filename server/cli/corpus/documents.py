@@ -16,7 +16,6 @@ from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.runtime.replacement import replace_file
 from leanrag_engine.core.text.paths import read_path
 from leanrag_engine.core.text.shortening import one_line
-from leanrag_engine.documents.decoding import decode
 
 from ..options import CollectionOption, DataDir, Json, Verbose, echo, report_errors
 from ..running import (
@@ -94,11 +93,13 @@ def ingest(
     """
     with report_errors():
         check_paths(paths, title or id_)
-        text = decode(sys.stdin.buffer.read(), "standard input")[0] if STANDARD_INPUT in paths else ""
+    typed = sys.stdin.buffer.read() if STANDARD_INPUT in paths else b""
 
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
+        from leanrag_engine.pipeline.ingest.reading import decode_text  # noqa: PLC0415 - heavy
 
+        text = decode_text(typed, "standard input")
         sources = [
             DocumentSource(text=text, title=title or id_ or "standard input", id=id_)
             if path == STANDARD_INPUT

@@ -129,8 +129,7 @@ async def index_reference(console: Console, settings: Settings, figures: DemoFig
 
 
 async def show_answer(console: Console, client: Client, settings: Settings, figures: DemoFigures) -> None:
-    """Ask the question through the MCP client; print the lines that answer it and what flat search has of them, then
-    the tree."""
+    """Ask the question through the MCP client; print the lines that answer it and what flat search has of them, then the tree."""
     asked = {"query": QUESTION, "token_budget": TOKEN_BUDGET, "response_format": "detailed"}
     reply = await call_tool(client, "query_lca_context", asked)
     flat = await answer_flat(settings, [*choose_topics().values()], QUESTION, TOKEN_BUDGET)

@@ -57,9 +57,8 @@ def server_command() -> list[str]:
 
 
 def command_of(prefix: Path, environ: Mapping[str, str], scope: Scope = "user") -> list[str]:
-    """Return the command for a client: this installation, or ``uvx`` if this one is temporary. Desktop programs do
-    not see the shell's PATH, so a program is given with its full path, except in a file that a project shares: there
-    only its name holds for everyone."""
+    """Return the command for a client: this installation, or ``uvx`` if this one is temporary. Desktop programs do not see the shell's
+    PATH, so a program is given with its full path, except in a file that a project shares: there only its name holds for everyone."""
     if scope == "project":
         return [PACKAGE]
     if is_temporary(prefix, environ):

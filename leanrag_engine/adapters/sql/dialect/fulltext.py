@@ -22,9 +22,8 @@ from .sqlite.fts5 import Fts5Index
 from .statements import POSTGRES
 
 WINDOW_BITS, CHUNK_BITS = 16, 24
-"""The row id of a window is made of the number of its document, the label of its chunk (24 bits) and its own number (16
-bits): of a document that never changed, row ids are in reading order. Part of the stored format: it cannot change
-without a migration."""
+"""The row id of a window is made of the number of its document, the label of its chunk (24 bits) and its own number (16 bits): of
+a document that never changed, row ids are in reading order. Part of the stored format: it cannot change without a migration."""
 
 
 class WindowPlace(NamedTuple):

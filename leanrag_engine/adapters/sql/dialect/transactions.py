@@ -74,8 +74,7 @@ class Transactions:
         return await to_thread.run_sync(transaction)
 
     async def overwrite_deleted(self) -> None:
-        """Remove deleted texts from the files too, as far as this can be asked for. Raises ``Busy`` if readers
-        prevent it."""
+        """Remove deleted texts from the files too, as far as this can be asked for. Raises ``Busy`` if readers prevent it."""
 
         def overwrite() -> None:
             with self._database.map_errors():

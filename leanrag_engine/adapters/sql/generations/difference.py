@@ -98,8 +98,7 @@ def _find_rising(places: NDArray[np.int64]) -> NDArray[np.intp]:
 def _choose_positions(
     low: int, high: int, vacant: Sequence[int], count: int, *, last: bool
 ) -> list[int] | None:
-    """Return ``count`` rising positions between ``low`` and ``high``, those of rows that end first; None if there are too
-    few."""
+    """Return ``count`` rising positions between ``low`` and ``high``, those of rows that end first; None if there are too few."""
     if count <= len(vacant):
         return list(vacant[:count])
     if last:

@@ -63,8 +63,7 @@ _GENERATION = bindparam("generation", type_=Integer)
 
 
 def visible(table: Table, generation: int | None = None) -> ColumnElement[bool]:
-    """Return the condition that a row of ``table`` is of the generation, by default of the one that is bound
-    by that name."""
+    """Return the condition that a row of ``table`` is of the generation, by default of the one that is bound by that name."""
     number = _GENERATION if generation is None else literal(generation, Integer)
     edition = select(generations.c.edition).where(generations.c.number == number).scalar_subquery()
     return and_(table.c.edition == edition, table.c.since <= number, table.c.until > number)

@@ -14,9 +14,8 @@ _ASKS = re.compile(r"[?？]\W*(\[[^]]*\]\W*)?$")
 
 
 def quote_around(text: str, places: Sequence[tuple[int, int]], limit: int) -> str:
-    """Return on one line the statements of ``text`` that hold ``places``, given in order, with ellipses for what is
-    left out. A statement of more than ``limit`` characters is cut at words around the place; a turn of a chat keeps
-    its speaker."""
+    """Return on one line the statements of ``text`` that hold ``places``, given in order, with ellipses for what is left out.
+    A statement of more than ``limit`` characters is cut at words around the place; a turn of a chat keeps its speaker."""
     quoted, reached = "", 0
     for start, end in places:
         if quoted and start < reached:

@@ -61,9 +61,8 @@ _KOREAN_PARTICLE = re.compile(
 
 
 def words(text: str) -> list[str]:
-    """Return the words of ``text``, lower-cased and in order; Chinese and Japanese is cut into words. An
-    identifier is followed by its parts (``read_file`` → ``read_file read file``); possessive endings are
-    dropped; C++ and C# keep their signs."""
+    """Return the words of ``text``, lower-cased and in order; Chinese and Japanese is cut into words. An identifier is followed
+    by its parts (``read_file`` → ``read_file read file``); possessive endings are dropped; C++ and C# keep their signs."""
     japanese = is_japanese(text)
     found: list[str] = []
     for match in _WORD.finditer(text):

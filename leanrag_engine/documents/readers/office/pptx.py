@@ -19,8 +19,7 @@ _Shape = Any
 
 
 def read_pptx(data: bytes, name: str) -> Reading:
-    """Read a presentation; a slide is a page. Raises ``DocumentUnreadable`` if the file is damaged, locked, or of
-    another kind."""
+    """Read a presentation; a slide is a page. Raises ``DocumentUnreadable`` if the file is damaged, locked, or of another kind."""
     with reading_archive("PPTX", name, data, LxmlError, PythonPptxError):
         deck = Presentation(BytesIO(data))
         written = ["\n".join(_read_slide(slide)) for slide in deck.slides]

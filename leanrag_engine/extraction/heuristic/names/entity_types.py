@@ -73,8 +73,7 @@ _SIGNS = (
 
 
 def is_reference(sentence: Sentence) -> bool:
-    """Return whether a sentence without a verb has three signs of a bibliography's entry (not tuned); two
-    persons are two."""
+    """Return whether a sentence without a verb has three signs of a bibliography's entry (not tuned); two persons are two."""
     if any(token.kind == "w" and token.lower in known.VERB_FORMS | known.BE for token in sentence.tokens):
         return False
     several = len(_SIGNS[0].findall(sentence.text)) > 1

@@ -34,8 +34,7 @@ class Kind(StrEnum):
 
 
 class Mention(NamedTuple):
-    """``text[start:end]`` of a sentence mentions an entity, called ``name``; a weak one was recognised by its
-    shape alone."""
+    """``text[start:end]`` of a sentence mentions an entity, called ``name``; a weak one was recognised by its shape alone."""
 
     name: str
     kind: Kind

@@ -1,6 +1,5 @@
-"""Allow one writer at a time on a database: an advisory lock of a connection of its own. The server releases
-the lock when the connection ends, however its process ends. The last statement of the connection is a note
-that says who holds the lock and what for."""
+"""Allow one writer at a time on a database: an advisory lock of a connection of its own. The server releases the lock when the
+connection ends, however its process ends. The last statement of the connection is a note that says who holds the lock and what for."""
 
 import re
 import threading

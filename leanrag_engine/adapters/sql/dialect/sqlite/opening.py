@@ -1,6 +1,5 @@
-"""Open the database file: pragmas, start of transactions, schema check and migration. WAL: readers never wait
-for a writer. ``synchronous=FULL``: what a client was told survives a power cut, for 0.3 ms a commit on an
-idle disk and 7 on a busy one."""
+"""Open the database file: pragmas, start of transactions, schema check and migration. WAL: readers never wait for a writer.
+``synchronous=FULL``: what a client was told survives a power cut, for 0.3 ms a commit on an idle disk and 7 on a busy one."""
 
 import os
 import sqlite3
@@ -23,8 +22,7 @@ from . import failures
 
 FILE = "graph.sqlite3"
 BUSY_SECONDS = 30.0
-"""How long SQLite waits for another process's write: a large publish takes seconds, and a tool call may take at most
-45 s."""
+"""How long SQLite waits for another process's write: a large publish takes seconds, and a tool call may take at most 45 s."""
 
 _PRAGMAS = (
     "PRAGMA foreign_keys=ON",
@@ -184,8 +182,7 @@ def _read_revision(connection: Connection) -> str | None:
 
 
 def migrate(engine: Engine, path: Path, steps: Path = migrations.FOLDER) -> None:
-    """Create or upgrade the schema in one transaction, unless another process did. Raises as
-    :meth:`StorePlace.check_revision`."""
+    """Create or upgrade the schema in one transaction, unless another process did. Raises as :meth:`StorePlace.check_revision`."""
     # The switch to WAL does not wait for other connections: without the lock, two processes that open a new
     # folder at the same time would both fail with "locked".
     with exclusive(path.with_name("schema.lock")):

@@ -1,5 +1,4 @@
-"""Create the schema from the tables, and change that of an older store with alembic: a file in ``versions``
-for each change."""
+"""Create the schema from the tables, and change that of an older store with alembic: a file in ``versions`` for each change."""
 
 import uuid
 from collections.abc import Sequence
