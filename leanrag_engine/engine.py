@@ -774,8 +774,7 @@ class LeanRAG:
         return await self._stores.documents.collections()
 
     async def choose_collection(self, name: str, *, strict: bool = True) -> str:
-        """Return ``name``; if that is the empty default, the only full collection; of several, ``NotFound``
-        names them if ``strict``."""
+        """Return ``name``; if that is the empty default, the only full collection; of several, ``NotFound`` names them if ``strict``."""
         if name != self.settings.collection:
             return name
         full = [each for each in await self.collections() if each.documents]

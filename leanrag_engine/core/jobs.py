@@ -148,8 +148,7 @@ class JobFailure:
 
 @dataclass(frozen=True, slots=True)
 class IngestOutcome:
-    """What became of one document, why it failed or was removed, and how many of its ``chunks`` were ``kept``
-    of the replaced version."""
+    """What became of one document, why it failed or was removed, and how many of its ``chunks`` were ``kept`` of the replaced version."""
 
     id: str
     title: str

@@ -194,8 +194,7 @@ def is_prose(media_type: str) -> bool:
 
 
 def _regions(text: str) -> Iterator[tuple[int, int]]:
-    """Cut ``text`` into stretches of about 32,000 characters that end at a blank line outside fenced code.
-    Stretches bound the memory."""
+    """Cut ``text`` into stretches of about 32,000 characters that end at a blank line outside fenced code. Stretches bound the memory."""
     start = 0
     while start < len(text):
         end = _region_end(text, start)

@@ -49,9 +49,8 @@ class Interval:
 def bootstrap_difference(
     one: Sequence[float], other: Sequence[float], *, resamples: int = 10_000, seed: int = 0
 ) -> Interval:
-    """Return by how much ``one`` exceeds ``other`` on the same questions, in the same order. Uses the
-    percentile bootstrap over questions (Efron 1979); resampling keeps each question's two values together.
-    Raises ``ValueError`` if the lengths differ or are 0."""
+    """Return by how much ``one`` exceeds ``other`` on the same questions, in the same order. Uses the percentile bootstrap over questions
+    (Efron 1979); resampling keeps each question's two values together. Raises ``ValueError`` if the lengths differ or are 0."""
     if len(one) != len(other) or not one:
         raise ValueError(f"{len(one)} and {len(other)} values cannot be paired")
     differences = np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)

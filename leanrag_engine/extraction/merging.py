@@ -841,8 +841,7 @@ _SIGNS = "\"'“‘ "
 
 
 def _defines(text: str, names: Sequence[str]) -> int:
-    """Score whether the text defines the first (2) or another (1) of ``names``, with which it begins; −1 for
-    questions and quotations."""
+    """Score whether the text defines the first (2) or another (1) of ``names``, with which it begins; −1 for questions and quotations."""
     opening = text.casefold().lstrip(_SIGNS)
     for article in ("the ", "an ", "a "):
         opening = opening.removeprefix(article)

@@ -262,8 +262,7 @@ def _one_cluster(points: Vectors) -> Clusters:
 
 
 async def _embed(graph: Graph, embedder: Embedder, progress: ProgressReport) -> Vectors:
-    """Return the (n, d) vectors of a layer's entities. Raises :class:`InvalidInput` that names the first text without a
-    finite vector."""
+    """Return the (n, d) vectors of a layer's entities. Raises :class:`InvalidInput` that names the first text without a finite vector."""
 
     def report(step: Progress) -> None:
         parts = [f"layer {number}", step.message]

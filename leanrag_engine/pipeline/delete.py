@@ -215,8 +215,7 @@ async def _compute_remaining(
 async def _remaining_embedder(
     stores: Stores, generation: Generation, kept: Sequence[Chunk]
 ) -> tuple[Embedder | None, str, bytes]:
-    """Return the embedder with only the words of the chunks ``kept``, its identity and state, which is
-    deleted if that is unavailable."""
+    """Return the embedder with only the words of the chunks ``kept``, its identity and state, which is deleted if that is unavailable."""
     try:
         if await stores.embedders.gave(generation.embedder):
             state = await stores.generations.embedder_state(generation.number)

@@ -39,7 +39,9 @@ class Dispatcher:
             case jobs.DeleteRequest(ids):
                 from .delete import delete_documents
 
-                return await delete_documents(stores, name, ids, report, job.created_at)
+                # What was ingested again since the interrupted deletion was asked for stays.
+                later = await find_later_documents(stores.jobs, job) if job.reached >= 0 else frozenset()
+                return await delete_documents(stores, name, sorted({*ids} - later), report, job.created_at)
             case jobs.RollbackRequest(number):
                 from .building.rollback import roll_back
 

@@ -190,6 +190,32 @@ async def test_an_interrupted_ingest_does_not_bring_back_a_text_that_was_deleted
     assert b"yzzyplugh" not in held
 
 
+async def test_an_interrupted_deletion_does_not_delete_what_was_ingested_again_since(engine: LeanRAG) -> None:
+    texts = [DocumentSource(text=f"Kepler-{number} is old.", id=f"k{number}") for number in (1, 2)]
+    await engine.job((await engine.submit_ingest(texts, build=False)).id, wait_seconds=60)
+    now = datetime.now(UTC)
+    await engine._stores.jobs.put(
+        Job(
+            id="job-old",
+            kind="delete",
+            collection="default",
+            status=JobStatus.RUNNING,
+            request=DeleteRequest(("k1", "k2")),
+            owner="999999999@nowhere@0.00",
+            created_at=now,
+            updated_at=now - timedelta(minutes=5),
+        )
+    )
+    await engine.job(
+        (await engine.submit_ingest([replace(texts[0], text="Kepler-1 is new.")], build=False)).id,
+        wait_seconds=60,
+    )
+    (resumed,) = await engine.resume_jobs()
+    assert (await engine.job(resumed.id, wait_seconds=60)).status is JobStatus.DONE
+    assert await text_of_k1(engine) == "Kepler-1 is new."
+    assert [each.id for each in await engine._stores.documents.find_all("default")] == ["k1"]
+
+
 async def test_an_interrupted_ingest_of_a_folder_does_not_bring_back_a_file_that_was_deleted_since(
     engine: LeanRAG, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -95,8 +95,7 @@ def _find_changed_ends(before: Graph, after: Graph, entities: RowMatches[Entity]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origins:
-    """The clusters of the previous build, ``rows``, that the clusters of a layer continue: for each its place there, −1 for a new
-    one."""
+    """The clusters of the previous build, ``rows``, that the clusters of a layer continue: for each its place there, −1 for a new one."""
 
     rows: Sequence[Entity]
     places: Labels

@@ -106,8 +106,7 @@ def _measure(
     before: Memberships,
     method: ClusteringMethod,
 ) -> Clusters:
-    """Return the memberships of ``before`` where nothing changed in a cluster and the runner-up is still there, and else
-    measure them."""
+    """Return the memberships of ``before`` where nothing changed in a cluster and the runner-up is still there, and else measure them."""
     continued = np.full(len(before.sizes) + 1, -1, dtype=np.intp)  # the last place is that of no cluster
     continued[origins] = np.where(origins >= 0, np.arange(len(origins)), -1)
     differs = (before.homes != origins[labels]) | before.changed

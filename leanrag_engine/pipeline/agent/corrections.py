@@ -16,9 +16,8 @@ LISTED = 5
 
 
 async def plan_merge(index: IndexSnapshot, entities: Sequence[str], name: str) -> Correction:
-    """Return the correction that makes ``entities`` (names or refs) one, called ``name`` or as the first of
-    them. Raises ``NotFound`` and ``Ambiguous`` with candidates; ``InvalidInput`` for aggregated entities, an
-    entity with itself, and the name of yet another entity."""
+    """Return the correction that makes ``entities`` (names or refs) one, called ``name`` or as the first of them. Raises ``NotFound`` and
+    ``Ambiguous`` with candidates; ``InvalidInput`` for aggregated entities, an entity with itself, and the name of yet another entity."""
     fewest = 2
     if len(entities) < fewest:
         raise InvalidInput(

@@ -78,8 +78,7 @@ async def remove_schema(stores: Stores, name: str) -> None:
 
 
 async def decide_type(stores: Stores, name: str, given: str, *, adopt: bool) -> TypeProposal:
-    """Record that a type (a ref like ``entity:vessel``, or an unambiguous name) is adopted or refused; return
-    it. Raises ``NotFound``."""
+    """Record that a type (a ref like ``entity:vessel``, or an unambiguous name) is adopted or refused; return it. Raises ``NotFound``."""
     schema = await _require_schema(stores, name)
     collection = await stores.documents.collection(name)
     effects = _effects_of(collection, schema) if collection else None

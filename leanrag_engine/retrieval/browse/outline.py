@@ -33,9 +33,8 @@ _QUOTES = dict.fromkeys(map(ord, "`'\"‘’“”"))
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section with all below it: from its heading to the next one of its level or above. ``path`` are the headings
-    down to its own, ``first`` and ``last`` the places of its chunks in the document, ``tokens`` an estimate. It is
-    ``text[start:end]`` of its document."""
+    """A section with all below it: from its heading to the next one of its level or above. ``path`` are the headings down to its own,
+    ``first`` and ``last`` the places of its chunks in the document, ``tokens`` an estimate. It is ``text[start:end]`` of its document."""
 
     level: int
     path: tuple[str, ...]

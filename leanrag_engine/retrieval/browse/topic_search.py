@@ -338,8 +338,7 @@ def _make_entry(
     *,
     by_document: bool,
 ) -> TextMatch:
-    """Return the line of passages with one text or, ``by_document``, of one document: it quotes what stands at ``place`` in
-    ``chunk``."""
+    """Return the line of passages with one text or, ``by_document``, of one document: it quotes what stands at ``place`` in ``chunk``."""
     within = (each.heading for each in chunk.windows if each.start <= chunk.start + place[0] < each.end)
     return TextMatch(
         chunk.citation,

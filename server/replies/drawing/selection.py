@@ -35,8 +35,7 @@ class DrawnLink:
 
 @dataclass(frozen=True, slots=True)
 class DrawnGraph:
-    """What is drawn. ``layers`` are rows of nodes, the highest layer first, siblings side by side; the counts are of what
-    is left out."""
+    """What is drawn. ``layers`` are rows of nodes, the highest layer first, siblings side by side; the counts are of what is left out."""
 
     layers: tuple[tuple[DrawnNode, ...], ...]
     links: tuple[DrawnLink, ...]

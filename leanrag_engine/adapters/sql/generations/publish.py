@@ -253,8 +253,7 @@ def prune(connection: Connection, name: str, kept: int, age: timedelta) -> None:
 
 
 def delete_generations(connection: Connection, found: Iterable[Generation]) -> None:
-    """Delete generations, the rows that only they have, full-text tables that nothing reads, and embedder states without a
-    generation."""
+    """Delete generations, the rows that only they have, full-text tables that nothing reads, and embedder states without a generation."""
     for each in found:
         here = generations.c.number == each.number
         edition = connection.execute(select(generations.c.edition).where(here)).scalar_one()

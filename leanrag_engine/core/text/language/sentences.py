@@ -125,9 +125,8 @@ def ends_sentence(text: str) -> bool:
 
 
 def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = None) -> str:
-    """Return the longest beginning of ``text`` that ends with a sentence and counts at most ``limit``.
-    ``count`` measures a text (default :func:`word_count`) and never shrinks as the text grows. Empty if not
-    even the first sentence fits: a sentence is never cut."""
+    """Return the longest beginning of ``text`` that ends with a sentence and counts at most ``limit``. ``count`` measures a text (default
+    :func:`word_count`) and never shrinks as the text grows. Empty if not even the first sentence fits: a sentence is never cut."""
     measure = count or word_count
     if measure(text) <= limit:
         return text

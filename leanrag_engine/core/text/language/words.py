@@ -144,9 +144,8 @@ _FOREIGN_QUESTIONS = read_words("language", "foreign_questions")
 
 
 def find_whole_words(text: str, limit: int = 32) -> list[str]:
-    """Return the quoted phrases of a question, and its words and identifiers as they are written there, at
-    most ``limit``. Stopwords are left out, unless one is all there is, and a verb that begins a request ("Compare
-    A and B"). Chinese and Japanese is cut into words."""
+    """Return the quoted phrases of a question, and its words and identifiers as they are written there, at most ``limit``. Stopwords are
+    left out, unless one is all there is, and a verb that begins a request ("Compare A and B"). Chinese and Japanese is cut into words."""
     phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
     tokens = (_strip(_POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
     words_ = [word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token])]
