@@ -1,5 +1,6 @@
 """The state of one query: its request, its allowed chunks, the chunks loaded for it, its warnings."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,8 @@ SHORT = 3
 """Words of a question up to which it asks for these words themselves."""
 REPORTED = 5
 """The same if one of them is strange to all that was found: then those that stand nowhere are reported."""
+
+_BEFORE_NOUN = "(?:what|which|the|a|an|any|his|her|their|its|our|my|your|how (?:much|many)|[a-z]+'s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class QueryRun:
             self.warnings.append(f"{many} left out as seen.")
 
     def warn_of_absent(self) -> None:
-        """Warn of the names and, in a short query, of the words that stand nowhere, with what may be meant; not of what can be
+        """Warn of the names and, in a short query, of the words that stand nowhere, with what may be meant; not of what may be
         a verb: *owns*, *live*."""
         short = all(
             len(find_whole_words(text)) <= (REPORTED if self.strange.get(text) else SHORT)
@@ -107,10 +110,15 @@ class QueryRun:
         missing = [
             repr(word)
             for word, near in self.absent.items()
-            if not near and (is_name(word) or (short and "v" not in parts_of_speech(word)))
+            if not near and (is_name(word) or (short and self._is_thing(word)))
         ]
         if missing:
             self.warnings.append(f"No document has {' or '.join(missing[:5])}.")
+
+    def _is_thing(self, word: str) -> bool:
+        """Return whether a word is no verb, or stands where none can: *what mortgage*, *his rent*."""
+        named = re.compile(rf"\b{_BEFORE_NOUN} {re.escape(word)}\b", re.IGNORECASE)
+        return "v" not in parts_of_speech(word) or any(map(named.search, self.query.texts))
 
     def warn_of_weakness(
         self, found: Sequence[SearchHits], rankings: Sequence[Sequence[RankedWindow]]

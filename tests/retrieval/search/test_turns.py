@@ -191,3 +191,12 @@ async def test_a_date_has_its_weekday_where_a_turn_counts_from_it(tmp_path: Path
         result = await engine.query(Query("How did the violin workshop that Mia rented develop over time?"))
     assert "\n2024-06-20 Thu [" in result.context.text
     assert "\n2024-03-11 [" in result.context.text
+
+
+async def test_a_word_that_stands_nowhere_is_reported_where_it_can_be_no_verb(tmp_path: Path) -> None:
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [talk(day, news) for day, news in NEWS.items()])
+        thing = await engine.query(Query("What mortgage did Mia pay?"))
+        verb = await engine.query(Query("Did Mia mortgage it?"))
+    assert "No document has 'mortgage'." in thing.warnings
+    assert not any("mortgage" in each for each in verb.warnings)
