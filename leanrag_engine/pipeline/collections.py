@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from leanrag_engine.core.jobs import CopyResult, DeleteResult
+from leanrag_engine.core.jobs import CopyResult, DeleteResult, Job
 from leanrag_engine.core.model import NO_CORRECTIONS, Collection
 from leanrag_engine.core.ports import Progress, ProgressReport
 
@@ -29,10 +29,11 @@ async def copy_collection(
     return CopyResult(target, held.documents, held.chunks, source.generation is not None)
 
 
-async def delete_collection(stores: Stores, name: str, job: str, report: ProgressReport) -> DeleteResult:
+async def delete_collection(stores: Stores, name: str, job: Job, report: ProgressReport) -> DeleteResult:
     """Delete a collection with all that belongs to it but ``job``; the database last, so that a resumed job repeats the work."""
     held = await stores.documents.collection(name)
-    if held is None:  # the process was killed after the transaction
+    # The process was killed after the transaction; another collection may have the name since.
+    if held is None or held.created_at > job.created_at:
         return DeleteResult()
     report(Progress("delete", 0, held.documents))
     async with announce_vector_change(stores), start_over_if_damaged(stores):
@@ -40,5 +41,5 @@ async def delete_collection(stores: Stores, name: str, job: str, report: Progres
             if space.startswith(f"c{held.number}-"):
                 await stores.vectors.drop(space)
     await stores.adjacencies.sweep(name, ())
-    await stores.documents.delete_collection(name, job)
+    await stores.documents.delete_collection(name, job.id)
     return DeleteResult(held.documents, held.chunks)

@@ -54,7 +54,7 @@ class Dispatcher:
             case jobs.DeleteCollectionRequest():
                 from .collections import delete_collection
 
-                return await delete_collection(stores, name, job.id, report)
+                return await delete_collection(stores, name, job, report)
             case jobs.ReindexRequest(damaged_only):
                 return await rebuild_vectors(stores, name, report, damaged_only=damaged_only)
             case jobs.IngestRequest() as request:

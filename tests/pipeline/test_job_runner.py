@@ -17,7 +17,14 @@ from leanrag_tests_forks import Fork
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import Busy, Cancelled, InvalidInput, NotFound, NotReady, StoreUnusable
-from leanrag_engine.core.jobs import DeleteRequest, DeleteResult, IngestRequest, Job, JobStatus
+from leanrag_engine.core.jobs import (
+    DeleteCollectionRequest,
+    DeleteRequest,
+    DeleteResult,
+    IngestRequest,
+    Job,
+    JobStatus,
+)
 from leanrag_engine.core.model import DocumentSource, Vectors
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
@@ -190,30 +197,46 @@ async def test_an_interrupted_ingest_does_not_bring_back_a_text_that_was_deleted
     assert b"yzzyplugh" not in held
 
 
-async def test_an_interrupted_deletion_does_not_delete_what_was_ingested_again_since(engine: LeanRAG) -> None:
-    texts = [DocumentSource(text=f"Kepler-{number} is old.", id=f"k{number}") for number in (1, 2)]
-    await engine.job((await engine.submit_ingest(texts, build=False)).id, wait_seconds=60)
+async def leave_deletion(
+    engine: LeanRAG, kind: str, request: DeleteRequest | DeleteCollectionRequest
+) -> None:
+    """Leave the row of a deletion whose process is gone."""
     now = datetime.now(UTC)
     await engine._stores.jobs.put(
         Job(
             id="job-old",
-            kind="delete",
+            kind=kind,
             collection="default",
             status=JobStatus.RUNNING,
-            request=DeleteRequest(("k1", "k2")),
+            request=request,
             owner="999999999@nowhere@0.00",
             created_at=now,
             updated_at=now - timedelta(minutes=5),
         )
     )
-    await engine.job(
-        (await engine.submit_ingest([replace(texts[0], text="Kepler-1 is new.")], build=False)).id,
-        wait_seconds=60,
-    )
+
+
+async def test_an_interrupted_deletion_does_not_delete_what_was_ingested_again_since(engine: LeanRAG) -> None:
+    texts = [DocumentSource(text=f"Kepler-{number} is old.", id=f"k{number}") for number in (1, 2)]
+    await engine.job((await engine.submit_ingest(texts, build=False)).id, wait_seconds=60)
+    await leave_deletion(engine, "delete", DeleteRequest(("k1", "k2")))
+    newer = [replace(texts[0], text="Kepler-1 is new.")]
+    await engine.job((await engine.submit_ingest(newer, build=False)).id, wait_seconds=60)
     (resumed,) = await engine.resume_jobs()
     assert (await engine.job(resumed.id, wait_seconds=60)).status is JobStatus.DONE
     assert await text_of_k1(engine) == "Kepler-1 is new."
     assert [each.id for each in await engine._stores.documents.find_all("default")] == ["k1"]
+
+
+async def test_an_interrupted_deletion_of_a_collection_does_not_delete_another_one_of_that_name(
+    engine: LeanRAG,
+) -> None:
+    await leave_deletion(engine, "delete_collection", DeleteCollectionRequest())
+    newer = [DocumentSource(text="Kepler-1 is new.", id="k1")]
+    await engine.job((await engine.submit_ingest(newer, build=False)).id, wait_seconds=60)
+    (resumed,) = await engine.resume_jobs()
+    assert (await engine.job(resumed.id, wait_seconds=60)).status is JobStatus.DONE
+    assert await text_of_k1(engine) == "Kepler-1 is new."
 
 
 async def test_an_interrupted_ingest_of_a_folder_does_not_bring_back_a_file_that_was_deleted_since(
