@@ -280,6 +280,8 @@ class ContextOptions:
     """Excerpts for each text that are shown of weak evidence."""
     weak_tokens: int = 300
     """Tokens of a reply on weak evidence."""
+    replies: int = 20
+    """Most replies before this one whose turns are not shown again."""
     notes: float = 0.25
     """Largest share of the budget for notes."""
     explanation: float = 0.25

@@ -123,7 +123,10 @@ def find_shown_turns(
     # Less than they had: a turn that comes again does less harm than one that is lost.
     room = round(0.95 * budget) - options.omission_tokens
     worth = [keep_worth(ranking, options.weaker) for ranking in rankings]
-    while True:
+    talks = (each for ranking in worth for each in ranking if isinstance(each, RankedWindow) and each.turns)
+    if not any(each.chunk.citation in seen for each in talks):
+        return shown
+    for _ in range(options.replies):
         if shown:
             worth = [[each for each in ranking if not _was_shown(each, shown, seen)] for ranking in worth]
         found = _Pool(worth, counter, options).choose(room)
@@ -134,8 +137,9 @@ def find_shown_turns(
             return shown  # the reply that is asked for
         shown |= new  # with something unseen at once, another question was asked before: its replies had the same, as is likely
         if has_unseen or not new:
-            return shown
+            break
         options = replace(options, cutoff=options.weaker)  # as for a caller who asks on
+    return shown
 
 
 def _was_shown(each: Evidence, shown: set[TurnPlace], seen: CitationSet) -> bool:
