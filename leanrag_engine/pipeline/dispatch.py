@@ -40,7 +40,7 @@ class Dispatcher:
                 from .delete import delete_documents
 
                 # What was ingested again since the interrupted deletion was asked for stays.
-                later = await find_later_documents(stores.jobs, job) if job.reached >= 0 else frozenset()
+                later = await find_later_documents(stores.jobs, job)
                 return await delete_documents(stores, name, sorted({*ids} - later), report, job.created_at)
             case jobs.RollbackRequest(number):
                 from .building.rollback import roll_back
@@ -78,7 +78,7 @@ class Dispatcher:
             with suppress(StoreUnreachable):  # documents go in all the same
                 await repair_first(self._stores, job.collection, progress.report)
         index = await PendingIndex.open(self._stores, job.collection)
-        later = await find_later_documents(self._stores.jobs, job) if job.reached >= 0 else frozenset()
+        later = await find_later_documents(self._stores.jobs, job)
         changed = await ingest_all(self._stores, job.collection, request, progress, index, later)
         held = await self._snapshots.collection(job.collection)
         if request.dry_run or not (request.build and held.documents and (changed or held.stale)):

@@ -474,7 +474,7 @@ class JobRunner:
 
 
 async def find_later_documents(store: JobStore, job: Job) -> frozenset[str]:
-    """Return the ids of the documents that later jobs have ingested."""
-    newest = await store.find_newest(job.collection, limit=1000)
+    """Return the ids of the documents that jobs after an interrupted one have ingested; none where jobs run in their order."""
+    newest = await store.find_newest(job.collection, limit=1000) if job.reached >= 0 else []
     later = [each for job_ in newest if job_.created_at > job.created_at for each in job_.documents]
     return frozenset(each.id for each in later if each.status != "failed")

@@ -333,8 +333,8 @@ def leave_out_seen(
 ) -> tuple[list[list[RankedWindow | Statement]], int]:
     """Return the rankings without what was seen, and how many seen passages would have been worth showing.
 
-    Of passages with ``turns`` that were shown, by the id of the chunk, only those were seen. A statement was seen if all that it cites was. What remains is as good as it was beside the seen evidence: at
-    least ``cutoff`` of the best of both, or kept.
+    Of passages with ``turns`` that were shown, only those were seen. A statement was seen if all that it cites was. What
+    remains is as good as it was beside the seen evidence: at least ``cutoff`` of the best of both, or kept.
     """
     fresh: list[list[RankedWindow | Statement]] = []
     left_out: set[str] = set()
