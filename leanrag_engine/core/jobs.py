@@ -349,10 +349,12 @@ JobResult = (
 
 
 class Step(Protocol):
-    """How far a stage is; ``ingest`` counts kilobytes of files."""
+    """How far a stage is, and what is said of it; ``ingest`` counts kilobytes of files."""
 
     @property
     def stage(self) -> str: ...
+    @property
+    def message(self) -> str: ...
     @property
     def done(self) -> int: ...
     @property

@@ -97,12 +97,12 @@ class Dispatcher:
             await repair_first(self._stores, job.collection, progress.report)
         held = await self._snapshots.collection(job.collection)
         index = await PendingIndex.open(self._stores, job.collection)
-        imported = await import_graph(self._stores, held, request, progress.report, index)
+        result, layers = await import_graph(self._stores, held, request, progress.report, index)
         held = await self._snapshots.collection(job.collection)
         if not request.build or not held.stale:
-            return replace(imported.result, built=not held.stale)
-        build = await self._build(job, jobs.BuildRequest(), progress, index, imported.layers)
-        return replace(imported.result, built=True, build=build)
+            return replace(result, built=not held.stale)
+        build = await self._build(job, jobs.BuildRequest(), progress, index, layers)
+        return replace(result, built=True, build=build)
 
     async def _build(
         self,

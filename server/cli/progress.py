@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import anyio
 from rich.console import Console
@@ -99,7 +99,7 @@ class WholeProgress:
         self.share = 0.0
         """What is done of the whole job, from 0 to 1; it never falls."""
 
-    def see(self, progress: StageProgress) -> None:
+    def see(self, progress: Step) -> None:
         """Take note of what the job does now."""
         self._counted = (
             f" ({describe_done(progress)})" if progress.stage == "ingest" and progress.total else ""
@@ -117,7 +117,7 @@ class WholeProgress:
         done = sum(each.share for each in self._steps[:found]) + part * self._steps[found].share
         self.share = max(self.share, done / sum(each.share for each in self._steps))
 
-    def describe(self, step: StageProgress) -> tuple[str, float]:
+    def describe(self, step: Step) -> tuple[str, float]:
         """Take note of a step; return what the job does, and the share of it that is done."""
         self.see(step)
         return str(self), self.share
@@ -153,14 +153,7 @@ def format_seconds(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"  # noqa: PLR2004 - as above
 
 
-class StageProgress(Step, Protocol):
-    """Progress of some work: ``done`` of ``total`` units of ``stage``, and what is said of it."""
-
-    @property
-    def message(self) -> str: ...
-
-
-def describe_stage(step: StageProgress) -> tuple[str, float]:
+def describe_stage(step: Step) -> tuple[str, float]:
     """Return what a stage does, and the share of it that is done."""
     count = f" {describe_done(step)}" if step.total else ""
     message = f" ({step.message[:60]})" if step.message else ""
@@ -169,8 +162,8 @@ def describe_stage(step: StageProgress) -> tuple[str, float]:
 
 @contextmanager
 def progress_bar(
-    describe: Callable[[StageProgress], tuple[str, float]] = describe_stage,
-) -> Iterator[Callable[[StageProgress], None]]:
+    describe: Callable[[Step], tuple[str, float]] = describe_stage,
+) -> Iterator[Callable[[Step], None]]:
     """Yield a function that shows on standard error what ``describe`` says of a step: a bar that vanishes at the end at a
     terminal, else lines."""
     console = Console(stderr=True)
@@ -182,7 +175,7 @@ def progress_bar(
     with Progress(*columns, console=console, transient=True) as bars:
         task = bars.add_task("", total=1.0)
 
-        def show(step: StageProgress) -> None:
+        def show(step: Step) -> None:
             text, share = describe(step)
             bars.update(task, completed=share, description=text)
 

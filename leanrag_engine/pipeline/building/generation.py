@@ -233,12 +233,12 @@ async def fit(
     texts = chunks.windows
     before = collection.generation.embedder if collection.generation else ""
     kept = await keep_embedder(stores, embedders, collection, chunks.pending, mode)
-    embedder, state = (kept.embedder, kept.state) if kept else await embedders.fit(texts, before)
+    embedder, state, unknown = kept or (*await embedders.fit(texts, before), 0.0)
     # A rebuild looks at all rows, and makes good what is wrong with columns.
     read = read_hierarchy if mode == "rebuild" else open_hierarchy
     previous = await read(stores, collection.generation) if collection.generation else None
     reusing = await reuse_vectors(stores, collection.generation, previous, chunks, embedder)
-    return FittedChunks(chunks, reusing, state, previous, kept.unknown if kept else 0.0)
+    return FittedChunks(chunks, reusing, state, previous, unknown)
 
 
 async def draft(

@@ -51,24 +51,15 @@ def parse_mode(text: str) -> AskedMode:
     return cast("AskedMode", text)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptEmbedder:
-    """The fitted embedder of the published build, its state, and the share of the collection's words that it lacks."""
-
-    embedder: Embedder
-    state: bytes
-    unknown: float
-
-
 async def keep_embedder(
     stores: Stores,
     embedders: EmbedderSource,
     collection: Collection,
     pending: Sequence[Chunk],
     asked: AskedMode,
-) -> KeptEmbedder | None:
-    """Return the embedder that was fitted for the published build; None if too many words of the ``pending``
-    chunks and others are unknown to it, and for pretrained ones."""
+) -> tuple[Embedder, bytes, float] | None:
+    """Return the embedder that was fitted for the published build, its state, and the share of the collection's words
+    that it lacks; None if these are too many, with those of the ``pending`` chunks, and for pretrained ones."""
     before = collection.generation
     if before is None or asked == "rebuild" or not await embedders.gave(before.embedder):
         return None
@@ -80,7 +71,7 @@ async def keep_embedder(
     unknown = before.record.history.unknown + unknown * len(pending) / max(collection.chunks, 1)
     if unknown > DEFAULT_REBUILD.unknown:
         return None
-    return KeptEmbedder(await embedders.restore(before.embedder, state), state, unknown)
+    return await embedders.restore(before.embedder, state), state, unknown
 
 
 def find_previous(

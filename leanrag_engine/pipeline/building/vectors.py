@@ -144,12 +144,11 @@ async def _plan_change(
 ) -> _SpaceChange | None:
     """Return what turns the space of the shelf into one with these rows; None if a new space is better."""
     try:
-        content = await _find_content(stores, shelf, texts)
+        rows, changed, excess = await _find_content(stores, shelf, texts)
     except StoreUnusable:
         return None
-    changed, excess = content.changed, content.excess
     # Beyond half of the rows a new space costs about as much, by reasoning, and its index has no deleted rows to pass by.
-    if not content.rows or len(changed) + len(excess) > 0.5 * content.rows:
+    if not rows or len(changed) + len(excess) > 0.5 * rows:
         return None
     chosen = texts.choose(changed)
     if vectors is None:
@@ -160,18 +159,11 @@ async def _plan_change(
     return _SpaceChange(shelf.space, VectorRows(decode_ids(chosen.ids), written), excess)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SpaceContent:
-    """How many rows a space has, the places of the texts that it lacks or has other ones of, and the ids of rows in excess."""
-
-    rows: int
-    changed: Places
-    excess: Sequence[str]
-
-
-async def _find_content(stores: Stores, shelf: SpaceIndex, texts: EmbeddedTexts) -> _SpaceContent:
-    """Compare the space of the shelf with what it is to hold. It is listed only if it may hold others than the shelf says: that
-    takes longer than all else here."""
+async def _find_content(
+    stores: Stores, shelf: SpaceIndex, texts: EmbeddedTexts
+) -> tuple[int, Places, Sequence[str]]:
+    """Return how many rows the space of the shelf has, the places of the texts that it lacks or has other ones of, and the ids
+    of rows in excess. It is listed only if it may hold others than the shelf says: that takes longer than all else here."""
     places = await anyio.to_thread.run_sync(shelf.locate, texts)
     known = places >= 0
     changed = ~known
@@ -184,11 +176,11 @@ async def _find_content(stores: Stores, shelf: SpaceIndex, texts: EmbeddedTexts)
             left[shelf.certain] = True
             left[places[known]] = False
             excess = sorted(decode_ids(shelf.texts.ids[left]))
-            return _SpaceContent(len(shelf.certain) + count, np.flatnonzero(changed), excess)
+            return len(shelf.certain) + count, np.flatnonzero(changed), excess
     present = set(await stores.vectors.ids(shelf.space))
     wanted = decode_ids(texts.ids)
     changed |= np.array([id_ not in present for id_ in wanted], dtype=bool)
-    return _SpaceContent(len(present), np.flatnonzero(changed), sorted(present.difference(wanted)))
+    return len(present), np.flatnonzero(changed), sorted(present.difference(wanted))
 
 
 async def _embed(embedder: ReusingEmbedder, texts: EmbeddedTexts, report: ProgressReport) -> Vectors:

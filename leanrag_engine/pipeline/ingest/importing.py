@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,22 +28,15 @@ if TYPE_CHECKING:
     from leanrag_engine.pipeline.building.generation import GivenLayers
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedGraph:
-    """What an import has done so far, and the layers that the build should keep, if any."""
-
-    result: ImportResult
-    layers: GivenLayers | None
-
-
 async def import_graph(
     stores: Stores,
     collection: Collection,
     request: ImportRequest,
     report: ProgressReport,
     index: PendingIndex,
-) -> ImportedGraph:
-    """Read the files and store what has changed of their documents, all or none. No chat model is called.
+) -> tuple[ImportResult, GivenLayers | None]:
+    """Read the files and store what has changed of their documents, all or none; return what was done, and the layers that
+    the build should keep, if any. No chat model is called.
     Raises ``PathRefused``, and ``InvalidInput`` for files that cannot be taken."""
     report(Progress("import", message=f"Reading {request.format}"))
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
@@ -73,7 +65,7 @@ async def import_graph(
         layers = lay_clusters(found.clusters, base, HIDDEN)
         return cite_summaries(layers) if layers else None
 
-    return ImportedGraph(result, lay_layers if request.hierarchy else None)
+    return result, lay_layers if request.hierarchy else None
 
 
 def check_clusters(

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
+import tomlkit
 import typer
+from tomlkit.exceptions import ParseError
 
 from leanrag_engine.core.config import Settings, config_file, load_settings, unknown_setting, variable_of
 from leanrag_engine.core.errors import InvalidInput
@@ -63,9 +65,10 @@ def set_setting(
     Example: `leanrag config set embedder fitted`
     """
     with report_errors():
-        setting = getattr(load_settings(**{check_name(name): value}), name)
-        write_setting(name, f"{name} = {to_toml(setting)}")
-    typer.echo(f"{name} = {format_value(setting)}   ({config_file()})")
+        settings, file = load_settings(**{check_name(name): value}), read_file()
+        file[name] = settings.model_dump(mode="json")[name]
+        write_file(file)
+    typer.echo(f"{name} = {format_value(getattr(settings, name))}   ({config_file()})")
     if os.environ.get(variable_of(name)):
         typer.echo(f"Note: {variable_of(name)} is set in this shell and goes before the file.", err=True)
 
@@ -74,7 +77,9 @@ def set_setting(
 def unset_setting(name: Name) -> None:
     """Take a setting out of the file."""
     with report_errors():
-        write_setting(check_name(name), "")
+        file = read_file()
+        file.pop(check_name(name), None)
+        write_file(file)
         typer.echo(f"{name} = {format_value(getattr(load_settings(), name))}")
 
 
@@ -108,41 +113,16 @@ def hide_credentials(address: str) -> str:
     return CREDENTIALS.sub("...", address)
 
 
-def read_file() -> dict[str, object]:
+def read_file() -> tomlkit.TOMLDocument:
+    """Return the file, which keeps its form where it is not changed. Raises ``InvalidInput`` if it is no TOML."""
     file = config_file()
-    return parse(file.read_text(encoding="utf-8")) if file.exists() else {}
-
-
-def parse(text: str) -> dict[str, object]:
-    import tomllib  # noqa: PLC0415 - the other commands read no TOML
-
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise InvalidInput(f"{config_file()} is no TOML file: {problem}.", "Correct it by hand.") from problem
+        return tomlkit.parse(file.read_text(encoding="utf-8") if file.exists() else "")
+    except ParseError as problem:
+        raise InvalidInput(f"{file} is no TOML file: {problem}.", "Correct it by hand.") from problem
 
 
-def write_setting(name: str, line: str) -> None:
-    """Replace the line of a setting in the file, or add it; "" removes it. All other lines stay as they are."""
+def write_file(content: tomlkit.TOMLDocument) -> None:
     file = config_file()
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    kept = [each for each in text.splitlines() if not re.match(rf"{name}\s*=", each)]
-    changed = "\n".join([line, *kept] if line else kept).strip() + "\n"
-    expected = {key: value for key, value in parse(text).items() if key != name} | parse(line)
-    try:
-        complete = parse(changed) == expected
-    except InvalidInput:
-        complete = False
-    if not complete:  # such as a value of several lines
-        raise InvalidInput(f"{name} in {file} cannot be changed line by line.", "Change it by hand.")
     file.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(file, changed.encode("utf-8"))
-
-
-def to_toml(value: object) -> str:
-    match value:
-        case bool() | int() | float():
-            return format_value(value)
-        case tuple():
-            return f"[{', '.join(map(to_toml, value))}]"
-    return json_format.dumps(str(value), ensure_ascii=False)
+    replace_file(file, tomlkit.dumps(content).encode("utf-8"))

@@ -65,10 +65,14 @@ def test_every_kind_of_value_comes_back_from_the_file(file: Path, name: str, val
 
 def test_the_other_lines_of_the_file_stay(file: Path) -> None:
     file.parent.mkdir()
-    file.write_text("# my own\nmax_calls = 7  # a few\nllm_batch = 2\n")
+    file.write_text(
+        "# my own\nmax_calls = 7  # a few\nllm_batch = 2\ntoolsets = [\n  'read',  # no more\n]\n"
+    )
     assert leanrag("set", "max_calls", "9").exit_code == 0
-    assert "# my own" in file.read_text()
-    assert (load_settings().max_calls, load_settings().llm_batch) == (9, 2)
+    assert leanrag("unset", "llm_batch").exit_code == 0
+    assert file.read_text() == "# my own\nmax_calls = 9  # a few\ntoolsets = [\n  'read',  # no more\n]\n"
+    assert leanrag("set", "toolsets", "agent").exit_code == 0
+    assert (load_settings().max_calls, load_settings().toolsets) == (9, ("agent",))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,6 @@ def test_the_other_lines_of_the_file_stay(file: Path) -> None:
         ("clustering = 'dual'", ["list"], "`leanrag config set clustering VALUE`"),
         ("relation_weight = 0.4", ["list"], "take it out"),
         ("no toml", ["list"], "is no TOML file"),
-        ("toolsets = [\n'read']", ["set", "toolsets", "agent"], "by hand"),
     ],
 )
 def test_what_is_wrong_is_named_and_the_file_is_left_as_it_is(

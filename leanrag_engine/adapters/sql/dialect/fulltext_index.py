@@ -113,9 +113,6 @@ class FullTextIndex(ABC):
         """Remove the table if it exists."""
 
     @abstractmethod
-    def exists(self) -> bool: ...
-
-    @abstractmethod
     def count(self, rows: SearchedRows) -> int:
         """Return the number of rows of the whole table."""
 

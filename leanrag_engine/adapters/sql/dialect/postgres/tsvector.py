@@ -98,10 +98,6 @@ class TsvectorIndex(FullTextIndex):
     def drop(self) -> None:
         self.connection.exec_driver_sql(f"DROP TABLE IF EXISTS {self.table.name}, {self.table.name}_words")
 
-    def exists(self) -> bool:
-        known = self.connection.exec_driver_sql("SELECT to_regclass(%s)", (self.table.name,)).scalar()
-        return known is not None
-
     def count(self, rows: SearchedRows) -> int:
         return rows.counts.get((self.table.name, rows.state), lambda: self._read_counts([])[0])
 

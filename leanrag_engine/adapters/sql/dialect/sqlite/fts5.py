@@ -45,10 +45,6 @@ class Fts5Index(FullTextIndex):
     def drop(self) -> None:
         self.connection.execute(text(f"DROP TABLE IF EXISTS {self.table.name}"))
 
-    def exists(self) -> bool:
-        known = text("SELECT 1 FROM sqlite_master WHERE name = :name").bindparams(name=self.table.name)
-        return self.connection.execute(known).first() is not None
-
     def count(self, rows: SearchedRows) -> int:
         # FTS5's shadow table of the rows' lengths is an ordinary table and fast to count.
         statement = f"SELECT count(*) FROM {self.table.name}_docsize"
