@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
@@ -29,28 +28,19 @@ _MAGICS = (
 )
 _CONTROLS = bytes(sorted({*range(32)} - {8, 9, 10, 11, 12, 13, 27}))
 
-_MULTIBYTE = ("gb18030", "big5", "cp932", "euc_jp", "euc_kr")  # not cp949: nearly all bytes make Korean in it
-_ONE_BYTE = ("cp1252", "cp1250", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256")
-_STRAY = re.compile("[\u3131-\u318e]")
+_JAPANESE = re.compile(rb"\x1b\$[@B]")
+"""Where Japanese begins in ISO-2022-JP, whose bytes are all ASCII."""
+_SUPERSETS = {"shift_jis": "cp932", "gb2312": "gb18030"}
 _WESTERN = re.compile("[ÄÇÉÖÜßàáâäçèéêëìíîïñòóôöùúûüœ]ß?|[€«»“”„‘’–—…§°¿¡]+")
 _WESTERN_WORDS = read_words("language", "western")
 
 
-@dataclass(frozen=True, slots=True)
-class _EncodingEvidence:
-    """How much evidence a guess needs. Set by reading on texts that were encoded and damaged for the tests."""
-
-    high_bytes: int = 8
-    """Fewer non-ASCII bytes say nothing of an encoding, except beside words of a western language."""
-    bytes: int = 1 << 16
-    """Bytes of lines with non-ASCII characters that are examined."""
-    chaos: float = 0.05
-    """Most disorder that charset-normalizer may find."""
-    coherence: float = 0.1
-    """Least likeness to a language that charset-normalizer must find, for encodings of one byte."""
-
-
-_REQUIRED = _EncodingEvidence()
+_HIGH_BYTES = 8
+"""Fewer non-ASCII bytes say nothing of an encoding, except beside words of a western language."""
+_EVIDENCE = 1 << 16
+"""Bytes of lines with non-ASCII characters that are examined."""
+_CONFIDENCE = 0.08
+"""Least confidence of chardet. Of 136 short texts in 24 languages and 31 encodings it names all but three rightly, with 0.095 or more."""
 
 
 def decode(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
@@ -61,6 +51,8 @@ def decode(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
         if data.startswith(bom):
             return _decode_after_bom(data[len(bom) :], encoding, name)
     _refuse_binary(data, name)
+    if is_iso_2022(data):
+        return data.decode("iso2022_jp_2"), {"encoding": "iso-2022-jp"}
     try:
         return data.decode("utf-8"), NO_METADATA
     except UnicodeDecodeError as problem:
@@ -70,6 +62,11 @@ def decode(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
 def has_byte_order_mark(data: bytes) -> bool:
     """Return whether the first bytes of ``data`` name its Unicode encoding."""
     return data.startswith(tuple(bom for bom, _ in _BOMS))
+
+
+def is_iso_2022(data: bytes) -> bool:
+    """Return whether ``data`` is Japanese in ASCII bytes, which is valid UTF-8 as well."""
+    return _JAPANESE.search(data) is not None and _decodes(data, "iso2022_jp_2")
 
 
 def _decode_after_bom(data: bytes, encoding: str, name: str) -> tuple[str, Mapping[str, str]]:
@@ -113,30 +110,17 @@ def _decode_other(data: bytes, name: str, at: int) -> tuple[str, Mapping[str, st
 
 def _legacy_encoding(data: bytes) -> str:
     """Return the encoding that makes readable text of all of ``data``; "" without clear evidence."""
-    from charset_normalizer import from_bytes  # noqa: PLC0415 - only files that are not UTF-8 pay for it
+    import chardet  # noqa: PLC0415 - only files that are not UTF-8 pay for it
 
     evidence = _evidence(data)
-    if len(evidence) - len(evidence.decode("ascii", "ignore")) < _REQUIRED.high_bytes:
-        return "cp1252" if _is_western(evidence) else ""
-    found = from_bytes(evidence, cp_isolation=[*_ONE_BYTE, *_MULTIBYTE], enable_fallback=False)
-    matches = [
-        match
-        for match in found
-        # 2 % of Korean letters outside syllables: EUC-JP decoded as Korean.
-        if match.chaos <= _REQUIRED.chaos and len(_STRAY.findall(str(match))) <= 0.02 * len(str(match))
-    ]
-    if not matches:
-        return ""
-    best = matches[0]
-    if best.encoding in _MULTIBYTE:
-        sure = all(match.encoding not in _MULTIBYTE for match in matches[1:])
-    else:
-        sure = best.coherence >= _REQUIRED.coherence
-    equal = {
-        match.encoding for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence)
-    }
-    encoding = "cp1252" if "cp1252" in equal else best.encoding
-    return encoding if sure and _decodes(data, encoding) else ""
+    if len(evidence) - len(evidence.decode("ascii", "ignore")) < _HIGH_BYTES:
+        return "windows-1252" if _is_western(evidence) else ""
+    found = chardet.detect(evidence)
+    encoding = (found["encoding"] or "").lower()
+    encoding = _SUPERSETS.get(encoding, encoding)
+    if encoding and evidence.decode(encoding, "replace") == evidence.decode("windows-1252", "replace"):
+        encoding = "windows-1252"  # as are the ISO-8859s of western Europe, but for signs
+    return encoding if encoding and found["confidence"] >= _CONFIDENCE and _decodes(data, encoding) else ""
 
 
 def _is_western(data: bytes) -> bool:
@@ -152,8 +136,8 @@ def _evidence(data: bytes) -> bytes:
     evidence = bytearray()
     for line in data.splitlines(keepends=True):
         if not line.isascii():
-            evidence += line[: _REQUIRED.bytes]
-        if len(evidence) >= _REQUIRED.bytes:
+            evidence += line[:_EVIDENCE]
+        if len(evidence) >= _EVIDENCE:
             break
     return bytes(evidence)
 

@@ -7,6 +7,7 @@ import unicodedata
 from codecs import getincrementaldecoder
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from json import loads
 from pathlib import PurePath
 from pkgutil import resolve_name
 
@@ -74,11 +75,14 @@ def is_prose(start: bytes) -> bool:
 _FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n(?=[\w\"'-]+[ \t]*:|#)(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n){0,200})(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
 )
+_TITLE = re.compile(r"^title[ \t]*:[^\n]*", re.MULTILINE | re.IGNORECASE)
 _FIELD = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(\S[^\n]*)$", re.MULTILINE)
 _ITEM = re.compile(r"\n[ \t]*-[ \t]+(\S[^\n]*)")
 """An item of a list of lines, which becomes a list in its field."""
 
 
+_ESCAPED = re.compile(r"(?<!\\)(?:\\u(?!00[01])[0-9a-fA-F]{4})+")
+"""Letters as JSON may write them; signs that control something stay escaped."""
 _OTHER_BREAK = re.compile("[\x0b\x0c\x85\u2028\u2029]")
 """These end a line of a document, but not one of a file: editors count line feeds."""
 
@@ -86,6 +90,12 @@ _OTHER_BREAK = re.compile("[\x0b\x0c\x85\u2028\u2029]")
 def _plain(data: bytes, name: str) -> Reading:
     raw, note = decode(data, name)
     return Reading(clean(raw), metadata=note, first_line=0 if _OTHER_BREAK.search(raw) else 1)
+
+
+def _json(data: bytes, name: str) -> Reading:
+    """Read JSON as it is, with its escaped letters as letters."""
+    reading = _plain(data, name)
+    return replace(reading, text=_ESCAPED.sub(lambda found: clean(loads(f'"{found[0]}"')), reading.text))
 
 
 def _text(data: bytes, name: str) -> Reading:
@@ -101,18 +111,20 @@ def _table(data: bytes, name: str) -> Reading:
 
 
 def _markdown(data: bytes, name: str) -> Reading:
-    """Read Markdown as it is. The front matter becomes the title and, from its plain fields, the metadata."""
+    """Read Markdown as it is. The front matter gives the title and, from its plain fields, the metadata as well."""
     reading = _plain(data, name)
-    text, note, first_line = reading.text, reading.metadata, reading.first_line
+    text, note = reading.text, reading.metadata
     if chat := read_chat(text):
         return replace(chat, metadata={**chat.metadata, **note})
-    front = _FRONT_MATTER.match(text)
-    fields = _fields(front["fields"]) if front else {}
-    if front:
-        first_line = first_line and first_line + front[0].count("\n")
-        text = text[front.end() :]
-    title = fields.pop("title", "") or first_heading(text, "text/markdown")
-    return Reading(write_records(text), title, metadata={**fields, **note}, first_line=first_line)
+    fields, heading = {}, first_heading(text, "text/markdown")
+    if front := _FRONT_MATTER.match(text):
+        fields, rest = _fields(front["fields"]), text[front.end() :]
+        heading = first_heading(rest, "text/markdown")
+        # Its lines stay to be found, but for a title that is said again; a mark below them would make the last a heading.
+        shown = _TITLE.sub("", front["fields"]) if fields.get("title") == heading else front["fields"]
+        text = f"\n{shown}\n{rest}"
+    title = fields.pop("title", "") or heading
+    return Reading(write_records(text), title, metadata={**fields, **note}, first_line=reading.first_line)
 
 
 def _fields(front_matter: str) -> dict[str, str]:
@@ -161,7 +173,6 @@ _SOURCES = {
     "text/x-css": ".css",
     "text/x-tex": ".tex",
     "text/x-ini": ".ini .cfg .conf .properties",
-    "application/json": ".json .jsonl",
     "application/yaml": ".yaml .yml",
     "application/toml": ".toml",
     "application/xml": ".xml",
@@ -193,6 +204,7 @@ _FORMATS = {
     ".log": Format("text/x-log", _text),
     **dict.fromkeys((".md", ".markdown"), Format("text/markdown", _markdown)),
     ".rst": Format("text/x-rst", _rst),
+    **dict.fromkeys((".json", ".jsonl"), Format("application/json", _json)),
 }
 SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))
 """The suffixes that have a reader, in alphabetical order."""

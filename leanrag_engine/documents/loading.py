@@ -26,7 +26,7 @@ from .readers.reading import Reading
 from .records import write_records
 
 _LONGEST_TITLE = 200
-_READING = "reading-5"
+_READING = "reading-6"
 """Changed when readers make another text of the same file: a file is then read again though it has not changed."""
 
 
@@ -79,8 +79,9 @@ def identify(source: DocumentSource, *, allowed: Sequence[Path] | None) -> tuple
 
 
 def make_stamp(source: DocumentSource, status: os.stat_result) -> str:
-    """Return size and time of a file and a digest of what the caller says about it: equal stamps, equal documents."""
-    return f"{status.st_size} {status.st_mtime_ns} {_READING} {_digest_labels(source)}".rstrip()
+    """Return size and times of a file and a digest of what the caller says about it: equal stamps, equal documents."""
+    # The second time changes with each rename and each write, whatever time is set.
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {_READING} {_digest_labels(source)}".rstrip()
 
 
 def _digest_labels(source: DocumentSource) -> str:

@@ -27,14 +27,15 @@ def format_table(header: Sequence[str], rows: Rows, caption: str = "") -> list[s
     """Return the lines of a table: one with caption, number of rows and names of the columns (of a large one also with
     what each holds), then one for each row, blank where a row is."""
     count = sum(any(cells) for _, cells in rows)
-    names = [clean_line(name)[:_LONGEST_NAME].rstrip(" :") for name in header]
+    names = [clean_line(name).rstrip(" :") for name in header]
     named = f"Table {clean_line(caption)[:200]}".rstrip(" :.")
     head = f"{named}, {count} row{'s' * (count != 1)}"
     if any(names):
         head += f": {' | '.join(name or _letter(at) for at, name in enumerate(names))}"
         if count >= LARGE:
             head += _COLUMNS + "; ".join(_describe_columns(names, rows))
-    return [head, *(_format_record(number, names, cells) for number, cells in rows)]
+    short = [name[:_LONGEST_NAME].rstrip(" :") for name in names]
+    return [head, *(_format_record(number, short, cells) for number, cells in rows)]
 
 
 def format_rows(rows: Sequence[Sequence[str]], caption: str = "", *, headed: bool | None = None) -> list[str]:
@@ -59,12 +60,10 @@ def has_header(rows: Sequence[Sequence[str]], *, data: bool = False) -> bool:
         first[0]
     ):
         return False
-    if data:
-        return True
     if max(map(len, filled)) > _LONGEST_NAME:
         return False
     fewest = 3
-    return len(first) >= fewest or all(len(row) > 1 and _NUMBER.fullmatch(row[1]) for row in others)
+    return data or len(first) >= fewest or all(len(row) > 1 and _NUMBER.fullmatch(row[1]) for row in others)
 
 
 def find_caption(lines: Sequence[str]) -> str:

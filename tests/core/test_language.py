@@ -431,6 +431,14 @@ def test_names_that_differ_in_meaning_have_different_keys(names: tuple[str, ...]
     assert len({name_key(name) for name in names}) == len(names)
 
 
+def test_marks_on_letters_are_part_of_a_word() -> None:
+    names = ["सीता", "सूत", "सोता", "ปู", "ปี", "ป่า", "ป้า"]
+    assert len({name_key(name) for name in names}) == len(names)
+    assert words("सीता ने बजट तय किया") == ["सीता", "ने", "बजट", "तय", "किया"]
+    assert search_terms("सीता कहाँ?") == ["सीता", "कहाँ"]
+    assert name_key("שָׁלוֹם") == name_key("שלום")
+
+
 @pytest.mark.parametrize("plural", SINGULAR)
 def test_the_last_word_is_taken_in_the_singular(plural: str) -> None:
     assert name_key(plural) == SINGULAR[plural]

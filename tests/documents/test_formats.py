@@ -17,6 +17,8 @@ import docx
 import pytest
 from openpyxl import Workbook
 from pptx import Presentation
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
 from leanrag_engine.core.errors import DocumentUnreadable
@@ -54,7 +56,7 @@ def workbook() -> bytes:
         ("Name", "Joined", "Pay"),
         ("Ines | Mara", datetime(2021, 5, 1), 1200.0),  # noqa: DTZ001 - spreadsheets know no time zone
         (None, None, None),
-        ("Tom", datetime(2022, 1, 2, 9, 30), 0.5),  # noqa: DTZ001
+        ("Tom", datetime(2022, 1, 2, 9, 30, 15), 0.5),  # noqa: DTZ001
     ):
         crew.append(row)
     numbers = book.create_sheet("Tides")
@@ -70,9 +72,31 @@ def test_each_sheet_is_a_table_whose_rows_name_their_columns(tmp_path: Path) -> 
     found = read(tmp_path, "crew.xlsx", workbook())
     assert found.text == (
         "Table Crew, 2 rows: Name | Joined | Pay\nRow 2: Name: Ines | Mara; Joined: 2021-05-01; Pay: 1200\n"
-        "Row 4: Name: Tom; Joined: 2022-01-02 09:30; Pay: 0.5\n\nTable Tides, 2 rows\nRow 1: 1; 2\nRow 2: 3; 4"
+        "Row 4: Name: Tom; Joined: 2022-01-02 09:30:15; Pay: 0.5\n\nTable Tides, 2 rows\nRow 1: 1; 2\nRow 2: 3; 4"
     )
     assert found.title == "Crew list"
+
+
+def test_formulas_that_were_never_computed_and_merged_cells_are_read(tmp_path: Path) -> None:
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (
+        ("Region", "Item", "Total"),
+        ("North", "lamp", "=2*21"),
+        (None, "bell", 7),
+        ("South", "oil", None),
+    ):
+        sheet.append(row)
+    sheet.merge_cells("A2:A3")
+    stream = BytesIO()
+    book.save(stream)
+    text = read(tmp_path, "stock.xlsx", stream.getvalue()).text
+    assert text.splitlines()[1:] == [
+        "Row 2: Region: North; Item: lamp; Total: =2*21",
+        "Row 3: Region: North; Item: bell; Total: 7",
+        "Row 4: Region: South; Item: oil",
+    ]
 
 
 # --- slides --------------------------------------------------------------------------------
@@ -104,6 +128,25 @@ def test_each_slide_is_a_page_under_its_title_with_table_and_notes(tmp_path: Pat
     first = "# The lighthouse\n\n- Built in 1811\n  - By Stevenson\n\nNotes: Mention the storm."
     assert found.text == f"{first}\n\n# Keepers\n\n| Name | Years |\n| Reid | 1811 to 1824 |"
     assert found.pages == (Page(1, 0), Page(3, len(first) + 2))
+
+
+def test_the_figures_of_a_chart_and_what_is_said_of_a_picture_are_read(tmp_path: Path) -> None:
+    deck = Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    data = CategoryChartData()
+    data.categories = ["2023", "2024"]
+    data.add_series("Wrecks", (3, 21.5))
+    place = Inches(1), Inches(1), Inches(4), Inches(3)
+    chart = slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *place, data)
+    chart.chart.has_title = True
+    chart.chart.chart_title.text_frame.text = "Wrecks by year"
+    chart._element.nvGraphicFramePr.cNvPr.set("descr", "Columns that rise")
+    stream = BytesIO()
+    deck.save(stream)
+    text = read(tmp_path, "wrecks.pptx", stream.getvalue()).text
+    assert "Table Wrecks by year, 2 rows: Category | Wrecks\nRow 1: Category: 2023; Wrecks: 3\n" in text
+    assert "Row 2: Category: 2024; Wrecks: 21.5" in text
+    assert "[Columns that rise]" in text
 
 
 def test_real_slides_and_spreadsheets_are_read(shared_data: Path, tmp_path: Path) -> None:
@@ -193,8 +236,16 @@ def test_of_a_message_in_html_the_visible_text_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("charset", [b"undefined", b"idna", b"zlib", b"x-none", b'"x-\0none"'])
 def test_a_charset_that_is_none_does_not_hide_the_text_of_a_mailbox(tmp_path: Path, charset: bytes) -> None:
-    odd = b"From a\nSubject: Odd\nContent-Type: text/plain; charset=" + charset + b"\n\nTen barrels.\n"
-    found = read(tmp_path, "box.mbox", odd + b"From a\n" + bytes(message("Plain", "Nine barrels.")))
+    odd = (
+        b"From a Tue Mar 04 10:00:00 2025\nSubject: Odd\nContent-Type: text/plain; charset="
+        + charset
+        + b"\n\nTen barrels.\n"
+    )
+    found = read(
+        tmp_path,
+        "box.mbox",
+        odd + b"From a Tue Mar 04 10:00:00 2025\n" + bytes(message("Plain", "Nine barrels.")),
+    )
     assert "Ten barrels." in found.text
     assert "Nine barrels." in found.text
 
@@ -211,6 +262,45 @@ def test_an_attached_message_without_a_name_is_named_by_its_subject(tmp_path: Pa
 def test_a_message_whose_parts_have_no_boundary_keeps_its_text(tmp_path: Path, kind: bytes) -> None:
     mail = b"Subject: Oil\nContent-Type: " + kind + b"\n\nTen barrels.\n"
     assert "Ten barrels." in read(tmp_path, "a.eml", mail).text
+
+
+def test_every_text_of_a_message_is_read_and_what_is_not_is_named(tmp_path: Path) -> None:
+    mail = message("Oil", "Before the picture.")
+    mail.make_mixed()
+    mail.attach(part(b"\x89PNG", "image/png"))
+    mail.attach(part(b"After the picture.", "text/plain"))
+    mail.attach(part(b"<p>Last of <b>all</b>.</p>", "text/html"))
+    text = read(tmp_path, "a.eml", bytes(mail)).text
+    assert text.endswith(
+        "Before the picture.\n\nAfter the picture.\n\nLast of all.\n\nAttachments (not read): image/png"
+    )
+
+
+def part(content: bytes, kind: str) -> EmailMessage:
+    made = EmailMessage()
+    made.set_content(content, *kind.split("/"), disposition="inline")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("plain", "read_of"),
+    [("This message needs a reader of pages.", "page"), ("Ten barrels of oil by Friday.", "plain")],
+)
+def test_of_two_forms_of_a_message_the_plain_one_is_read_unless_it_says_little(
+    tmp_path: Path, plain: str, read_of: str
+) -> None:
+    page = "<p>Ten barrels of oil by Friday.</p>" + "<p>The harbour is closed on Sunday.</p>" * 3 * (
+        read_of == "page"
+    )
+    text = read(tmp_path, "a.eml", bytes(message("Oil", plain, html=page))).text
+    assert ("barrels" in text, "harbour" in text, "reader" in text) == (True, read_of == "page", False)
+
+
+def test_a_line_that_begins_with_from_begins_no_message(tmp_path: Path) -> None:
+    start = b"From ines@rock.example Tue Mar 04 10:00:00 2025\n"
+    mail = bytes(message("Oil", "Dear Tom,\n\nFrom tomorrow at 10:30 the lamp is lit.\n"))
+    found = read(tmp_path, "box.mbox", (start + mail + b"\n") * 2)
+    assert found.text.count("# Oil") == found.text.count("From tomorrow at 10:30 the lamp is lit.") == 2
 
 
 def test_every_message_of_a_mailbox_is_a_section(tmp_path: Path) -> None:
@@ -248,6 +338,10 @@ def notebook(*cells: dict[str, Any]) -> bytes:
 def test_a_notebook_is_read_as_text_code_and_what_was_printed(tmp_path: Path) -> None:
     printed = {"output_type": "stream", "name": "stdout", "text": ["12\n", "13\n"]}
     image = {"output_type": "display_data", "data": {"image/png": "iVBOR"}}
+    shown = {
+        "output_type": "display_data",
+        "data": {"text/plain": "<Markdown object>", "text/markdown": "**High**"},
+    }
     failed = {"output_type": "error", "ename": "ValueError", "evalue": "no tide", "traceback": []}
     found = read(
         tmp_path,
@@ -260,10 +354,12 @@ def test_a_notebook_is_read_as_text_code_and_what_was_printed(tmp_path: Path) ->
                 "outputs": [printed, image, failed],
             },
             {"cell_type": "code", "source": "", "outputs": []},
+            {"cell_type": "code", "source": "", "outputs": [shown]},
         ),
     )
     assert found.text == (
         "# Tides\n\nTwice a day.\n\n```python\n# not a heading\nprint(12)\n```\n\n```text\n12\n13\n\nValueError: no tide\n```"
+        "\n\n```text\n**High**\n```"
     )
     assert found.title == "Tides"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import logging
 import os
@@ -15,7 +16,14 @@ import pytest
 from docx.oxml import parse_xml
 from openpyxl import Workbook
 from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+from pypdf.generic import (
+    ArrayObject,
+    DecodedStreamObject,
+    DictionaryObject,
+    NameObject,
+    NumberObject,
+    TextStringObject,
+)
 
 from leanrag_engine.core.errors import DocumentUnreadable, FormatUnsupported, InvalidInput, PathRefused
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, Page
@@ -393,7 +401,7 @@ def test_a_short_note_in_a_western_encoding_is_read_and_one_of_another_is_refuse
 ) -> None:
     document = read(write_file(tmp_path, "a.txt", text.encode("cp1252")))
     assert document.text == text
-    assert document.metadata["encoding"] == "cp1252"
+    assert document.metadata["encoding"] == "windows-1252"
     for other, encoding in (
         ("Żółta łódź z Gdańska.", "cp1250"),
         ("Příliš žluťoučký kůň.", "cp1250"),
@@ -418,13 +426,19 @@ RUSSIAN = "Все счастливые семьи похожи друг на д�
 JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。"
 CHINESE = "传统方法将知识视为线性序列或简单的文本树,未能显式建模文档内不同实体和概念之间复杂的关系。"
 KOREAN = "모든 국민은 인간으로서의 존엄과 가치를 가지며, 행복을 추구할 권리를 가진다. "
+CZECH = "Vážení kolegové, připomínáme, že termín odevzdání zprávy vyprší v pátek. "
+TURKISH = "Sayın meslektaşlarım, rapor teslim süresinin cuma günü sona erdiğini hatırlatırız. "
+LITHUANIAN = (
+    "Gerbiami kolegos, primename, kad ataskaitos pateikimo terminas baigiasi penktadienį čia šiandien. "
+)
 ENGLISH = "The naïve café owner said “hello” — it’s a résumé. Nobody else in the village had said so much. "
 
 
 @pytest.mark.parametrize(
     ("text", "encoding"),
-    [(FRENCH, "cp1252"), (RUSSIAN, "cp1251"), (RUSSIAN, "koi8_r"), (JAPANESE, "cp932"), (JAPANESE, "euc_jp"),
-     (CHINESE, "gb18030"), (KOREAN, "euc_kr"), (ENGLISH, "cp1252")],
+    [(FRENCH, "windows-1252"), (RUSSIAN, "windows-1251"), (RUSSIAN, "koi8-r"), (JAPANESE, "cp932"), (JAPANESE, "euc-jp"),
+     (JAPANESE, "iso-2022-jp"), (CHINESE, "gb18030"), (KOREAN, "cp949"), (ENGLISH, "windows-1252"),
+     (CZECH, "iso-8859-2"), (TURKISH, "windows-1254"), (LITHUANIAN * 3, "windows-1257"), (RUSSIAN[:62], "windows-1251")],
 )  # fmt: skip
 def test_a_legacy_encoding_is_detected_from_the_text_and_recorded(
     tmp_path: Path, text: str, encoding: str
@@ -459,11 +473,21 @@ def test_markdown_stays_as_it_is_and_is_called_by_its_first_heading(tmp_path: Pa
     assert (document.text, document.title, document.media_type) == (text, "Deep *Sea*", "text/markdown")
 
 
-def test_front_matter_gives_title_and_metadata_and_is_dropped(tmp_path: Path) -> None:
-    text = '---\ntitle: "On: Ghosts"\nauthor: Dickens\ntags:\n  - a\n---\n# Other\n\nText.'
-    document = read(write_file(tmp_path, "x.md", text), metadata={"author": "given"})
-    assert (document.title, document.text) == ("On: Ghosts", "# Other\n\nText.")
-    assert document.metadata == {"author": "given", "tags": "a"}
+def test_front_matter_gives_title_and_metadata_and_stays_to_be_found(tmp_path: Path) -> None:
+    fields = 'title: "On: Ghosts"\nauthor: Dickens\nabout: >\n  A long night.\ntags:\n  - a\n'
+    document = read(
+        write_file(tmp_path, "x.md", f"---\n{fields}---\n# Other\n\nText."), metadata={"author": "given"}
+    )
+    assert (document.title, document.text) == ("On: Ghosts", f"\n{fields}\n# Other\n\nText.")
+    assert document.metadata == {"author": "given", "about": ">", "tags": "a"}
+    again = read(write_file(tmp_path, "y.md", "---\ntitle: Ghosts\nby: me\n---\n# Ghosts\n\nText."))
+    assert (again.title, again.text, again.first_line) == ("Ghosts", "\n\nby: me\n\n# Ghosts\n\nText.", 1)
+
+
+def test_letters_that_json_writes_as_numbers_are_read_as_letters(tmp_path: Path) -> None:
+    text = '{"street": "Stra\\u00dfe", "sign": "\\ud83d\\ude00", "break": "a\\u000ab", "path": "C:\\\\u0041"}'
+    document = read(write_file(tmp_path, "x.json", text))
+    assert document.text == '{"street": "Straße", "sign": "😀", "break": "a\\u000ab", "path": "C:\\\\u0041"}'
 
 
 def test_a_rule_at_the_top_is_no_front_matter(tmp_path: Path) -> None:
@@ -509,6 +533,19 @@ def test_a_page_becomes_lines_as_a_reader_sees_them(tmp_path: Path) -> None:
     )
 
 
+def test_a_table_of_names_and_values_has_no_header_and_lists_keep_their_numbers(tmp_path: Path) -> None:
+    page = "<table><tr><th>Name<td>Ada</tr><tr><th>Born<td>1815</tr></table><ol start=5><li>e<li>f<li value=9>i<li>j</ol>"
+    lines = read(write_file(tmp_path, "x.html", page)).text.split("\n")
+    assert [line for line in lines if line] == [
+        "| Name | Ada |",
+        "| Born | 1815 |",
+        "5. e",
+        "6. f",
+        "9. i",
+        "10. j",
+    ]
+
+
 def test_a_table_that_lays_out_a_page_is_no_table(tmp_path: Path) -> None:
     page = "<table><tr><td><h1>Head</h1><ul><li>x</li></ul></td><td><table><tr><td>a</td><td>b</td></tr></table></td></tr></table>"
     assert read(write_file(tmp_path, "x.htm", page)).text == "# Head\n\n- x\n\n| a | b |"
@@ -516,7 +553,7 @@ def test_a_table_that_lays_out_a_page_is_no_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("page", "note"),
-    [('<meta charset="iso-8859-1"><p>caf\xe9 – x</p>'.replace("–", "\x96").encode("latin-1"), "cp1252"),
+    [('<meta charset="iso-8859-1"><p>caf\xe9 – x</p>'.replace("–", "\x96").encode("latin-1"), "windows-1252"),
      ("<meta http-equiv='Content-Type' content='text/html; charset=Shift_JIS'><p>猫である</p>".encode("cp932"), "shift_jis"),
      ("<meta charset='latin-1'><p>Größe</p>".encode(), None)],
 )  # fmt: skip
@@ -612,14 +649,55 @@ def test_pages_are_known_by_their_start(tmp_path: Path) -> None:
     assert (document.title, document.media_type) == ("x", "application/pdf")
 
 
-def test_running_heads_and_page_numbers_are_taken_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", ["- {} -", "{}", "Page {} of 5", "The harbour report of 2024 | {}"])
+def test_page_numbers_are_taken_out_and_running_heads_but_for_the_first(tmp_path: Path, number: str) -> None:
     bodies = ["Ghosts walk.", "Clocks strike.", "Snow falls.", "Bells ring.", "Doors open."]
-    pages = [
-        ["Annual Report", body, "Confidential", f"- {number} -"] for number, body in enumerate(bodies, 1)
-    ]
+    pages = [["Annual Report", body, "Confidential", number.format(at)] for at, body in enumerate(bodies, 1)]
     document = read(write_file(tmp_path, "x.pdf", pdf(pages)))
-    assert document.text == "\n\n".join(bodies)
-    assert [document.text[page.start :].split("\n")[0] for page in document.pages] == bodies
+    lines = [line for line in document.text.split("\n") if line]
+    assert [line for line in lines if line in bodies] == bodies
+    assert (lines[0], lines.count("Annual Report")) == ("Annual Report", 1)
+    assert lines.count("Confidential") == 1 + (
+        "report" in number
+    )  # the first one stands above a line that stays
+    assert len(lines) == len(bodies) + 2 + 2 * ("report" in number)
+    starts = [document.text[page.start :].split("\n")[0] for page in document.pages]
+    assert starts == ["Annual Report", *bodies[1:]]
+
+
+def test_first_and_last_lines_that_say_what_differs_from_page_to_page_stay(tmp_path: Path) -> None:
+    pages = [
+        [f"Invoice 2024-00{at}", f"Invoice {at}", f"For lamp {at}", f"Total: {at}47 euros", "Paid: yes"]
+        for at in range(1, 6)
+    ]
+    text = read(write_file(tmp_path, "x.pdf", pdf(pages))).text
+    assert [line for line in text.split("\n") if line] == [line for lines in pages for line in lines]
+
+
+def test_what_was_filled_into_a_form_is_read(tmp_path: Path) -> None:
+    writer = PdfWriter(clone_from=io.BytesIO(pdf([["Name of the person:"]])))
+    field = {
+        "/Type": NameObject("/Annot"),
+        "/Subtype": NameObject("/Widget"),
+        "/FT": NameObject("/Tx"),
+        "/F": NumberObject(4),
+    }
+    field |= {
+        "/T": TextStringObject("name"),
+        "/V": TextStringObject("Ilse Brandt"),
+        "/DA": TextStringObject("/F1 10 Tf"),
+    }
+    field["/Rect"] = ArrayObject(map(NumberObject, (50, 700, 300, 720)))
+    page = writer.pages[0]
+    place = writer._add_object(DictionaryObject({NameObject(key): value for key, value in field.items()}))
+    page[NameObject("/Annots")] = ArrayObject([place])
+    form = {"/Fields": ArrayObject([place]), "/DR": page["/Resources"]}
+    writer._root_object[NameObject("/AcroForm")] = DictionaryObject(
+        {NameObject(key): value for key, value in form.items()}
+    )
+    data = io.BytesIO()
+    writer.write(data)
+    assert "Ilse Brandt" in read(write_file(tmp_path, "x.pdf", data.getvalue())).text
 
 
 def test_words_cut_at_a_line_end_are_whole_again(tmp_path: Path) -> None:
@@ -745,6 +823,11 @@ def test_a_real_pdf_reads_well(shared_data: Path) -> None:
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
 def save_document(document: Any) -> bytes:
     data = io.BytesIO()
     document.save(data)
@@ -769,6 +852,39 @@ def test_a_word_document_is_read_in_its_order(tmp_path: Path) -> None:
         == "# Report\n\n## Methods\n\nFirst paragraph.\n\n| a | b |\n| c | d |\n\n- one\n- two\n\nLast."
     )
     assert loaded.title == "Report"
+
+
+def test_what_stands_beside_the_text_of_a_word_document_is_read(tmp_path: Path) -> None:
+    document = docx.Document()
+    paragraph = document.add_paragraph("See the drawing.")
+    document.add_comment(paragraph.runs, text="Ask Ines.", author="Tom")
+    document.sections[0].header.paragraphs[0].text = "Contract 4711"
+    document.sections[0].footer.paragraphs[0].text = "12"
+    picture = document.add_paragraph().add_run().add_picture(io.BytesIO(PIXEL))
+    picture._inline.docPr.set("descr", "A lamp")
+    text = read(write_file(tmp_path, "x.docx", save_document(document))).text
+    assert sorted(filter(None, text.split("\n"))) == [
+        "Comment: Ask Ines.",
+        "Header: Contract 4711",
+        "See the drawing.",
+        "[A lamp]",
+    ]
+
+
+def test_cells_that_a_row_of_a_word_table_begins_with_may_be_missing(tmp_path: Path) -> None:
+    document = docx.Document()
+    table = document.add_table(3, 3)
+    for row, texts in zip(
+        table.rows, (("Name", "Budget", "Spent"), ("Ines", "100", "50"), ("", "200", "70")), strict=True
+    ):
+        for cell, text in zip(row.cells, texts, strict=True):
+            cell.text = text
+    last = table.rows[2]._tr
+    last.remove(last.tc_lst[0])
+    last.insert(0, parse_xml(f'<w:trPr {W}><w:gridBefore w:val="1"/></w:trPr>'))
+    assert (
+        "Row 2: Budget: 200; Spent: 70" in read(write_file(tmp_path, "x.docx", save_document(document))).text
+    )
 
 
 def test_inserted_text_is_read_and_deleted_text_is_not(tmp_path: Path) -> None:

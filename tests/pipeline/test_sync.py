@@ -210,10 +210,50 @@ async def test_files_whose_names_are_not_utf8_stay_as_long_as_they_are_there(
     (folder / names[1]).unlink()
     (folder / ".leanragignore").write_bytes(b"/kept?.md\n")
     became = {Path(each.id).name: (each.status, each.error) for each in (await run(engine, folder)).documents}
-    assert became[r"bad\xff.md"][0] == "failed"
-    assert "it has 0 bytes" in became[r"bad\xff.md"][1]
+    assert became[r"bad\xff.md"] == ("removed", "its file is empty")
     assert became[r"gone\xff.md"] == ("removed", "its file is gone")
     assert became[r"kept\xff.md"] == ("removed", "named by .leanragignore")
+
+
+async def test_what_is_no_file_of_its_own_any_more_is_removed(
+    engine: LeanRAG, folder: Path, tmp_path: Path
+) -> None:
+    names = ("emptied", "folder", "dangling", "elsewhere", "other")
+    for name in names:
+        write(folder / f"{name}.md", f"A text about {name}.")
+    write(tmp_path / "outside" / "secret.md", "A secret.")
+    await run(engine, folder)
+    for name in names:
+        (folder / f"{name}.md").unlink()
+    (folder / "emptied.md").touch()
+    write(folder / "folder.md" / "inside.md", "Inside.")
+    (folder / "dangling.md").symlink_to(tmp_path / "nothing")
+    (folder / "elsewhere.md").symlink_to(tmp_path / "outside" / "secret.md")
+    (folder / "other.md").symlink_to(folder / "folder.md" / "inside.md")
+    became = {Path(each.id).name: (each.status, each.error) for each in (await run(engine, folder)).documents}
+    assert became == became | {
+        "emptied.md": ("removed", "its file is empty"),
+        "folder.md": ("removed", "its path is no file any more"),
+        "dangling.md": ("removed", "its path is a link now"),
+        "elsewhere.md": ("removed", "its path is a link now"),
+        "other.md": ("removed", "its path is a link now"),
+        "inside.md": ("added", ""),
+    }
+    assert not any("secret" in each.id for each in await engine.documents())
+
+
+async def test_two_files_of_one_size_and_time_that_are_swapped_are_read_again(
+    engine: LeanRAG, folder: Path
+) -> None:
+    for name in ("one", "two"):
+        write(folder / f"{name}.md", f"A word: {name}.")
+        os.utime(folder / f"{name}.md", (1_600_000_000, 1_600_000_000))
+    await run(engine, folder)
+    (folder / "one.md").rename(folder / "new.md")
+    (folder / "two.md").rename(folder / "one.md")
+    (folder / "new.md").rename(folder / "two.md")
+    became = {Path(each.id).name: each.status for each in (await run(engine, folder)).documents}
+    assert (became["one.md"], became["two.md"]) == ("replaced", "replaced")
 
 
 async def test_a_note_on_a_folder_goes_with_the_last_document_in_it(engine: LeanRAG, folder: Path) -> None:

@@ -46,7 +46,7 @@ SERVER_MAY = {"core", "engine", "evaluation", "exchange", "extraction", "llm", "
 HOMES = {
     "aiolimiter": {"server/http/rights.py"},
     "alembic": {"leanrag_engine/adapters/sql"},
-    "charset_normalizer": {"leanrag_engine/documents/decoding.py"},
+    "chardet": {"leanrag_engine/documents/decoding.py"},
     "chromadb": {"leanrag_engine/adapters/chroma/client.py"},
     "chromadb_rust_bindings": {"leanrag_engine/adapters/chroma/client.py"},
     "distributed": {"leanrag_engine/adapters/workers/cluster.py"},

@@ -1,7 +1,9 @@
 """Recognize scripts: Chinese, Japanese and Korean characters, and Latin letters."""
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from .word_lists import read_words
 
@@ -14,6 +16,9 @@ KANA_CHARACTER = re.compile(f"[{KANA}]")
 _HANGUL_CHARACTER = re.compile(f"[{HANGUL}]")
 CJK_CHARACTER = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 
+_MARKED = re.compile("[\u0591-\u10ff\u1200-\u1cff\ua800-\uabff]")
+"""Scripts in which vowels and tones are marks on letters, as in Hindi and Thai: ``re`` takes these for no part of a word."""
+
 _LATIN = "A-Za-zªºÀ-ÖØ-öø-\u02af\u1e00-\u1eff"
 _LATIN_RUN = re.compile(f"[{_LATIN}]+")
 _ENGLISH = frozenset(["the", "and", "to", "that", "with", "this", "you", "by", "from", "are"])
@@ -21,6 +26,18 @@ FREQUENT_FOREIGN = read_words("language", "frequent_foreign")
 _SAMPLE = 2000
 """Texts that are read of a large collection."""
 _OTHER_RUN = re.compile(rf"(?:(?![{_LATIN}{HAN}{KANA}])[^\W\d_])+")
+
+
+def read_marks(pattern: re.Pattern[str]) -> Callable[[str], re.Pattern[str]]:
+    """Return which form of ``pattern`` reads a text: itself, or one in which what stands for a letter or figure may be a mark too."""
+
+    @cache
+    def marked() -> re.Pattern[str]:
+        signs = map(chr, (*range(0x591, 0x1D00), *range(0xA800, 0xAC00)))
+        marks = "".join(sign for sign in signs if unicodedata.category(sign)[0] == "M")
+        return re.compile(pattern.pattern.replace(r"[^\W_]", rf"(?:[^\W_]|[{marks}])"))
+
+    return lambda text: pattern if text.isascii() or _MARKED.search(text) is None else marked()
 
 
 def has_cjk(text: str) -> bool:

@@ -10,7 +10,7 @@ from lxml import etree
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
 from leanrag_engine.core.text.cleaning import clean, clean_line
-from leanrag_engine.documents.decoding import decode, has_byte_order_mark
+from leanrag_engine.documents.decoding import decode, has_byte_order_mark, is_iso_2022
 from leanrag_engine.documents.records import find_caption, format_rows
 
 from .reading import Reading, first_heading
@@ -124,13 +124,13 @@ def _main_text(root: _Element) -> str:
 def _characters(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
     """Decode a page as UTF-8 if it is valid, else as the page declares, else by its text."""
     try:
-        return data.decode("utf-8"), NO_METADATA
+        return decode(data, name) if is_iso_2022(data) else (data.decode("utf-8"), NO_METADATA)
     except UnicodeDecodeError:
         declared = None if has_byte_order_mark(data) else _DECLARED.search(data, 0, 4_096)
     if declared:
         encoding = declared[1].decode("ascii").lower()
         # Browsers read Latin-1 as its superset, and so do authors.
-        encoding = "cp1252" if encoding in _LATIN else encoding
+        encoding = "windows-1252" if encoding in _LATIN else encoding
         try:
             if encoding.replace("-", "_") not in _NO_CHARSETS:
                 return data.decode(encoding), {"encoding": encoding}
@@ -183,7 +183,8 @@ class _HtmlText:
             self._pre += 1
         elif tag in ("ul", "ol"):
             self._break(blank=not self._items)
-            self._items.append(1 if tag == "ol" else 0)
+            first = element.get("start", "")
+            self._items.append(0 if tag == "ul" else int(first) if first.isdecimal() else 1)
         elif tag in _HEADINGS or tag in _BLOCKS:
             self._break(blank=True)
             self._prefix = "#" * _HEADINGS[tag] + " " if tag in _HEADINGS else self._prefix
@@ -191,12 +192,13 @@ class _HtmlText:
                 self._tables.append(_HtmlTable(len(self._lines)))
         elif tag in _LINES:
             self._break(blank=False)
-            self._prefix = self._item() if tag == "li" else self._prefix
+            self._prefix = self._item(element.get("value", "")) if tag == "li" else self._prefix
 
-    def _item(self) -> str:
+    def _item(self, given: str) -> str:
         number = self._items[-1] if self._items else 0
+        number = int(given) if number and given.isdecimal() else number
         if number:
-            self._items[-1] += 1
+            self._items[-1] = number + 1
         return "  " * (len(self._items) - 1) + (f"{number}. " if number else "- ")
 
     def _start_cell(self, element: _Element) -> None:
@@ -304,7 +306,8 @@ class _HtmlTable:
         if not self._rows or not all(line.startswith("|") for line in written[above:]):
             return
         caption = written[0] if above == 1 else find_caption(lines[: self._start])
-        headed = True if all(self._named) else None
+        # Of a row with one name, the value stands beside it.
+        headed = all(self._named) if self._named[0] else None
         if (
             above <= 1
             and len(records := format_rows(self._rows, caption, headed=headed)) > 1

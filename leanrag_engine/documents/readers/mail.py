@@ -13,8 +13,11 @@ from leanrag_engine.core.text.cleaning import clean, clean_line
 from .html import read_html
 from .reading import MALFORMED, Reading, reading_as
 
-_MESSAGE_START = re.compile(rb"^From [^\n]*\n", re.MULTILINE)
-"""The line before each message of a mailbox; within a message, such a line is written ">From"."""
+_MESSAGE_START = re.compile(
+    rb"^From [^\n]*\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\n]*\d:\d\d[^\n]*\n", re.MULTILINE
+)
+"""The line before each message of a mailbox, with sender and time; within a message, such a line is written ">From"."""
+_READ = ("text/plain", "text/html", "text/markdown", "text/x-patch", "text/x-diff")
 _SHOWN = ("From", "To", "Cc", "Date")
 
 
@@ -38,7 +41,8 @@ def read_mailbox(data: bytes, name: str) -> Reading:
     _, *parts = _MESSAGE_START.split(data)
     if not parts:
         raise DocumentUnreadable(
-            f"{name!r} is no mailbox: no line begins with 'From '.", "Export the folder again as MBOX."
+            f"{name!r} is no mailbox: no line gives a sender and a time after 'From '.",
+            "Export the folder again as MBOX.",
         )
     with reading_as("a mailbox", name):
         messages = [_parse(part.replace(b"\n>From ", b"\nFrom ")) for part in parts]
@@ -67,34 +71,44 @@ def _format_message(message: EmailMessage, name: str) -> Iterator[str]:
     yield ""
     yield from (f"{field}: {value}" for field in _SHOWN if (value := _read_header(message, field)))
     yield ""
-    yield _read_body(message, name)
-    parts = message.iter_attachments() if message.is_multipart() else ()
-    files = [clean_line(each.get_filename() or "") or _name_message(each) for each in parts]
-    if named := ", ".join(filter(None, files)):
-        yield from ("", f"Attachments (not read): {named}")
+    unread: list[str] = []
+    yield _read_part(message, name, unread)
+    if unread:
+        yield from ("", f"Attachments (not read): {', '.join(unread)}")
 
 
-def _name_message(part: EmailMessage) -> str:
-    """Return the subject of a message that is attached without a name, "" for any other part."""
-    if part.get_content_type() != "message/rfc822":
+def _read_part(part: MIMEPart, name: str, unread: list[str]) -> str:
+    """Return the text of a part and of those in it; what is not read goes to ``unread`` by its name, its subject or its kind."""
+    kind, file = part.get_content_type(), clean_line(part.get_filename() or "")
+    if kind == "message/rfc822":
+        subjects = (_read_header(each, "Subject") for each in part.iter_parts())
+        unread.append(file or next(filter(None, subjects), "a message"))
+    elif part.is_multipart():
+        texts = [text for each in part.iter_parts() if (text := _read_part(each, name, unread))]
+        if kind == "multipart/alternative" and texts:
+            # A plain text beside a page may only say that there is a page.
+            enough = max(len(text.split()) for text in texts) / 2
+            return next(text for text in texts if len(text.split()) >= enough)
+        return "\n\n".join(texts)
+    elif part.get_content_maintype() == "multipart":  # without a boundary all parts are one text
+        return str(part.get_payload()).strip()
+    elif kind in _READ and not part.is_attachment():
+        return _read_text(part, name)
+    else:
+        unread.append(file or kind)
+    return ""
+
+
+def _read_text(part: MIMEPart, name: str) -> str:
+    content = part.get_payload(decode=True)
+    if not isinstance(content, bytes):
         return ""
-    return next(filter(None, (_read_header(each, "Subject") for each in part.iter_parts())), "a message")
-
-
-def _read_body(message: EmailMessage, name: str) -> str:
-    body = message.get_body(("plain", "html"))
-    if body is None:
-        # Without a boundary the library keeps all parts as one text.
-        whole = message.get_payload() if message.get_content_maintype() == "multipart" else ""
-        return whole.strip() if isinstance(whole, str) else ""
-    if body.get_content_type() == "text/html":
-        content = body.get_payload(decode=True)
-        return read_html(content, name).text if isinstance(content, bytes) and content.strip() else ""
+    if part.get_content_type() == "text/html":
+        return read_html(content, name).text if content.strip() else ""
     try:
-        return str(body.get_content()).strip()
+        return str(part.get_content()).strip()
     except (LookupError, ValueError):  # an encoding that does not exist, or not of texts
-        content = body.get_payload(decode=True)
-        return content.decode("utf-8", "replace").strip() if isinstance(content, bytes) else ""
+        return content.decode("utf-8", "replace").strip()
 
 
 def _read_header(message: MIMEPart, field: str) -> str:

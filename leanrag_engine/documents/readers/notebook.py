@@ -25,12 +25,11 @@ def read_notebook(data: bytes, name: str) -> Reading:
 
 def _read_cell(cell: Any, language: str) -> Iterator[str]:
     source = _join(cell["source"]).strip("\n")
-    if not source:
-        return
     if cell["cell_type"] != "code":
         yield source
         return
-    yield _fence(source, language)
+    if source:
+        yield _fence(source, language)
     printed = "\n".join(filter(None, map(_read_output, cell.get("outputs", [])))).strip("\n")
     most_characters = 4_000  # more is data rather than text
     if len(printed) > most_characters:
@@ -45,7 +44,8 @@ def _read_output(output: Any) -> str:
         return _join(output["text"])
     if output["output_type"] == "error":
         return f"{output['ename']}: {output['evalue']}"
-    return _join(output.get("data", {}).get("text/plain", ""))
+    shown = output.get("data", {})
+    return _join(shown.get("text/markdown") or shown.get("text/plain", ""))
 
 
 def _join(lines: Any) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from threading import Lock
 
@@ -21,13 +21,16 @@ _LINE = re.compile(r"([^\r\n]*)(?:\r\n?|\n|$)")
 _BLACK = re.compile(r"\S+")
 _CUT_WORD = re.compile(r"(?P<left>[^\W\d_]{2,})[-\u2010][ \t]*\n[ \t]*(?P<right>[^\W\d_]{2,})")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_DIGITS = re.compile(r"\d+")
+_PAGE_NUMBER = re.compile(r"(?<![\w.,/-])[1-9]\d{0,3}(?![\w/-]|[.,]\d)")
+_NAMING = re.compile(r"\b(?!(?:page|seite|página|pagina|pág|of|von|de|sur|p|s)\b)[^\W\d_]", re.IGNORECASE)
+"""A letter of a word that belongs to no page number."""
 _SENTENCE_END = re.compile(r"[.!?。！？][\"'”’»)\]]*$")
 
 
 def read_pdf(data: bytes, name: str) -> Reading:
     """Read a PDF page by page. Raises :class:`DocumentUnreadable` if it is damaged, locked, or without text."""
     with reading_as("PDF", name, PdfiumError), _PDFIUM, closing(_open(data, name)) as document:
+        document.init_forms()
         pages = [_read_page(document, number) for number in range(len(document))]
         title = sensible_title(document.get_metadata_value("Title"))
         date = document.get_metadata_value("ModDate") or document.get_metadata_value("CreationDate")
@@ -58,6 +61,9 @@ def _open(data: bytes, name: str) -> PdfDocument:
 
 def _read_page(document: PdfDocument, number: int) -> str:
     try:
+        if document.formenv:
+            with closing(document[number]) as page, suppress(PdfiumError):
+                page.flatten()  # what was filled in is text of the page when it is opened again
         with closing(document[number]) as page, closing(page.get_textpage()) as layer:
             text = _write_tables(layer.get_text_range(), layer)
     except (PdfiumError, *MALFORMED):
@@ -134,20 +140,33 @@ def _find_rows(lines: Sequence[Sequence[_Cell]]) -> tuple[list[list[str]], int]:
 
 
 def _drop_running_lines(pages: Sequence[str]) -> list[str]:
-    """Remove the first and last lines that most pages share, whatever the page number."""
-
-    def key(line: str) -> str:
-        return _DIGITS.sub("0", line.strip())
-
+    """Remove page numbers, and all but the first of the first and last lines that most pages share to the letter or but for the
+    number of the page. What differs from page to page, such as the number of an invoice, stays."""
     split = [page.split("\n") for page in pages]
+    first: dict[str, int] = {}
     for at in (0, -1, 0, -1):  # a running head may follow a page number
-        keys = Counter(key(lines[at]) for lines in split)
+        keys = [_running_keys(lines[at].strip(), number) for number, lines in enumerate(split)]
+        shared = Counter(key for own in keys for key in own)
         # Two equal lines may be chance.
-        running = {each for each, times in keys.items() if each and times > max(len(pages) / 2, 2)}
-        for lines in split:
-            if len(lines) > 1 and key(lines[at]) in running:
+        running = {key for key, times in shared.items() if times > max(len(pages) / 2, 2)}
+        for number, (lines, own) in enumerate(zip(split, keys, strict=True)):
+            found = running & own
+            again = any(first.setdefault(key, number) != number for key in found)
+            if len(lines) > 1 and found and (again or not _NAMING.search(lines[at])):
                 del lines[at]
     return ["\n".join(lines).strip("\n") for lines in split]
+
+
+def _running_keys(line: str, number: int) -> set[str]:
+    """Return the forms in which a line may come again on other pages: itself, unless it states something, and with each number that
+    may be that of the page as its distance from ``number``."""
+    keys = {line} if line and ":" not in line else set[str]()
+    for found in _PAGE_NUMBER.finditer(line):
+        rest = f"{line[: found.start()]} {line[found.end() :]}"
+        # "Invoice 7" is no running head.
+        if not _NAMING.search(rest) or len(rest.split()) > 2:  # noqa: PLR2004
+            keys.add(f"{line[: found.start()]}\0{int(found[0]) - number}{line[found.end() :]}")
+    return keys
 
 
 def _join_cut_words(pages: Sequence[str]) -> list[str]:

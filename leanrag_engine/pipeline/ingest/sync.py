@@ -3,6 +3,7 @@ that cannot be read must never look like an empty one: nothing is deleted unless
 same one from the beginning to the end of the sync, and has files, or the caller allows it to be empty."""
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest
 from leanrag_engine.core.model import Document, DocumentSource
 from leanrag_engine.core.text.paths import read_path
+from leanrag_engine.documents.folders.walk import real_path
 from leanrag_engine.documents.loading import Expansion, printable_path
 from leanrag_engine.pipeline.delete import delete_documents
 from leanrag_engine.pipeline.index import Stores
@@ -28,10 +30,11 @@ FolderIdentity = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class MissingDocument:
-    """A document that is to be deleted, with the reason."""
+    """A document that is to be deleted, with the reason: an ignore file, or what is at the path of its file."""
 
     document: Document
     reason: str
+    ignored: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,9 @@ def plan_sync(
     for document in documents:
         if document.source in there:
             continue
-        if reason := _find_ignore_rule(document, folders) or _find_absence(document):
-            missing.append(MissingDocument(document, reason))
+        rule = _find_ignore_rule(document, folders)
+        if reason := rule or _find_absence(document):
+            missing.append(MissingDocument(document, reason, bool(rule)))
         else:
             wanted.append(_name_as(document, DocumentSource(path=str(read_path(document.source)))))
     return SyncPlan(tuple(wanted), tuple(missing), tuple((root, _identify_folder(root)) for root in roots))
@@ -116,14 +120,19 @@ def _find_ignore_rule(document: Document, folders: Sequence[Expansion]) -> str:
 
 
 def _find_absence(document: Document) -> str:
-    """Return that the file is gone; "" if it is there, or cannot be looked for: what is unreadable is not gone."""
+    """Return why the document has no file any more; "" if it has one, or none can be looked for: what is unreadable is not gone."""
+    path = read_path(document.source)
     try:
-        read_path(document.source).lstat()
+        status = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return GONE
     except OSError:
         return ""
-    return ""
+    if real_path(path) != path:
+        return "its path is a link now"
+    if not stat.S_ISREG(status.st_mode):
+        return "its path is no file any more"
+    return "" if status.st_size else "its file is empty"
 
 
 def _identify_folder(root: Path) -> FolderIdentity:
@@ -164,7 +173,7 @@ def confirm_missing(plan: SyncPlan) -> list[MissingDocument]:
     if not plan.missing:
         return []
     _check_folders(plan)
-    gone = [each for each in plan.missing if each.reason != GONE or _find_absence(each.document)]
+    gone = [each for each in plan.missing if each.ignored or _find_absence(each.document)]
     _check_folders(plan)  # it may have vanished while its files were looked for
     return gone
 

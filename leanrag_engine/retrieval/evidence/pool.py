@@ -202,7 +202,7 @@ async def value_statements(
     nearest = [run.chunks.get(parse_window_id(hit.id)[0]) for hit in found.dense_windows[:10]]
     spoken = sum(each is not None and bool(cut_turns(each.text)) for each in nearest) / max(len(nearest), 1)
     weight = options.statement * (1.0 + options.statement_spoken * spoken)
-    overview = asks_for_overview(found.text)
+    overview = bool(asks_for_overview(found.text))
     first = {node.id for node in nodes if summaries and node.layer > 0}
     dates = find_named_dates(found.text)
 

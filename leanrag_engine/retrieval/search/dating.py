@@ -11,13 +11,15 @@ from leanrag_engine.core.text.language.words import find_whole_words
 from leanrag_engine.documents.dates import MONTH, find_date, find_dates, month_number
 
 from .matching import QueryWords
-from .relevance import NO_RECENCY, RankedWindow
+from .relevance import NO_RECENCY, RankedWindow, TextSearch
 
 _NOW = re.compile(
     r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|at the moment|as of|jetzt|aktuell(?:e[mnrs]?)?|derzeit|momentan|neueste[nrs]?"
     r"|actuellement|maintenant|actualmente|ahora)\b",
     re.IGNORECASE,
 )
+asks_for_now: TextSearch = _NOW.search
+"""Says whether a text asks for what holds now."""
 _MONTH_ALONE = re.compile(rf"\b(?=[^\W\d_a-zäüöéûà])(?!Mars)(?i:{MONTH})\b")
 """A month with a capital: "may" is a verb, "Mars" a planet."""
 _YEAR_ALONE = re.compile(r"\b(?:in|during|since|from|until|by|year)\s((?:19|20)\d\d)\b", re.IGNORECASE)
@@ -25,14 +27,9 @@ _NEAR_DAYS = 14
 """Days from a day that is named up to which a document gains: "the Monday before July 24"."""
 
 
-def asks_for_now(text: str) -> bool:
-    """Return whether a text asks for what holds now."""
-    return _NOW.search(text) is not None
-
-
 def asks_for_newest(text: str) -> bool:
     """Return whether a text asks for what holds now, and names no date."""
-    return asks_for_now(text) and not find_named_dates(text)
+    return asks_for_now(text) is not None and not find_named_dates(text)
 
 
 def weigh_dates(text: str, chunks: Sequence[Chunk], recent: float, dated: float) -> Mapping[str, float]:

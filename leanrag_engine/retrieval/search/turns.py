@@ -120,7 +120,7 @@ def _cut_turn(start: int, body: str) -> SpokenTurn:
 
 def asks_for_several(text: str) -> bool:
     """Return whether an English text asks for a list, timeline or overview."""
-    return asks_for_list(text) or asks_for_order(text) or asks_for_overview(text)
+    return any(asks(text) for asks in (asks_for_list, asks_for_order, asks_for_overview))
 
 
 def choose_turns(
@@ -145,7 +145,7 @@ class _TurnChoice:
         self._asked, self._near, said = QueryWords([text]), near, set(words(text))
         named = {each for each in speakers if said & set(words(each))}
         self._named = named if named != speakers else set[str]()
-        self._dated = asks_for_order(text) or asks_for_overview(text)
+        self._dated = bool(asks_for_order(text) or asks_for_overview(text))
         self._several = asks_for_several(text)
 
     def choose(self, ranking: Sequence[RankedWindow]) -> list[RankedWindow]:

@@ -226,7 +226,7 @@ def test_windows_of_equal_value_come_in_reading_order() -> None:
     ],
 )
 def test_a_question_for_all_of_something_is_told_from_one_for_a_fact(question: str, list_: bool) -> None:
-    assert asks_for_list(question) == list_
+    assert bool(asks_for_list(question)) == list_
 
 
 @pytest.mark.parametrize(
@@ -240,4 +240,4 @@ def test_a_question_for_all_of_something_is_told_from_one_for_a_fact(question: s
     ],
 )
 def test_a_question_for_an_order_in_time_is_told_from_others(question: str, order: bool) -> None:
-    assert asks_for_order(question) == order
+    assert bool(asks_for_order(question)) == order

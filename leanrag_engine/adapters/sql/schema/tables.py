@@ -36,6 +36,7 @@ from sqlalchemy import (
     text,
     type_coerce,
 )
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 T = TypeVar("T")
@@ -169,19 +170,22 @@ def _index_ended(table: str) -> Index:
 
 metadata = MetaData()
 
+
+def _table(name: str, *content: SchemaItem, **options: Any) -> Table:
+    return Table(name, metadata, *content, **options)
+
+
 # One row: what is true of the whole database.
-store = Table(
+store = _table(
     "store",
-    metadata,
     Column("id", Integer, primary_key=True),
     Column("vector_version", Integer, nullable=False),
     # Never changes: local files that belong to a shared database are named after it.
     Column("identity", _TEXT, nullable=False),
 )
 
-collections = Table(
+collections = _table(
     "collections",
-    metadata,
     Column("number", Integer, primary_key=True),
     Column("name", _TEXT, nullable=False, unique=True),
     *_columns(Integer, "revision", "last_document"),
@@ -191,9 +195,8 @@ collections = Table(
     sqlite_autoincrement=True,
 )
 
-documents = Table(
+documents = _table(
     "documents",
-    metadata,
     _belong_to_collection(primary_key=True),
     Column("number", Integer, primary_key=True),
     *_columns(_TEXT, "id", "title", "source", "media_type", "digest"),
@@ -208,9 +211,8 @@ documents = Table(
 
 # ``label`` is the number in citations and never changes; ``number`` is the place in the document. ``revision`` is that of
 # the collection that brought this text; ``reading`` says whether a model should read it (see ``documents``).
-chunks = Table(
+chunks = _table(
     "chunks",
-    metadata,
     Column("collection", Integer, primary_key=True),
     Column("document", Integer, primary_key=True),
     Column("label", Integer, primary_key=True),
@@ -244,9 +246,8 @@ def is_of_chunk(table: Table) -> ColumnElement[bool]:
     )
 
 
-extracts = Table(
+extracts = _table(
     "extracts",
-    metadata,
     *_belong_to_chunk(),
     Column("position", Integer, primary_key=True),
     Column("method", _TEXT, nullable=False),
@@ -256,9 +257,8 @@ extracts = Table(
 )
 
 # The packed vectors of the tokens of a chunk, for late interaction: ``counts`` of its windows one after the other.
-token_vectors = Table(
+token_vectors = _table(
     "token_vectors",
-    metadata,
     *_belong_to_chunk(),
     Column("embedder", _TEXT, nullable=False),
     Column("counts", Json, nullable=False),
@@ -266,17 +266,13 @@ token_vectors = Table(
 )
 
 # A fit may be tens of megabytes: generations that share it keep it once.
-embedders = Table(
-    "embedders",
-    metadata,
-    Column("identity", _TEXT, primary_key=True),
-    Column("state", LargeBinary, nullable=False),
+embedders = _table(
+    "embedders", Column("identity", _TEXT, primary_key=True), Column("state", LargeBinary, nullable=False)
 )
 
 # A set of rows that successive generations of a collection share.
-editions = Table(
+editions = _table(
     "editions",
-    metadata,
     Column("number", Integer, primary_key=True),
     _belong_to_collection(),
     # A number is part of full-text tables' names, as that of a collection is.
@@ -284,9 +280,8 @@ editions = Table(
 )
 
 # The published one of a collection is the one with the greatest number: a commit is the switch.
-generations = Table(
+generations = _table(
     "generations",
-    metadata,
     Column("number", Integer, primary_key=True),
     _belong_to_collection(),
     Column("edition", Integer, ForeignKey("editions.number"), nullable=False),
@@ -302,9 +297,8 @@ generations = Table(
 )
 
 # A row for each generation that was ever published; it stays when the generation goes.
-history = Table(
+history = _table(
     "history",
-    metadata,
     Column("generation", Integer, primary_key=True, autoincrement=False),
     _belong_to_collection(),
     Column("revision", Integer, nullable=False),
@@ -317,9 +311,8 @@ history = Table(
     Index("history_collection", "collection", "generation"),
 )
 
-entities = Table(
+entities = _table(
     "entities",
-    metadata,
     Column("edition", Integer, ForeignKey("editions.number", ondelete="CASCADE"), primary_key=True),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("since", Integer, primary_key=True),
@@ -342,9 +335,8 @@ entities = Table(
 )
 
 # Names and aliases by their key; ``entity`` is a position.
-names = Table(
+names = _table(
     "names",
-    metadata,
     Column("edition", Integer, ForeignKey("editions.number", ondelete="CASCADE"), primary_key=True),
     Column("key", _TEXT, primary_key=True),
     Column("entity", BigInteger, primary_key=True),
@@ -354,9 +346,8 @@ names = Table(
     sqlite_with_rowid=False,
 )
 
-relations = Table(
+relations = _table(
     "relations",
-    metadata,
     Column("edition", Integer, ForeignKey("editions.number", ondelete="CASCADE"), primary_key=True),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("since", Integer, primary_key=True),
@@ -377,9 +368,8 @@ relations = Table(
 )
 
 # Vectors that a build is changing in a space of the published generation: what it notes before it writes them.
-unsettled_vectors = Table(
+unsettled_vectors = _table(
     "unsettled_vectors",
-    metadata,
     Column("space", _TEXT, primary_key=True),
     Column("id", _TEXT, primary_key=True),
     sqlite_with_rowid=False,
@@ -388,9 +378,8 @@ unsettled_vectors = Table(
 # A row for each reply that was paid for. Its text goes when another reply to the same request takes its place,
 # and when a document that fed it is forgotten; what it used stays. ``text`` comes last, so that adding up
 # does not read it.
-replies = Table(
+replies = _table(
     "replies",
-    metadata,
     Column("number", Integer, primary_key=True),
     Column("digest", _TEXT, nullable=False),
     _belong_to_collection(),
@@ -418,18 +407,16 @@ replies = Table(
 
 # What agents wrote in place of heuristic texts, by the kind and the id of the task. ``chunk_ids`` are all chunks that a
 # text rests on, empty if they are not known.
-agent_texts = Table(
+agent_texts = _table(
     "agent_texts",
-    metadata,
     _belong_to_collection(primary_key=True),
     Column("kind", _TEXT, primary_key=True),
     Column("task", _TEXT, primary_key=True),
     *_columns(Json, "chunk_ids", "text"),
 )
 
-corrections = Table(
+corrections = _table(
     "corrections",
-    metadata,
     Column("number", Integer, primary_key=True),
     _belong_to_collection(),
     *_columns(_TEXT, "kind", "name"),
@@ -441,9 +428,8 @@ corrections = Table(
 )
 
 # The schema of extraction of a collection that has one.
-type_schemas = Table(
+type_schemas = _table(
     "type_schemas",
-    metadata,
     Column(
         "collection",
         Integer,
@@ -455,9 +441,8 @@ type_schemas = Table(
     *_columns(Json, "types", "decisions"),
 )
 
-jobs = Table(
+jobs = _table(
     "jobs",
-    metadata,
     Column("number", Integer, primary_key=True),
     Column("id", _TEXT, nullable=False, unique=True),
     *_columns(_TEXT, "kind", "collection", "status", "owner"),

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from leanrag_engine.core.text.scripts import read_marks
 from leanrag_engine.core.text.word_lists import read_words
 
 from .apostrophes import plain_apostrophes
@@ -11,9 +12,11 @@ from .apostrophes import plain_apostrophes
 _QUOTES = "\"'`“”‘’«» "
 _CALL = re.compile(r"(?<=[\w\]])\([^()]*\)$")
 """Call brackets follow a name directly; a remark in brackets follows a space."""
-_NAME_TOKEN = re.compile(
-    r"(?:(?<![\w.])\.(?=[^\W\d_]))?[^\W_](?:[^\W_]|(?<=\d)\.(?=\d)|&(?=[^\W_]))*"  # words, figures, .NET, R&B
-    r"(?:\+\+|#|\+(?!\w)|(?<=\b\w)\*(?!\w))?"  # C++, C#, Disney+, A*
+_NAME_TOKEN = read_marks(
+    re.compile(
+        r"(?:(?<![\w.])\.(?=[^\W\d_]))?[^\W_](?:[^\W_]|(?<=\d)\.(?=\d)|&(?=[^\W_]))*"  # words, figures, .NET, R&B
+        r"(?:\+\+|#|\+(?!\w)|(?<=\b\w)\*(?!\w))?"  # C++, C#, Disney+, A*
+    )
 )
 _CODE_NAME = re.compile(r"(?:[$@]|--?)?(?:[^\W\d]\w*)(?:(?:\.|::|->)\w+)*")
 _STRICT_CODE = re.compile(r"^(?:\$|--)|(?:^|[.:>])_|_(?:$|\.)|\w(?:::|->)\w|[a-z_]\w\.[a-z_]\w")
@@ -25,7 +28,8 @@ _INITIALS = re.compile(
 )
 _ARTICLE = re.compile(r"^(?:(?:the|an?)\s+)+(?=\S)")
 _TRADE_MARK = re.compile("(?<=\\S)[™®©℠]")
-_LATIN_ACCENT = re.compile("(?<=[a-z])[\u0300-\u036f]+")
+_ACCENT = re.compile("(?<=[a-z])[\u0300-\u036f]+|[\u0591-\u05bd\u05bf\u05c1-\u05c7\u064b-\u065f\u0670]+")
+"""Accents on Latin letters, and the vowels that Hebrew and Arabic may leave out."""
 _OWNER = re.compile("['’`´]s(?![^\\W_])|(?<=s)['’](?=\\s|$)")
 _APOSTROPHE = re.compile("(?<=\\w)['’`´](?=\\w)")
 
@@ -68,7 +72,7 @@ def name_key(name: str) -> str:
     if _CODE_NAME.fullmatch(bare) and _STRICT_CODE.search(bare):
         return bare
     bare = _INITIALS.sub(lambda initials: initials[0].replace(".", "") + " ", _ARTICLE.sub("", bare, count=1))
-    tokens = _NAME_TOKEN.findall(
+    tokens = _NAME_TOKEN(bare).findall(
         _APOSTROPHE.sub("", _OWNER.sub("", _THOUSANDS.sub("", bare.replace(" & ", " and "))))
     )
     if not tokens:
@@ -93,7 +97,7 @@ def _normalize(name: str) -> str:
         return " ".join(name.lower().split())
     bare = _TRADE_MARK.sub("", name) or name
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", bare).casefold())
-    return " ".join(unicodedata.normalize("NFC", _LATIN_ACCENT.sub("", decomposed)).split())
+    return " ".join(unicodedata.normalize("NFC", _ACCENT.sub("", decomposed)).split())
 
 
 def _join_initials(tokens: list[str]) -> list[str]:

@@ -18,6 +18,7 @@ from leanrag_engine.core.text.scripts import (
     has_kana,
     is_japanese,
     is_mostly_english,
+    read_marks,
 )
 from leanrag_engine.core.text.word_lists import read_words
 
@@ -26,10 +27,12 @@ from .segmentation import segment
 STOPWORDS = read_words("language", "stopwords")
 """Words without content of their own: English, Chinese and Japanese, in lower case."""
 
-_WORD = re.compile(
-    f"[{HAN}{KANA}]+"
-    r"|[^\W\d_]+[+#]{1,2}(?![\w+#])"  # C++, C#
-    r"|_*[^\W_]+(?:[_'’][^\W_]+|__[^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*_*"
+_WORD = read_marks(
+    re.compile(
+        f"[{HAN}{KANA}]+"
+        r"|[^\W\d_]+[+#]{1,2}(?![\w+#])"  # C++, C#
+        r"|_*[^\W_]+(?:[_'’][^\W_]+|__[^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*_*"
+    )
 )
 _POSSESSIVE = re.compile(r"['’]s?$")
 _CAMEL_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -65,7 +68,7 @@ def words(text: str) -> list[str]:
     by its parts (``read_file`` → ``read_file read file``); possessive endings are dropped; C++ and C# keep their signs."""
     japanese = is_japanese(text)
     found: list[str] = []
-    for match in _WORD.finditer(text):
+    for match in _WORD(text).finditer(text):
         token = match[0]
         if token.isascii():
             found += _latin_words(token)
@@ -224,7 +227,7 @@ def _join_parts(text: str) -> list[str]:
 
 def _query_words(text: str) -> Iterator[str]:
     japanese = is_japanese(text)
-    for match in _WORD.finditer(text):
+    for match in _WORD(text).finditer(text):
         token = match[0]
         if CJK_RUN.match(token):
             yield from _cjk_query_words(token, japanese=japanese or has_kana(token))

@@ -1,4 +1,4 @@
-"""Read Word documents in reading order, with inserted text, text boxes, content controls and footnotes. python-docx
+"""Read Word documents in reading order, with inserted text, text boxes, content controls, notes and comments. python-docx
 opens the package and knows the styles; its paragraphs omit all of these, so this module walks the body."""
 
 import re
@@ -27,11 +27,13 @@ _Element = Any
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _P, _TABLE, _ROW, _CELL, _BOX = (f"{_W}{tag}" for tag in ("p", "tbl", "tr", "tc", "txbxContent"))
+_PICTURE = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _TEXTS = frozenset({f"{_W}t", "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"})
 _SIGNS = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
 _NOTES = frozenset({f"{_W}footnoteReference", f"{_W}endnoteReference"})
 _HIDDEN = frozenset({_FALLBACK, _BOX, *(f"{_W}{tag}" for tag in ("del", "moveFrom", "pPr", "rPr"))})
+_BESIDE = {"footnotes": "", "endnotes": "", "comments": "Comment:", "header": "Header:", "footer": "Footer:"}
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _DEEPEST = 9
 _WIDEST = 63
@@ -53,7 +55,7 @@ class _WordText:
 
     def __init__(self, document: WordDocument) -> None:
         self._levels = _heading_levels(document)
-        lines = [*self._blocks(document.element.body), *self._footnotes(document)]
+        lines = [*self._blocks(document.element.body), *dict.fromkeys(self._beside(document))]
         self.text = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
     def _blocks(self, parent: _Element) -> Iterator[str]:
@@ -110,7 +112,9 @@ class _WordText:
 
     def _cells(self, row: _Element, above: Sequence[str]) -> Iterator[str]:
         """Yield the texts of a row's cells, of a cell that spans rows also below, and "" for further columns of one."""
-        at = 0
+        before = row.find(f"{_W}trPr/{_W}gridBefore")
+        at = min(_WIDEST, int(before.get(f"{_W}val", "0"))) if before is not None else 0
+        yield from [""] * at
         for cell in row.iter(_CELL):
             if next(cell.iterancestors(_ROW)) is not row:
                 continue
@@ -126,13 +130,17 @@ class _WordText:
     def _flat(self, parent: _Element) -> str:
         return " ".join(" ".join(self._blocks(parent)).split())
 
-    def _footnotes(self, document: WordDocument) -> Iterator[str]:
+    def _beside(self, document: WordDocument) -> Iterator[str]:
+        """Yield the notes and comments, and the headers and footers of the pages."""
         for relation in document.part.rels.values():
-            if relation.reltype.endswith(("/footnotes", "/endnotes")) and not relation.is_external:
-                for note in parse_xml(relation.target_part.blob).iterchildren():
-                    text = self._flat(note)
-                    if text:
-                        yield from ("", f"[{note.get(f'{_W}id')}] {text}", "")
+            kind = relation.reltype.rpartition("/")[2]
+            if relation.is_external or kind not in _BESIDE:
+                continue
+            root = parse_xml(relation.target_part.blob)
+            for part in (root,) if kind in ("header", "footer") else root.iterchildren():
+                if any(map(str.isalpha, text := self._flat(part))):
+                    label = _BESIDE[kind] or f"[{part.get(f'{_W}id')}]"
+                    yield f"\n{label} {text}\n"
 
 
 def _inline(element: _Element) -> Iterator[str]:
@@ -141,6 +149,8 @@ def _inline(element: _Element) -> Iterator[str]:
             yield child.text or ""
         elif child.tag in _SIGNS:
             yield _SIGNS[child.tag]
+        elif child.tag == _PICTURE and (described := child.get("descr")):
+            yield f"[{described}]"
         elif child.tag in _NOTES:
             yield f"[{child.get(f'{_W}id')}]"
         elif child.tag not in _HIDDEN:

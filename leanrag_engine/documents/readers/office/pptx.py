@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from io import BytesIO
+from itertools import zip_longest
 from typing import Any
 
 from lxml.etree import LxmlError
@@ -12,7 +13,7 @@ from pptx.exc import PythonPptxError
 from leanrag_engine.core.model import Page
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.readers.reading import Reading, office_date, reading_archive, sensible_title
-from leanrag_engine.documents.records import format_rows
+from leanrag_engine.documents.records import format_rows, format_table
 
 _Shape = Any
 """A shape of python-pptx: the library carries no types."""
@@ -54,8 +55,25 @@ def _read_shapes(shapes: Iterable[_Shape]) -> Iterator[str]:
         elif getattr(shape, "has_table", False):
             rows = [[clean_line(cell.text) for cell in row.cells] for row in shape.table.rows]
             yield from ("", *format_rows(rows), "")
+        elif getattr(shape, "has_chart", False):
+            yield from ("", *_read_chart(shape.chart), "")
         elif shape.has_text_frame:
             yield from _read_paragraphs(shape)
+        if described := shape._element.xpath("string(./*/p:cNvPr/@descr)"):  # noqa: SLF001 - nothing else has it
+            yield f"[{clean_line(described)}]"
+
+
+def _read_chart(chart: Any) -> Iterator[str]:
+    """Yield the figures of a chart as records, one for each category."""
+    title = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
+    for plot in chart.plots:
+        names = [clean_line(str(name)) for name in plot.categories]
+        values = [
+            [f"{value:g}" if value is not None else "" for value in each.values] for each in plot.series
+        ]
+        rows = zip_longest(names, *values, fillvalue="")
+        header = ("Category", *(clean_line(each.name) for each in plot.series))
+        yield from format_table(header, list(enumerate(rows, 1)), title)
 
 
 def _read_paragraphs(shape: _Shape) -> Iterator[str]:

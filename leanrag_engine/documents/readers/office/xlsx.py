@@ -1,30 +1,62 @@
 """Read spreadsheets: each sheet is a table named by its title, its rows are numbered as in the sheet."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from io import BytesIO
 
 from openpyxl import load_workbook
+from openpyxl.utils import column_index_from_string
 from openpyxl.utils.exceptions import InvalidFileException
 
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.readers.reading import Reading, office_date, reading_archive, sensible_title
 from leanrag_engine.documents.records import Rows, format_table, has_header
 
+_FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
+_MERGED = re.compile(rb'mergeCell ref="([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})"')
+
 
 def read_xlsx(data: bytes, name: str) -> Reading:
-    """Read a workbook; of a formula, the value that was computed last. Raises ``DocumentUnreadable`` if it is
-    damaged, locked, or of another kind."""
+    """Read a workbook; of a formula, the value that was computed last, itself if there is none. Raises
+    ``DocumentUnreadable`` if it is damaged, locked, or of another kind."""
     with reading_archive("XLSX", name, data, InvalidFileException, SyntaxError):
         book = load_workbook(BytesIO(data), read_only=True, data_only=True)
+        formulas = load_workbook(BytesIO(data), read_only=True)
         sheets: list[str] = []
         for sheet in book.worksheets:
             # Many programs write another size than the sheet has, and rows beyond it would be left out.
             sheet.reset_dimensions()
-            sheets += _format_sheet(sheet.title, sheet.iter_rows(values_only=True))
+            rows: Iterable[Sequence[object]] = sheet.iter_rows(values_only=True)
+            source = sheet._get_source().read()  # noqa: SLF001 - nothing else tells of merged cells without building all cells
+            if _FORMULA.search(source):
+                formulas[sheet.title].reset_dimensions()
+                rows = map(_show_formulas, rows, formulas[sheet.title].iter_rows(values_only=True))
+            sheets += _format_sheet(sheet.title, _repeat_merged(rows, _MERGED.findall(source)))
         date = office_date(book.properties)
         title = sensible_title(book.properties.title)
     return Reading(clean("\n\n".join(sheets)), title, date=date)
+
+
+def _show_formulas(values: Sequence[object], formulas: Sequence[object]) -> list[object]:
+    pairs = zip(values, formulas, strict=False)
+    return [formula if value is None and isinstance(formula, str) else value for value, formula in pairs]
+
+
+def _repeat_merged(
+    rows: Iterable[Sequence[object]], merged: Sequence[tuple[bytes, bytes, bytes]]
+) -> Iterator[Sequence[object]]:
+    """Yield the rows with the value of cells that are merged downwards in each of their rows that holds more."""
+    starts: dict[int, dict[int, int]] = {}
+    for column, row, last in merged:
+        starts.setdefault(int(row), {})[column_index_from_string(column.decode()) - 1] = int(last)
+    values: dict[int, tuple[object, int]] = {}
+    for number, cells in enumerate(map(list, rows), 1):
+        for at, (value, end) in values.items() if any(cell is not None for cell in cells) else ():
+            if number <= end and at < len(cells):
+                cells[at] = value
+        values |= {at: (cells[at], end) for at, end in starts.get(number, {}).items() if at < len(cells)}
+        yield cells
 
 
 def _format_sheet(title: str, rows: Iterable[Sequence[object]]) -> Iterator[str]:
@@ -59,8 +91,10 @@ def _format_value(value: object) -> str:
         return ""
     if isinstance(value, datetime) and value.time() == time():
         return value.date().isoformat()
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat(" ", "minutes") if isinstance(value, datetime) else value.isoformat()
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "seconds" if value.second else "minutes")
+    if isinstance(value, (date, time)):
+        return value.isoformat()
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return clean_line(str(value))
