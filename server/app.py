@@ -107,13 +107,19 @@ class LeanRAGServer(MCPServer[None]):
         arguments: dict[str, object] | None = None,
         context: Context[None, object] | None = None,
     ) -> GetPromptResult | InputRequiredResult:
-        """Render a prompt. Raises ``MCPError`` for an unknown one or a missing argument: the SDK would answer an internal error."""
+        """Render a prompt. Raises ``MCPError`` for an unknown one and for arguments that are missing or not its own: the SDK would
+        answer an internal error."""
         known = {each.name: each for each in await self.list_prompts()}
         if name not in known:
             raise MCPError(INVALID_PARAMS, f"There is no prompt {name!r}. Give one of {', '.join(known)}.")
-        required = [each.name for each in known[name].arguments or () if each.required]
-        if missing := [each for each in required if each not in (arguments or {})]:
+        given, takes = arguments or {}, known[name].arguments or ()
+        if missing := [each.name for each in takes if each.required and each.name not in given]:
             raise MCPError(INVALID_PARAMS, f"The prompt {name} needs the argument {' and '.join(missing)}.")
+        if others := given.keys() - {each.name for each in takes}:
+            taken = ", ".join(each.name for each in takes)
+            raise MCPError(
+                INVALID_PARAMS, f"The prompt {name} has no argument {min(others)!r}; it takes {taken}."
+            )
         return await super().get_prompt(name, arguments, context)
 
 

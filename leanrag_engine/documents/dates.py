@@ -137,11 +137,11 @@ def _date_in_metadata(metadata: Mapping[str, str]) -> str:
 
 
 def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str:
-    """Return the day in those of the first lines that are short and no sentence, row, turn or line of a log; "" if several
+    """Return the day in those of the first lines that are short and no sentence, row, item, turn or line of a log; "" if several
     days are there: a list of days has none of its own."""
     first = [line.strip() for line in text[:1000].splitlines() if line.strip()][:lines]
     short = [each for each in first if len(each) <= longest and not (ends_sentence(each) or find_turn(each))]
-    heads = [each for each in short if not (TABLE_LINE.match(each) or re.search(r"\d:\d", each))]
+    heads = [each for each in short if not (TABLE_LINE.match(each) or re.search(r"\d:\d|^[-*+•] ", each))]
     days = {day for each in heads for day in find_dates(each) if len(day) == len("2024-03-07")}
     return days.pop() if len(days) == 1 else ""
 
@@ -160,10 +160,12 @@ def _format_match(match: re.Match[str]) -> str:
 
 
 def spell_day(day: str) -> tuple[str, ...]:
-    """Return how an ISO day stands in documents: ``2024-11-07``, ``07/11/2024``, ``07.11.2024``, ``7 November``, ``November 7``."""
-    found = date.fromisoformat(day)
+    """Return how an ISO day stands in documents: ``2024-11-07``, ``07/11/2024``, ``07.11.2024``, ``7 November``, ``November 7``; one
+    of any year (``-11-07``) as the last two."""
+    found = date.fromisoformat(f"2000{day}" if day.startswith("-") else day)
     month = month_name[found.month]
-    return (day, f"{found:%d/%m/%Y}", f"{found:%d.%m.%Y}", f"{found.day} {month}", f"{month} {found.day}")
+    words = (f"{found.day} {month}", f"{month} {found.day}")
+    return words if day.startswith("-") else (day, f"{found:%d/%m/%Y}", f"{found:%d.%m.%Y}", *words)
 
 
 def month_number(name: str) -> int:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput, PathRefused
-from leanrag_engine.core.model import DocumentSource, LoadedDocument, content_id
+from leanrag_engine.core.model import DocumentSource, LoadedDocument, content_id, is_code
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.core.text.paths import read_path
@@ -326,14 +326,16 @@ def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
     where, stem = printable_path(path), printable_path(Path(path.stem))
     metadata = {**reading.metadata, **given}
     title = _title(source.title, reading.title, stem)
+    media_type = reading.media_type or kind.media_type
+    prose = "" if is_code(media_type) else reading.text  # the dates of comments are of a line, or of long ago
     dated = date_document(
-        metadata, title, file_name=stem, text=reading.text, properties=reading.date, modified=file.modified
+        metadata, title, file_name=stem, text=prose, properties=reading.date, modified=file.modified
     )
     return LoadedDocument(
         id=_id(source.id) or where,
         title=title,
         text=reading.text,
-        media_type=reading.media_type or kind.media_type,
+        media_type=media_type,
         source=where,
         pages=reading.pages,
         metadata=metadata,

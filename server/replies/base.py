@@ -77,13 +77,15 @@ LIMITS = ReplyLimits()
 class Card(BaseModel):
     """Base of everything in a reply: frozen, no undeclared keys, no invisible characters. Only the fields in
     ``MULTILINE`` keep their line breaks: a break in a name would make the rest look like the server's own line.
-    Those in ``LABELS``, which stand beside citations and fences, neither forge the one nor open the other."""
+    Those in ``DISARMED``, which stand beside citations and fences, neither forge the one nor open the other."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     MULTILINE: ClassVar[frozenset[str]] = frozenset({"context", "text", "answer", "instructions"})
 
-    LABELS: ClassVar[frozenset[str]] = frozenset({"document", "title", "heading", "name"})
+    DISARMED: ClassVar[frozenset[str]] = frozenset(
+        {"document", "title", "heading", "name", "description", "summary", "explanation"}
+    )
 
     @classmethod
     def of(cls, source: object, /, **others: object) -> Self:
@@ -95,7 +97,7 @@ class Card(BaseModel):
     @classmethod
     def _clean(cls, value: object, about: ValidationInfo) -> object:
         cleaned = clean_value(value, multiline=about.field_name in cls.MULTILINE)
-        return disarm(cleaned) if about.field_name in cls.LABELS and isinstance(cleaned, str) else cleaned
+        return disarm(cleaned) if about.field_name in cls.DISARMED and isinstance(cleaned, str) else cleaned
 
 
 class ReplyModel(Card):

@@ -16,7 +16,15 @@ from leanrag_engine.core.text.language import segmentation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.segmentation import japanese_morphemes
 from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences, whole_sentences
-from leanrag_engine.core.text.language.words import index_terms, search_terms, search_text, word_count, words
+from leanrag_engine.core.text.language.words import (
+    find_whole_words,
+    index_terms,
+    search_terms,
+    search_text,
+    whole_forms,
+    word_count,
+    words,
+)
 from leanrag_engine.core.text.scripts import (
     has_cjk,
     has_hangul,
@@ -429,6 +437,13 @@ def test_forms_of_one_name_have_one_key(names: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("names", APART)
 def test_names_that_differ_in_meaning_have_different_keys(names: tuple[str, ...]) -> None:
     assert len({name_key(name) for name in names}) == len(names)
+
+
+def test_words_without_spaces_are_looked_up_as_they_are_written() -> None:
+    assert find_whole_words("コーヒーの値段はいくらですか") == ["コーヒー", "値段"]
+    assert find_whole_words("申込書はカタカナで") == ["申込", "書", "カタカナ"]
+    assert find_whole_words("负责人是谁") == ["负责人"]
+    assert whole_forms("申込書")[:2] == [["申込書"], ["申込", "込書"]]
 
 
 def test_marks_on_letters_are_part_of_a_word() -> None:

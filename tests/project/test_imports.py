@@ -95,7 +95,7 @@ HOMES = {
     "threadpoolctl": {"leanrag_engine/core/vectors.py"},
     "tiktoken": {"leanrag_engine/adapters/tokenizer.py"},
     "tokenizers": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
-    "tomlkit": {"server/clients/toml.py"},
+    "tomlkit": {"server/cli/machine/config.py", "server/clients/toml.py"},
     "typer": {"server"},
     "uvicorn": {"server/http/serving.py"},
     "h11": {"server/http/serving.py"},

@@ -32,12 +32,12 @@ def read_marks(pattern: re.Pattern[str]) -> Callable[[str], re.Pattern[str]]:
     """Return which form of ``pattern`` reads a text: itself, or one in which what stands for a letter or figure may be a mark too."""
 
     @cache
-    def marked() -> re.Pattern[str]:
+    def compile_marked() -> re.Pattern[str]:
         signs = map(chr, (*range(0x591, 0x1D00), *range(0xA800, 0xAC00)))
         marks = "".join(sign for sign in signs if unicodedata.category(sign)[0] == "M")
         return re.compile(pattern.pattern.replace(r"[^\W_]", rf"(?:[^\W_]|[{marks}])"))
 
-    return lambda text: pattern if text.isascii() or _MARKED.search(text) is None else marked()
+    return lambda text: pattern if text.isascii() or _MARKED.search(text) is None else compile_marked()
 
 
 def has_cjk(text: str) -> bool:

@@ -189,25 +189,28 @@ def _turn_speaker(match: re.Match[str], nicknames: frozenset[str]) -> str:
 
 
 def _turns(lines: Sequence[str], nicknames: frozenset[str], *, timed: bool) -> list[_ChatTurn]:
-    """Return the turns of a text; a line that begins no turn continues the one above it."""
+    """Return the turns of a text; a line that begins no turn continues the one above it. Where turns bear dates, a line that is
+    only a date or has only a time is part of what is said."""
     turns: list[_ChatTurn] = []
     day = hour = ""
-    for raw in lines:
-        line = raw.strip()
-        if not line:
-            continue
-        match = _match_timed(line, nicknames) if timed else _match_labelled(line)
-        if match:
-            groups = match.groupdict()
+    read = [
+        (line, _match_timed(line, nicknames) if timed else _match_labelled(line))
+        for line in filter(None, map(str.strip, lines))
+    ]
+    own_dates = [bool(match.groupdict().get("date")) for _, match in read if match]
+    dated = 2 * sum(own_dates) > len(own_dates)
+    for line, match in read:
+        groups = match.groupdict() if match else {}
+        if match and (groups.get("date") or not dated):
             day = groups.get("date") or day
             speaker = _turn_speaker(match, nicknames) if timed else _speaker(groups["name"])
             text = (groups.get("text") or "").strip()
             turns.append(_ChatTurn(speaker, day, groups.get("time") or hour, [text] if text else []))
-        elif (match := _DAY.fullmatch(line)) and match["date"]:
-            day, hour = match["date"], match["time"] or ""
-        elif timed and (match := _EVENT.fullmatch(line)) and match["time"]:
-            day = match["date"] or day
-            turns.append(_ChatTurn("", day, match["time"], [match["text"]]))
+        elif not dated and (found := _DAY.fullmatch(line)) and found["date"]:
+            day, hour = found["date"], found["time"] or ""
+        elif timed and (found := _EVENT.fullmatch(line)) and found["time"] and (found["date"] or not dated):
+            day = found["date"] or day
+            turns.append(_ChatTurn("", day, found["time"], [found["text"]]))
         elif turns:
             turns[-1].lines.append(line)
         else:

@@ -34,6 +34,7 @@ from .rendering import (
     HEAD,
     Evidence,
     Statement,
+    count_parts,
     describe_line,
     format_document,
     format_omissions,
@@ -482,20 +483,22 @@ class _Layout:
         blocks = [*self.opening]
         if statements:
             blocks.append(render_statements(statements, self.fence, by_date=self.by_date))
+        parts = count_parts(each[0].chunk for each in documents)
         for is_talk, run in groupby(documents, key=_is_dated_conversation):
             if is_talk:
                 blocks.append(render_conversations(list(run), self.fence))
             else:
-                blocks += [_render_alone(each, self.fence) for each in run]
+                blocks += [_render_alone(each, self.fence, parts) for each in run]
         omissions = format_omissions(left, weaker, is_weak=self.is_weak, names=names)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
 
 
-def _render_alone(windows: Sequence[RankedWindow], fence: str) -> str:
+def _render_alone(windows: Sequence[RankedWindow], fence: str, parts: int) -> str:
     """Render a document as turns if it is a conversation throughout, else by its windows, each once."""
     if all(each.turns for each in windows):
         return render_conversations([windows], fence)
-    return render_document([*{(each.chunk.id, each.number): each for each in windows}.values()], fence)
+    distinct = {(each.chunk.id, each.number): each for each in windows}
+    return render_document([*distinct.values()], fence, parts)
 
 
 def _is_dated_conversation(windows: Sequence[RankedWindow]) -> bool:

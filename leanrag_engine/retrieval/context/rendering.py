@@ -93,12 +93,20 @@ def _path_of(chunk: Chunk) -> PurePosixPath:
     return PurePosixPath(chunk.source)
 
 
-def format_document(chunk: Chunk, start: int | None = None) -> str:
-    """Return the heading of a document: its title, unless that is the name of its file, the end of its path with the
-    line or page of the character ``start``, by default that of the chunk, and the date if it is known."""
+def count_parts(chunks: Iterable[Chunk]) -> int:
+    """Return by how many parts, from the last, the paths of documents are told apart; at least two."""
+    paths = {_path_of(chunk).parts for chunk in chunks}
+    deepest = max(map(len, paths), default=2)
+    return next(
+        (most for most in range(2, deepest) if len({each[-most:] for each in paths}) == len(paths)), deepest
+    )
+
+
+def format_document(chunk: Chunk, start: int | None = None, parts: int = 2) -> str:
+    """Return the heading of a document: its title, unless that is the name of its file, the last ``parts`` of its path with
+    the line or page of the character ``start``, by default that of the chunk, and the date if it is known."""
     title = format_label(chunk.title, 60)
-    parts = _path_of(chunk).parts[-2:]
-    path = format_label("/".join(part for part in parts if part != "/"))
+    path = format_label("/".join(part for part in _path_of(chunk).parts[-parts:] if part != "/"))
     # The time of a file says little of when its text was written; a date in the name need not be repeated.
     told = any(_letters(chunk.own_date) in _letters(each) for each in (title, path))
     dated = f", {chunk.own_date}" if chunk.own_date and not told else ""
@@ -128,7 +136,7 @@ def shown_heading(window: RankedWindow, limit: int = 80) -> str:
     return heading
 
 
-def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
+def render_document(windows: Sequence[RankedWindow], fence: str, parts: int) -> str:
     """Render windows of one document, given in reading order: its heading, then its excerpts, each chunk under one label."""
     chunk = windows[0].chunk
     lines: list[str] = []
@@ -161,7 +169,7 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
         labelled, end = run[0].chunk.id, run[-1].number
         if following is None or following[0].chunk.id != labelled:
             lines += filter(None, [_format_gap(run[0].chunk, end + 1, None, shown)])
-    heading = format_document(chunk, _start_of(windows[0]))
+    heading = format_document(chunk, _start_of(windows[0]), parts)
     heading += ", older" * any(each.older for each in windows)
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
 

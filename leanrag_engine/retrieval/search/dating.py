@@ -20,8 +20,10 @@ _NOW = re.compile(
 )
 asks_for_now: TextSearch = _NOW.search
 """Says whether a text asks for what holds now."""
-_MONTH_ALONE = re.compile(rf"\b(?=[^\W\d_a-zäüöéûà])(?!Mars)(?i:{MONTH})\b")
-"""A month with a capital: "may" is a verb, "Mars" a planet."""
+_MONTH_ALONE = re.compile(
+    rf"(?:\b(\d\d?)(?:st|nd|rd|th|\.)?\s(?:of\s)?)?\b(?=[^\W\d_a-zäüöéûà])(?!Mars)((?i:{MONTH}))\b(?:\s(\d\d?)(?:st|nd|rd|th)?\b(?!:))?"
+)
+"""A month with a capital, perhaps with a day: "may" is a verb, "Mars" a planet."""
 _YEAR_ALONE = re.compile(r"\b(?:in|during|since|from|until|by|year)\s((?:19|20)\d\d)\b", re.IGNORECASE)
 _NEAR_DAYS = 14
 """Days from a day that is named up to which a document gains: "the Monday before July 24"."""
@@ -49,8 +51,8 @@ def weigh_dates(text: str, chunks: Sequence[Chunk], recent: float, dated: float)
 
 
 def find_named_dates(text: str) -> list[str]:
-    """Return the dates in a question as ISO texts: a day, a month (``2023-07``; ``-07`` of any year), or a year."""
-    months = (f"-{month_number(name):02d}" for name in _MONTH_ALONE.findall(text))
+    """Return the dates in a question as ISO texts: a day, a month (``2023-07``; ``-07`` and ``-07-24`` of any year), or a year."""
+    months = (_format_month(name, before or after) for before, name, after in _MONTH_ALONE.findall(text))
     found: list[str] = []
     for each in (*find_dates(text), *months, *_YEAR_ALONE.findall(text)):
         if not any(each in known for known in found):
@@ -58,11 +60,17 @@ def find_named_dates(text: str) -> list[str]:
     return found
 
 
+def _format_month(name: str, day: str) -> str:
+    with suppress(ValueError):
+        return f"-{date(2000, month_number(name), int(day)):%m-%d}"
+    return f"-{month_number(name):02d}"
+
+
 def nearness(own: str, named: Sequence[str]) -> float:
     """Return from 0 to 1 how well a date fits the best of those that are named."""
     best = 0.0
     for each in named if own else ():
-        if own.startswith(each) or (each.startswith("-") and own[4:7] == each):
+        if own.startswith(each) or (each.startswith("-") and own[4:].startswith(each)):
             return 1.0
         with suppress(ValueError):
             days = abs((date.fromisoformat(own) - date.fromisoformat(each)).days)

@@ -11,6 +11,7 @@ from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.model import Chunk, DocumentSource, LoadedDocument
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import load
+from leanrag_engine.documents.readers.chats import read_chat
 from leanrag_engine.extraction.heuristic.extract import extract
 
 ANDROID = """12/05/2023, 21:03 - Messages and calls are end-to-end encrypted. No one outside of this chat can read them.
@@ -237,3 +238,15 @@ def test_a_chat_is_read_in_linear_time() -> None:
     starts = [part[:8] for part in found.text.split("\n\n")[1:]]
     assert set(starts) == {"[21:03] "}
     assert len(list(pairwise(starts))) == 4_999
+
+
+def test_dates_and_times_within_what_is_said_stay_where_turns_bear_dates() -> None:
+    text = (
+        "[06.01.26, 12:03:11] Ines: The deadlines are:\n4 March 2025\nand then\n31 May 2026\n"
+        "[06.01.26, 12:04:00] Tom: Agenda:\n10:30 budget talk by Kirsty\n11:00 Break\n"
+        "[07.01.26, 09:00:00] Ines: Thanks.\n[07.01.26, 09:01:00] Tom: See you.\n"
+    )
+    chat = read_chat(text)
+    assert chat is not None
+    assert "Ines: The deadlines are:\n4 March 2025\nand then\n31 May 2026\n" in chat.text
+    assert "Tom: Agenda:\n10:30 budget talk by Kirsty\n11:00 Break\n" in chat.text

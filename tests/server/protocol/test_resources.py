@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CompletionArgument,
     PromptReference,
@@ -95,6 +96,12 @@ async def test_the_prompts_hold_the_question_and_name_the_tools(call: Caller) ->
         for part in said:
             assert part in message.content.text
         assert "$scope" not in message.content.text
+
+
+async def test_an_argument_that_a_prompt_does_not_have_is_named_without_its_value(call: Caller) -> None:
+    with pytest.raises(MCPError, match="has no argument 'bogus'; it takes question") as caught:
+        await call.client.get_prompt("answer_with_leanrag", {"question": "Q?", "bogus": "secret"})
+    assert "secret" not in str(caught.value)
 
 
 async def test_the_research_prompt_names_the_types_of_a_schema_and_is_the_same_bytes_without_one(

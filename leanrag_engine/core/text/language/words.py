@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from leanrag_engine.core.text.scripts import (
     CJK_RUN,
@@ -132,7 +132,11 @@ def whole_forms(word: str) -> list[list[str]]:
     as a whole. A text that holds it has all terms of one of them."""
     word = _EDGES.sub("", _POSSESSIVE.sub("", fold_letters(word).replace('"', " ")))
     if has_cjk(word) and (" " in word or not has_hangul(word)):
-        return [index_terms(word)]
+        return [
+            [word],
+            *([_han_pairs(word)] if CJK_RUN.fullmatch(word) and word[1:] else []),
+            index_terms(word),
+        ]
     if has_hangul(word):
         return [[form] for form in _korean_forms(word)]
     if _SIGNED.fullmatch(word):
@@ -151,7 +155,7 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     left out, unless one is all there is, and a verb that begins a request ("Compare A and B"). Chinese and Japanese is cut into words."""
     phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
     tokens = (_strip(_POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
-    words_ = [word for token in tokens for word in (search_terms(token) if has_cjk(token) else [token])]
+    words_ = [word for token in tokens for word in (_written_words(token) if has_cjk(token) else [token])]
     said = [word for word in words_ if word.strip("_")]
     empty = STOPWORDS | _FOREIGN_QUESTIONS
     if not is_mostly_english([text]):
@@ -162,6 +166,19 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     if len(found) > 1 and found[0].casefold() in _REQUESTS and text.lstrip().startswith(found[0]):
         del found[0]
     return list(dict.fromkeys([*phrases, *found]))[:limit]
+
+
+def _written_words(token: str) -> Iterator[str]:
+    """Yield the words of a token with Chinese, Japanese or Korean as they are written, Japanese verbs in their base form. What
+    the dictionary knows as single characters alone stays together: Han without kana may be Japanese."""
+    for match in _WORD(token).finditer(token):
+        if not CJK_RUN.match(match[0]):
+            yield from search_terms(match[0]) if has_hangul(match[0]) else [match[0]]
+            continue
+        cut = segment(match[0], japanese=is_japanese(token), search=False)
+        for single, some in groupby(cut, lambda word: len(word) == 1 and word not in STOPWORDS):
+            run = list(some)
+            yield from ["".join(run)] if single else run
 
 
 def _strip(token: str) -> str:
