@@ -97,10 +97,8 @@ class ModelAnswer:
     sources: tuple[Chunk, ...]
     model: str
     usage: Meter
-    rounds: tuple[AnswerRound, ...] = ()
-    """What was looked for and found, if the answer was made in rounds."""
-    ending: str = ""
-    """Why there was no further round."""
+    rounds: tuple[AnswerRound, ...] = ()  # What was looked for and found, if the answer was made in rounds
+    ending: str = ""  # Why there was no further round
 
 
 @dataclass(frozen=True, slots=True)

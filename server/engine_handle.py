@@ -30,10 +30,8 @@ class Rights:
     """What a caller may do. By default everything, as over standard input and output."""
 
     right: Right = "admin"
-    collections: tuple[str, ...] = ()
-    """The collections that the caller sees; empty: all."""
-    holder: str = ""
-    """Whose token it is; "" for a caller without one of several."""
+    collections: tuple[str, ...] = ()  # The collections that the caller sees; empty: all
+    holder: str = ""  # Whose token it is; "" for a caller without one of several
 
     def may(self, right: Right) -> bool:
         return RIGHTS.index(right) <= RIGHTS.index(self.right)

@@ -340,11 +340,9 @@ class ChunkHead(NamedTuple):
 class PassageText:
     """The text of a chunk and its place, without what else a chunk knows: many of these are read at once."""
 
-    document: int
-    """The document's number."""
+    document: int  # The document's number
     number: int
-    label: int
-    """The number in citations."""
+    label: int  # The number in citations
     start: int
     tokens: int
     text: str

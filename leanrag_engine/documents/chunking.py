@@ -26,12 +26,9 @@ from .windows import cut_windows
 class ChunkingOptions:
     """How borders are chosen. Set by reading chunks of prose, manuals and code; not tuned on retrieval figures."""
 
-    title_characters: int = 60
-    """A line of at most this length that stands alone without a full stop is a title of what follows."""
-    small_tail: int = 8
-    """A last chunk below 1 / ``small_tail`` of the limit joins the previous one if both fit into one."""
-    headings: int = 3
-    """Headings in the path of a chunk, the innermost ones."""
+    title_characters: int = 60  # A line of at most this length, alone and without a full stop, is a title
+    small_tail: int = 8  # A last chunk below 1 / `small_tail` of the limit joins the previous one if it can
+    headings: int = 3  # Headings in the path of a chunk, the innermost ones
 
 
 _OPTIONS = ChunkingOptions()

@@ -17,15 +17,12 @@ from leanrag_engine.core.text.records import TABLE_LINE
 class DateOrigin(StrEnum):
     """Where the date of a document was found, the most reliable first."""
 
-    METADATA = "metadata"
-    """Given by the caller, in front matter or in a page's meta tags."""
+    METADATA = "metadata"  # Given by the caller, in front matter or in a page's meta tags
     TITLE = "title"
     FILE_NAME = "file name"
     FIRST_LINES = "first lines"
-    PROPERTIES = "file properties"
-    """Written into the file by the program that made it."""
-    FILE_TIME = _FILE_TIME
-    """The time of the file's last change."""
+    PROPERTIES = "file properties"  # Written into the file by the program that made it
+    FILE_TIME = _FILE_TIME  # The time of the file's last change
 
 
 class DocumentDate(NamedTuple):

@@ -33,10 +33,8 @@ _OPTIONS = WindowOptions()
 
 class _BlockKind(StrEnum):
     TEXT = "text"
-    LINES = "lines"
-    """A table, or lines of data: cut between lines only."""
-    CODE = "code"
-    """Never cut."""
+    LINES = "lines"  # A table, or lines of data: cut between lines only
+    CODE = "code"  # Never cut
 
 
 @dataclass(frozen=True, slots=True)

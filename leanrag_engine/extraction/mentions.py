@@ -28,14 +28,10 @@ _TEXTS = frozenset(["names", "keys", "chunk_ids", "titles"])
 class Trait(IntFlag):
     """What can be told of a name alone."""
 
-    JOINED = 1
-    """Of joined capitalised words: *MeiLin*."""
-    TITLE = 2
-    """Each word begins with a capital letter, and they are not joined."""
-    NOUN = 4
-    """One capitalised word, which is a noun of the language: *Lion*."""
-    COMMON = 8
-    """One capitalised word that many bear: *John*, *King*."""
+    JOINED = 1  # Of joined capitalised words: *MeiLin*
+    TITLE = 2  # Each word begins with a capital letter, and they are not joined
+    NOUN = 4  # One capitalised word, which is a noun of the language: *Lion*
+    COMMON = 8  # One capitalised word that many bear: *John*, *King*
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,26 +27,16 @@ from .texts.sentences import is_speech, score_sentence, stands_alone
 class SummaryOptions:
     """Dials of heuristic summaries. No recorded measurement fixed any of them: set by reading."""
 
-    words: int = 90
-    """Most words of a description."""
-    findings: int = 5
-    """Most findings (paper, appendix D.1)."""
-    tried: int = 12
-    """Central members, and best attested relations, whose sentences are candidates."""
-    sentences: int = 2
-    """Sentences taken from one member or relation."""
-    shortest: int = 6
-    """Words of the shortest sentence that is quoted."""
-    longest: int = 60
-    """Words of the longest sentence that is quoted."""
-    phrases: int = 60
-    """Phrases of a cluster that count for the score of a sentence."""
-    fading: float = 0.8
-    """Factor of a member's second, third, … finding."""
-    worthwhile: float = 0.3
-    """Share of the best sentence's score below which a sentence is left out of the description."""
-    repeated: float = 0.65
-    """Share of the shorter sentence's words from which on two sentences are repetitions."""
+    words: int = 90  # Most words of a description
+    findings: int = 5  # Most findings (paper, appendix D.1)
+    tried: int = 12  # Central members, and best attested relations, whose sentences are candidates
+    sentences: int = 2  # Sentences taken from one member or relation
+    shortest: int = 6  # Words of the shortest sentence that is quoted
+    longest: int = 60  # Words of the longest sentence that is quoted
+    phrases: int = 60  # Phrases of a cluster that count for the score of a sentence
+    fading: float = 0.8  # Factor of a member's second, third, … finding
+    worthwhile: float = 0.3  # Share of the best sentence's score below which one is left out
+    repeated: float = 0.65  # Share of the shorter one's words from which on two sentences are repetitions
 
 
 DEFAULT = SummaryOptions()

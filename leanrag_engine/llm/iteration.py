@@ -39,10 +39,8 @@ class AnswerLimits:
     rounds: int = 4
     tokens: int = 4000
     seconds: float = 25.0
-    queries: int = 4
-    """Searches of one round."""
-    least: int = 200
-    """Tokens below which another round is not worth its call."""
+    queries: int = 4  # Searches of one round
+    least: int = 200  # Tokens below which another round is not worth its call
 
 
 class Ending(StrEnum):

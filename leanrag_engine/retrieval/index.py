@@ -15,10 +15,8 @@ class BuildState(StrEnum):
     """Whether the graph that answers is the whole corpus."""
 
     READY = "ready"
-    STALE = "stale"
-    """Documents came, changed or went since the published build."""
-    MISSING = "missing"
-    """There is no build: keyword search over passages is all there is."""
+    STALE = "stale"  # Documents came, changed or went since the published build
+    MISSING = "missing"  # There is no build: keyword search over passages is all there is
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,13 @@ from .graph.adjacency import EdgeKind
 class QueryLimits:
     """Bounds on the values of one query."""
 
-    characters: int = 10_000
-    """Of one text: what is longer is a document, not a question."""
+    characters: int = 10_000  # Of one text: what is longer is a document, not a question
     texts: int = 20
-    name: int = 1000
-    """Characters of the name of an entity or document."""
+    name: int = 1000  # Characters of the name of an entity or document
     entities: int = 50
     documents: int = 1000
     seen: int = 1000
-    seeds: tuple[int, int] = (1, 100)
-    """Least and most."""
+    seeds: tuple[int, int] = (1, 100)  # Least and most
     top_k: tuple[int, int] = (1, 100)
     token_budget: tuple[int, int] = (100, 32_000)
 

@@ -306,12 +306,9 @@ def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revi
 class ReadingState(StrEnum):
     """Whether a model should read a chunk."""
 
-    NEW = "new"
-    """No build has had it yet."""
-    ASKED = "asked"
-    """A model was asked to, and no answer that can be used has come."""
-    DONE = ""
-    """It was read, or a build without a model has had it."""
+    NEW = "new"  # No build has had it yet
+    ASKED = "asked"  # A model was asked to, and no answer that can be used has come
+    DONE = ""  # It was read, or a build without a model has had it
 
 
 def ask_for(connection: Connection, name: str, ids: Sequence[str]) -> None:

@@ -21,16 +21,12 @@ CHAT_MEDIA_TYPE = "text/x-chat"
 class _ChatOptions:
     """What makes a text a chat. Set by reading exports, logs and lists of fields; not tuned."""
 
-    lines: int = 400
-    """Lines that are not blank, from the top, by which a text is judged."""
-    timed: float = 0.3
-    """Least share of those lines that begin a turn with its time; the others continue one."""
-    labelled: float = 0.6
-    """Least share of lines that begin a turn without a time."""
+    lines: int = 400  # Lines that are not blank, from the top, by which a text is judged
+    timed: float = 0.3  # Least share of those lines that begin a turn with its time; the others continue one
+    labelled: float = 0.6  # Least share of lines that begin a turn without a time
     fewest_timed: int = 2
     fewest_labelled: int = 4
-    turns_per_speaker: float = 1.5
-    """Least average, unless every turn has a time."""
+    turns_per_speaker: float = 1.5  # Least average, unless every turn has a time
 
 
 _OPTIONS = _ChatOptions()

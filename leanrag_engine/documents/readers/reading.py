@@ -42,11 +42,9 @@ class Reading:
     title: str = ""
     pages: tuple[Page, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
-    date: str = ""
-    """When it was written, by the properties that a program put into the file."""
+    date: str = ""  # When it was written, by the properties that a program put into the file
     media_type: str = ""
-    first_line: int = 0
-    """The line of the file, from 1, on which the text begins; 0 if the lines of the text are not those of the file."""
+    first_line: int = 0  # The line of the file, from 1, on which the text begins; 0 if the lines of the text are not those of the file
 
 
 def first_heading(text: str, media_type: str) -> str:

@@ -27,10 +27,8 @@ class WritingLimits:
     """On which passages questions are written, and which facts count."""
 
     passage_tokens: int = 600
-    fewest_tokens: int = 30
-    """A shorter passage, such as a heading alone, gets no question."""
-    common: float = 0.1
-    """A fact that stands in more than this share of the passages, and in more than ``several``, tells nothing."""
+    fewest_tokens: int = 30  # A shorter passage, such as a heading alone, gets no question
+    common: float = 0.1  # A fact that stands in more than this share of the passages, and in more than `several`, tells nothing
     several: int = 3
     fact_characters: int = 200
 

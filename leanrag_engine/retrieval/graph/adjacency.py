@@ -19,12 +19,9 @@ Nodes = NDArray[np.intp]
 class EdgeKind(IntEnum):
     """Why two nodes are joined: ranking gives each kind its weight."""
 
-    MENTION = 0
-    """A chunk and a layer-0 entity that it mentions; strength 1."""
-    TITLE = 1
-    """A mention where the chunk's document is named after the entity; strength 1."""
-    RELATION = 2
-    """Two layer-0 entities; strength 1 + ln(mentions)."""
+    MENTION = 0  # A chunk and a layer-0 entity that it mentions; strength 1
+    TITLE = 1  # A mention where the chunk's document is named after the entity; strength 1
+    RELATION = 2  # Two layer-0 entities; strength 1 + ln(mentions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,12 @@ def setup(
     folder = folder.expanduser().resolve()
     settings = read_settings(data_dir, collection, allow_dirs=(folder,))
     try:
-        questions = index_folder(folder, settings)
+        questions, collections = index_folder(folder, settings)
+        if len(collections) > 1:  # a server of one collection would take the others away from the client
+            settings = read_settings(data_dir, None, allow_dirs=(folder,))
+            tick(
+                f"Clients see all collections: {', '.join(collections)}. One alone: `leanrag install CLIENT --collection NAME`."
+            )
         command = [*server_command(), *server_arguments(settings)]
         failed = add_to_clients(chosen, name, command, yes=yes)
         check_server(command)
@@ -89,9 +94,10 @@ def tick(text: str, *, ok: bool = True) -> None:
     typer.echo(f"{mark} {escape_controls(text)}")
 
 
-def index_folder(folder: Path, settings: Settings) -> list[str]:
-    """Make the collection equal to the folder and build it; return questions that it answers."""
+def index_folder(folder: Path, settings: Settings) -> tuple[list[str], list[str]]:
+    """Make the collection equal to the folder and build it; return questions that it answers, and the names of all collections."""
     questions: list[str] = []
+    collections: list[str] = []
 
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
@@ -105,9 +111,10 @@ def index_folder(folder: Path, settings: Settings) -> list[str]:
         leave_unless_done(job.status.value)
         found = await engine.suggest_questions(3, collection=settings.collection)
         questions.extend(each.text for each in found)
+        collections.extend(each.name for each in await engine.collections())
 
     run(settings, work)
-    return questions
+    return questions, collections
 
 
 async def tick_index(engine: LeanRAG, settings: Settings, seconds: float) -> None:

@@ -13,15 +13,11 @@ class DrawingSize:
     """The sizes of a drawing, in pixels."""
 
     width: int = 980
-    box: int = 148
-    """Width of a box."""
+    box: int = 148  # Width of a box
     height: int = 54
-    gap: int = 12
-    """Between boxes of a row."""
-    heading: int = 22
-    """Height of the line that names a layer."""
-    drop: int = 58
-    """Between the lines of boxes: room for links, curves and their labels."""
+    gap: int = 12  # Between boxes of a row
+    heading: int = 22  # Height of the line that names a layer
+    drop: int = 58  # Between the lines of boxes: room for links, curves and their labels
     margin: int = 14
 
     @property

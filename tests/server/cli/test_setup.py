@@ -177,6 +177,30 @@ def test_a_second_folder_joins_the_first_and_other_options_of_the_entry_stay(hom
     assert entry["args"] == ["--allow-dir", "/a", "--read-only", "--allow-dir", "/b", "--data-dir", "/d"]
 
 
+def test_a_second_collection_does_not_take_the_first_one_from_a_client(home: Path) -> None:
+    for name in ("keepers", "ships"):
+        (home / name).mkdir()
+        (home / name / "note.md").write_text(
+            f"# On {name}\n\nThe {name} were counted by Ines Mara in 1901.\n"
+        )
+        ran = leanrag(
+            "setup",
+            str(home / name),
+            "--collection",
+            name,
+            "--client",
+            "cursor",
+            "--data-dir",
+            str(home / "d"),
+        )
+        assert ran.exit_code == 0, ran.output
+    assert "Clients see all collections: keepers, ships." in " ".join(ran.output.split())
+    entry = json.loads((home / ".cursor/mcp.json").read_text(encoding="utf-8"))["mcpServers"]["leanrag"]
+    folders = [word for word in entry["args"] if word.startswith(str(home)) and not word.endswith("/d")]
+    assert folders == [str(home / "keepers"), str(home / "ships")]
+    assert "--collection" not in entry["args"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

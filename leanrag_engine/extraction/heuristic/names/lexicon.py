@@ -28,14 +28,13 @@ class Lexicon:
 
     surfaces: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
     kinds: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
-    full: dict[str, str] = field(default_factory=dict)
-    """Short form → full form, both as keys."""
+    full: dict[str, str] = field(default_factory=dict)  # Short form → full form, both as keys
     preferred: dict[str, str] = field(default_factory=dict)
     persons: set[str] = field(default_factory=set)
-    speakers: set[str] = field(default_factory=set)
-    """Keys of the speakers of a conversation."""
-    addressed: set[str] = field(default_factory=set)
-    """Keys of names that follow a form of address such as *Mr.*"""
+    speakers: set[str] = field(default_factory=set)  # Keys of the speakers of a conversation
+    addressed: set[str] = field(
+        default_factory=set
+    )  # Keys of names that follow a form of address such as *Mr.*
 
     def add(self, mention: Mention, type_: str = "") -> str:
         key = name_key(mention.name)
