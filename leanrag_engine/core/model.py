@@ -750,16 +750,11 @@ class LayerCount:
 class VectorSpaces:
     """The names of a generation's vector spaces: one each for windows, layer-0 entities, aggregates, facts and sentences."""
 
-    windows: str = ""
-    """Windows of all chunks."""
-    entities: str = ""
-    """Entities of layer 0."""
-    aggregates: str = ""
-    """Entities of all layers above 0."""
-    facts: str = ""
-    """Distinct descriptions of base relations; "" if the build wrote none."""
-    sentences: str = ""
-    """Sentences that a model or agent wrote about entities, clusters and relations between clusters."""
+    windows: str = ""  # Windows of all chunks
+    entities: str = ""  # Entities of layer 0
+    aggregates: str = ""  # Entities of all layers above 0
+    facts: str = ""  # Distinct descriptions of base relations; "" if the build wrote none
+    sentences: str = ""  # Sentences that a model or agent wrote about entities, clusters and relations
 
     @classmethod
     def of_build(cls, collection: Collection, embedder: str, contents: Mapping[str, str]) -> VectorSpaces:

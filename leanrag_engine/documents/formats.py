@@ -16,7 +16,7 @@ from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
 
 from .decoding import decode
-from .readers.chats import read_chat
+from .readers.chats import read_chat, read_export
 from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
 from .records import write_records
@@ -93,8 +93,10 @@ def _plain(data: bytes, name: str) -> Reading:
 
 
 def _json(data: bytes, name: str) -> Reading:
-    """Read JSON as it is, with its escaped letters as letters."""
+    """Read JSON as it is, with its escaped letters as letters, and the export of a chat as its turns."""
     reading = _plain(data, name)
+    if chat := read_export(reading.text):
+        return replace(chat, text=clean(chat.text))
     return replace(reading, text=_ESCAPED.sub(lambda found: clean(loads(f'"{found[0]}"')), reading.text))
 
 

@@ -96,34 +96,20 @@ class SearchOptions:
     """How far each search of a query looks, and how names in its text count. Where a field does not say
     otherwise, its value was chosen by reading contexts and was not tuned."""
 
-    window_hits: int = 200
-    """Windows that each search gives."""
-    chunk_hits: int = 100
-    """Chunks of these windows that take part in ranking."""
-    entity_hits: int = 40
-    """Entities that each search gives, at least."""
-    part_hits: int = 20
-    """Entities that are examined for a word that may be part of a name."""
-    widening: int = 8
-    """Factor by which a search is repeated if most of its hits are out of scope."""
-    max_hits: int = 4096
-    """Hits up to which a search is widened."""
-    exact_scope: int = 500
-    """Chunks of a filtered scope up to which it is searched exactly, vector by vector."""
-    name_weight: float = 2.0
-    """Weight of a name in the text: it counts as much as the first place in both searches together."""
-    part_weight: float = 0.5
-    """Weight of the best known bearer of a name of which the text has one word ("Scrooge" for Ebenezer Scrooge)."""
-    name_parts: int = 3
-    """Words of a text that may be parts of names."""
-    name_length: int = 8
-    """Words (or CJK words) that a name in a text may have."""
-    cjk_name_length: int = 3
-    """Characters from which on a Chinese or Japanese word is read as a name or term, not as a plain word."""
-    words: int = 64
-    """Words of a text in which names are looked for."""
-    asked_part: float = 1.0
-    """What the best window for a part of the text counts (see ``find_parts``), where the best one for the whole counts 1."""
+    window_hits: int = 200  # Windows that each search gives
+    chunk_hits: int = 100  # Chunks of these windows that take part in ranking
+    entity_hits: int = 40  # Entities that each search gives, at least
+    part_hits: int = 20  # Entities that are examined for a word that may be part of a name
+    widening: int = 8  # Factor by which a search is repeated if most of its hits are out of scope
+    max_hits: int = 4096  # Hits up to which a search is widened
+    exact_scope: int = 500  # Chunks of a filtered scope up to which it is searched exactly, vector by vector
+    name_weight: float = 2.0  # Of a name in the text: as much as the first place in both searches together
+    part_weight: float = 0.5  # Of the best known bearer of a name of which the text has one word ("Scrooge")
+    name_parts: int = 3  # Words of a text that may be parts of names
+    name_length: int = 8  # Words (or CJK words) that a name in a text may have
+    cjk_name_length: int = 3  # Characters from which on a Chinese or Japanese word is read as a name or term
+    words: int = 64  # Words of a text in which names are looked for
+    asked_part: float = 1.0  # What the best window for a part (`find_parts`) counts; for the whole: 1
 
 
 DEFAULT_SEARCH = SearchOptions()
@@ -215,28 +201,17 @@ DEFAULT_RELEVANCE = RelevanceOptions()
 class EvidenceOptions:
     """How much of the graph is loaded around the seeds. Bounds on the time of a query; none was tuned."""
 
-    sentences: int = 80
-    """Written sentences, and descriptions of relations, nearest to a text whose entities, clusters and relations are loaded."""
-    keyword_items: int = 20
-    """Entities, clusters and relations that are loaded for the words of a text."""
-    neighbours: int = 40
-    """Strongest relations of the seeds that mode ``local`` uses."""
-    samples: int = 10
-    """Layer-0 entities that represent one cluster."""
-    support: int = 4
-    """Chunks that are loaded for the citations of one line: a deletion may have removed some."""
-    checked_chunks: int = 40
-    """Chunks of a seed that are looked up after a deletion, to see whether any is left."""
-    quoted_chunks: int = 40
-    """Allowed chunks of an entity in which the sentences of its description are looked for."""
-    checked_members: int = 100
-    """Base entities of a summary up to which its support is checked. A larger summary counts as one that draws on excluded documents."""
-    summary_share: float = 0.5
-    """Share of the budget that the summaries of mode ``global`` may fill when their layer is chosen."""
-    most_summaries: int = 2_000
-    """Summaries of a layer up to which mode ``global`` reads it."""
-    listed_members: int = 5
-    """Members that the text in place of a hidden summary lists."""
+    sentences: int = 80  # Written sentences near to a text whose entities, clusters and relations are loaded
+    keyword_items: int = 20  # Entities, clusters and relations that are loaded for the words of a text
+    neighbours: int = 40  # Strongest relations of the seeds that mode `local` uses
+    samples: int = 10  # Layer-0 entities that represent one cluster
+    support: int = 4  # Chunks that are loaded for the citations of one line: a deletion may have removed some
+    checked_chunks: int = 40  # Chunks of a seed that are looked up after a deletion: is any left?
+    quoted_chunks: int = 40  # Chunks of an entity in which the sentences of its description are looked for
+    checked_members: int = 100  # Base entities of a summary whose support is checked; of more it is lacking
+    summary_share: float = 0.5  # Share of the budget for summaries when mode `global` chooses a layer
+    most_summaries: int = 2_000  # Summaries of a layer up to which mode `global` reads it
+    listed_members: int = 5  # Members that the text in place of a hidden summary lists
 
 
 DEFAULT_EVIDENCE = EvidenceOptions()
@@ -246,43 +221,24 @@ DEFAULT_EVIDENCE = EvidenceOptions()
 class ContextOptions:
     """What enters a context and what counts as a repetition. Where a field says no more, it was chosen by reading."""
 
-    cutoff: float = 0.55
-    """Share of the best value below which evidence is left out although there is room: the budget is a ceiling."""
-    least: int = 6
-    """Pieces of evidence that are shown although they are below the cutoff, unless they are far below."""
-    weaker: float = 0.3
-    """The same for a caller who has read the stronger ones and asks on (``seen``); others are told how many there are."""
-    strong: float = 0.75
-    """Share of the best value from which on evidence that did not fit is counted as left out."""
-    smallest: int = 24
-    """Tokens below which no more evidence is tried."""
-    repeated_characters: int = 25
-    """Characters from which on a sentence counts as a repetition. A CJK character counts for two and a half."""
-    near_copy: float = 0.8
-    """Share of repeated text from which on a window is a copy of what is shown: options of a command share most of their sentences."""
-    new_words: float = 0.3
-    """Share of its words that a written sentence may have beyond those before it, and none of them a name or number, and still
-    be left out as a repetition."""
-    omission_tokens: int = 16
-    """Tokens reserved for the line that says what was left out. The final count is exact all the same."""
-    places: int = 4
-    """Most places of what did not fit that are named, in the tokens that are left over."""
-    answer_tokens: int = 150
-    """Most tokens of a window that is taken along because the one before it ends with a question or a colon."""
-    between: int = 2
-    """Most windows between two shown ones that are shown with them."""
-    between_tokens: int = 200
-    """Most tokens of these."""
-    weak_excerpts: int = 2
-    """Excerpts for each text that are shown of weak evidence."""
-    weak_tokens: int = 300
-    """Tokens of a reply on weak evidence."""
-    replies: int = 20
-    """Most replies before this one whose turns are not shown again."""
-    notes: float = 0.25
-    """Largest share of the budget for notes."""
-    explanation: float = 0.25
-    """Share of the budget of a detailed context for how the evidence is connected."""
+    cutoff: float = 0.55  # Share of the best value below which evidence is left out although there is room
+    least: int = 6  # Pieces of evidence that are shown although they are below the cutoff, if not far below
+    weaker: float = 0.3  # The cutoff for a caller who asks on (`seen`); others are told how many there are
+    strong: float = 0.75  # Share of the best value from which on evidence that did not fit counts as left out
+    smallest: int = 24  # Tokens below which no more evidence is tried
+    repeated_characters: int = 25  # Of a sentence that may be a repetition; a CJK character is 2.5
+    near_copy: float = 0.8  # Share of repeated text from which on a window is a copy of what is shown
+    new_words: float = 0.3  # Share of new words, none a name or number, of what is still a repetition
+    omission_tokens: int = 16  # Reserved for the line that says what was left out; the final count is exact
+    places: int = 4  # Most places of what did not fit that are named, in the tokens that are left over
+    answer_tokens: int = 150  # Most tokens of a window after one that ends with a question or a colon
+    between: int = 2  # Most windows between two shown ones that are shown with them
+    between_tokens: int = 200  # Most tokens of these
+    weak_excerpts: int = 2  # Excerpts for each text that are shown of weak evidence
+    weak_tokens: int = 300  # Tokens of a reply on weak evidence
+    replies: int = 20  # Most replies before this one whose turns are not shown again
+    notes: float = 0.25  # Largest share of the budget for notes
+    explanation: float = 0.25  # Share of the budget of a detailed context for how the evidence is connected
 
 
 DEFAULT_CONTEXT = ContextOptions()

@@ -35,37 +35,22 @@ class ReplyLimits:
     """Lengths of what replies repeat, in characters unless named otherwise. All are set by reading replies over a
     corpus of 5,000 entities; tests/server/replies/test_sizes.py holds the totals."""
 
-    glimpse: int = 80
-    """Of what a concise reply repeats from its context: enough to recognise it."""
-    brief: int = 240
-    """Of a description or title in a list."""
-    heading: int = 120
-    """Of a heading in an outline."""
-    repeats: int = 10
-    """Other places where the text of a match stands, in citations."""
-    quote: int = 400
-    """Of a passage that a detailed answer repeats."""
-    summary: int = 1200
-    """Of a summary in a chain of ancestors."""
+    glimpse: int = 80  # Of what a concise reply repeats from its context: enough to recognise it
+    brief: int = 240  # Of a description or title in a list
+    heading: int = 120  # Of a heading in an outline
+    repeats: int = 10  # Other places where the text of a match stands, in citations
+    quote: int = 400  # Of a passage that a detailed answer repeats
+    summary: int = 1200  # Of a summary in a chain of ancestors
     concise_relations: int = 3
     detailed_relations: int = 15
-    reply_tokens: int = 7200
-    """Tokens of a whole answer as JSON, for the context's default budget."""
-    page_tokens: int = 5500
-    """Tokens that the items of one reply may take as JSON; what does not fit comes on the next page. Clients warn
-    from 10,000 tokens on, and the frame of a reply needs some too."""
-    documents: int = 100
-    """Documents that one reply of a job lists."""
-    documents_length: int = 9_000
-    """Of all documents in one reply of a job."""
-    failures: int = 30
-    """Failures that one reply of a job lists."""
-    error: int = 300
-    """Of one document's error."""
-    corrections: int = 30
-    """Corrections that one reply lists."""
-    suggestions: int = 10
-    """Unknown ids of one call for which the nearest are suggested."""
+    reply_tokens: int = 7200  # Tokens of a whole answer as JSON, for the context's default budget
+    page_tokens: int = 5500  # Of the items of a reply as JSON; clients warn from 10,000 on
+    documents: int = 100  # Documents that one reply of a job lists
+    documents_length: int = 9_000  # Of all documents in one reply of a job
+    failures: int = 30  # Failures that one reply of a job lists
+    error: int = 300  # Of one document's error
+    corrections: int = 30  # Corrections that one reply lists
+    suggestions: int = 10  # Unknown ids of one call for which the nearest are suggested
 
 
 LIMITS = ReplyLimits()

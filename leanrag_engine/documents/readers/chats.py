@@ -2,13 +2,16 @@
 text is a chat by what it holds, not by its name. Whatever the export looks like, the result has one notation: a heading
 ``# 2026-01-06`` for each day, and paragraphs ``[12:03] Li Hua: text``, in which no word of the text is changed."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
+from html import unescape
 from itertools import pairwise
 
+from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.language.turns import is_conversation, is_speaker
 from leanrag_engine.documents.dates import MONTH, month_number
 
@@ -81,6 +84,8 @@ _DAY = re.compile(
 _LEVEL = re.compile(r"\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE|SEVERE)\b")
 _EVENT = re.compile(rf"\[?{_WHEN}\]?\s*(?:[-–—*•]+\s+)?(?P<text>[^\s\d].*)")
 """What happened rather than what was said: *12:03 - Li Hua added you*."""
+_LINKED = re.compile(r"<[^<>|\s]+\|([^<>]+)>")
+"""A link with what it shows, as Slack writes it."""
 _NUMBERS = re.compile(r"\d+")
 _FORENOON = frozenset(["午前", "오전"])
 
@@ -114,6 +119,45 @@ def read_chat(text: str) -> Reading | None:
         return None
     metadata = {"date": known[0]} if known else {}
     return Reading(body, _title(turns, known), metadata=metadata, media_type=CHAT_MEDIA_TYPE)
+
+
+def read_export(text: str) -> Reading | None:
+    """Return the chat in the JSON of an export of Slack, Telegram or Discord; None for any other."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    messages = content.get("messages") if isinstance(content, dict) else content
+    found = (
+        [_read_message(each) for each in messages if isinstance(each, dict)]
+        if isinstance(messages, list)
+        else []
+    )
+    turns = [turn for turn in found if turn]
+    if not turns or 2 * len(turns) < len(found):
+        return None
+    days = sorted({turn.date for turn in turns})
+    body = "\n\n".join(_render(turns, [turn.date for turn in turns]))
+    return Reading(body, _title(turns, days), metadata={"date": days[0]}, media_type=CHAT_MEDIA_TYPE)
+
+
+def _read_message(message: JsonObject) -> _ChatTurn | None:
+    people = [each for key in ("user_profile", "author") if isinstance(each := message.get(key), dict)]
+    named = [each.get(key) for each in people for key in ("real_name", "nickname", "name")]
+    named += [message.get(key) for key in ("from", "username", "user")]
+    name = next((each for each in named if isinstance(each, str) and each), "")
+    time = message.get("ts") or message.get("timestamp") or message.get("date")
+    said = message.get("text") or message.get("content")
+    if isinstance(said, list):  # Telegram: parts with marks
+        said = "".join(str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in said)
+    try:
+        stamp = str(time)
+        when = datetime.fromtimestamp(float(stamp), UTC) if "ts" in message else datetime.fromisoformat(stamp)
+    except (ValueError, OverflowError):
+        return None
+    lines = unescape(_LINKED.sub(r"\1", said)).split("\n") if isinstance(said, str) else []
+    lines = [line.strip() for line in lines if line.strip()]
+    return _ChatTurn(name, when.date().isoformat(), f"{when:%H:%M}", lines) if name and lines else None
 
 
 def _first_lines(text: str) -> list[str]:

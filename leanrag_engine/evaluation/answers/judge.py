@@ -50,15 +50,12 @@ class JudgingPlan:
 
     questions: tuple[Question, ...]
     strategies: tuple[Strategy, ...]
-    votes: int = 5
-    """As in the paper."""
+    votes: int = 5  # As in the paper
     budget: int = 4000
     grades: bool = True
     duels: bool = True
-    open_mode: bool = False
-    """Whether the answerer may use what it knows; else it has to decline where the evidence does not suffice."""
-    temperature: float = 0.7
-    """Of the judge. At 0 all votes would be equal."""
+    open_mode: bool = False  # Whether the answerer may use what it knows; else it may decline
+    temperature: float = 0.7  # Of the judge. At 0 all votes would be equal
 
     @property
     def answers(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -250,3 +251,48 @@ def test_dates_and_times_within_what_is_said_stay_where_turns_bear_dates() -> No
     assert chat is not None
     assert "Ines: The deadlines are:\n4 March 2025\nand then\n31 May 2026\n" in chat.text
     assert "Tom: Agenda:\n10:30 budget talk by Kirsty\n11:00 Break\n" in chat.text
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        [
+            {"type": "message", "user": "U2", "text": "See <https://a.example/b|the offer>, 5 &gt; 4.", "ts": "1778485800.000000",
+             "user_profile": {"real_name": "Tom Okafor"}},
+            {"type": "message", "user": "U3", "text": "Yes.\nFrom June.", "ts": "1778486580.000100", "user_profile": {"real_name": "Priya"}},
+        ],
+        {"name": "Ops", "messages": [
+            {"id": 1, "type": "message", "date": "2026-05-11T07:50:00", "from": "Tom Okafor",
+             "text": ["See ", {"type": "link", "text": "the offer"}, ", 5 > 4."]},
+            {"id": 2, "type": "service", "date": "2026-05-11T07:59:00", "actor": "Tom Okafor", "text": ""},
+            {"id": 3, "type": "message", "date": "2026-05-11T08:03:00", "from": "Priya", "text": "Yes.\nFrom June."},
+        ]},
+        {"guild": {"name": "Ops"}, "messages": [
+            {"timestamp": "2026-05-11T07:50:00.123+00:00", "content": "See the offer, 5 > 4.", "author": {"name": "tom", "nickname": "Tom Okafor"}},
+            {"timestamp": "2026-05-11T08:03:00+00:00", "content": "Yes.\nFrom June.", "author": {"name": "Priya"}},
+        ]},
+    ],
+)  # fmt: skip
+def test_exports_of_messengers_in_json_are_read_as_turns(tmp_path: Path, export: object) -> None:
+    (tmp_path / "day.json").write_text(json.dumps(export))
+    chat = load(DocumentSource(path=str(tmp_path / "day.json")), allowed=None, max_bytes=10_000)
+    assert (
+        chat.text
+        == "# 2026-05-11\n\n[07:50] Tom Okafor: See the offer, 5 > 4.\n\n[08:03] Priya: Yes.\nFrom June."
+    )
+    assert (chat.date, chat.title, chat.media_type) == (
+        "2026-05-11",
+        "Conversation of Tom Okafor and Priya, 2026-05-11",
+        "text/x-chat",
+    )
+
+
+@pytest.mark.parametrize(
+    "other", [{"messages": [{"text": "no time"}]}, {"messages": "3"}, [1, 2], {"ts": 3}, "x"]
+)
+def test_other_json_is_no_chat(tmp_path: Path, other: object) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(other))
+    assert (
+        load(DocumentSource(path=str(tmp_path / "a.json")), allowed=None, max_bytes=10_000).media_type
+        == "application/json"
+    )
