@@ -707,12 +707,9 @@ class FinishReason(StrEnum):
     """Why a reply ended. Only ``stop`` means a complete reply."""
 
     STOP = "stop"
-    LENGTH = "length"
-    """Cut off at ``max_tokens``."""
-    REFUSAL = "refusal"
-    """The model refused, or its service filtered the reply; ``text`` holds the words, if any."""
-    EMPTY = "empty"
-    """The reply has no text."""
+    LENGTH = "length"  # Cut off at `max_tokens`
+    REFUSAL = "refusal"  # Refused by the model or filtered by its service; `text` holds the words, if any
+    EMPTY = "empty"  # The reply has no text
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ _FORMATS = {
         for suffixes, kind, read, guarded_from in _IMPORTED
         for suffix in suffixes.split()
     },
-    **dict.fromkeys((".txt", ".text"), PLAIN),
+    **dict.fromkeys((".txt", ".text", ".org", ".adoc", ".vtt", ".srt", ".ics", ".vcf"), PLAIN),
     ".csv": Format("text/csv", _table, guarded_from=5_000_000),
     ".tsv": Format("text/tab-separated-values", _table, guarded_from=5_000_000),
     ".log": Format("text/x-log", _text),

@@ -61,27 +61,16 @@ class Ranking(StrEnum):
 class RankingOptions:
     """The weights of ranking by ``spread``. Zero switches a part off."""
 
-    seeds: int = 10
-    """Seeds that start the walk, at least."""
-    damping: float = 0.85
-    """Probability of another step. High, as multi-hop evidence lies several steps from what the query names."""
-    sharpness: float = 6.0
-    """Power of the score with which seeds start the walk: the first few dominate, a long tail does not blur it."""
-    dense_mass: float = 0.2
-    """Start mass at similar passages. A large one would keep the walk from the second hop."""
-    title: float = 5.0
-    """Weight of an edge to an entity that the passage's document is named after; to others that it mentions it has 1."""
-    relation: float = 1.0
-    """Weight of a base relation."""
-    hop: float = 2.5
-    """Exponent with which a passage gains whose title one of the first passages holds and the question does not
-    (``raise_second_hops``)."""
-    hop_sources: int = 3
-    """First passages whose text is looked at for titles. The third raises half as much as the first."""
-    hop_named: float = 0.4
-    """Share of the gain that being named brings by itself; the rest grows with the words of the question that the naming passage lacks."""
-    hop_targets: int = 50
-    """Passages, first in the ranking, that may gain."""
+    seeds: int = 10  # Seeds that start the walk, at least
+    damping: float = 0.85  # Probability of another step: multi-hop evidence lies several from what is named
+    sharpness: float = 6.0  # Power of the score with which seeds start: a long tail does not blur the walk
+    dense_mass: float = 0.2  # Start mass at similar passages; more keeps the walk from the second hop
+    title: float = 5.0  # Of an edge to an entity that the document is named after; to others it is 1
+    relation: float = 1.0  # Weight of a base relation
+    hop: float = 2.5  # Exponent with which a passage gains that an earlier one names (`raise_second_hops`)
+    hop_sources: int = 3  # First passages that are searched for titles; the third raises half as much
+    hop_named: float = 0.4  # Share of the gain for being named; the rest is for words that the namer lacks
+    hop_targets: int = 50  # Passages, first in the ranking, that may gain
 
     def edges(self) -> dict[EdgeKind, float]:
         """Return the weight of each kind of edge."""
@@ -223,6 +212,7 @@ class ContextOptions:
 
     cutoff: float = 0.55  # Share of the best value below which evidence is left out although there is room
     least: int = 6  # Pieces of evidence that are shown although they are below the cutoff, if not far below
+    broad: float = 0.45  # The cutoff where breadth is asked for: a list, an order, an overview
     weaker: float = 0.3  # The cutoff for a caller who asks on (`seen`); others are told how many there are
     strong: float = 0.75  # Share of the best value from which on evidence that did not fit counts as left out
     smallest: int = 24  # Tokens below which no more evidence is tried

@@ -11,6 +11,7 @@ from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words
+from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.documents.chunking import is_prose
 
 from .index import IndexSnapshot
@@ -18,6 +19,8 @@ from .query import answer_query
 from .request import Query
 
 PLAIN_NAME = re.compile(r"[^\W\d][\w.' -]{2,48}")
+LICENCE = re.compile(r"(?:licen[cs]e|copying|notice|authors)\b", re.IGNORECASE)
+"""The beginning of the name of a file that says nothing of a folder's subject."""
 MOST_WORDS = 5
 """Words of a name or heading that stands in a question."""
 QUOTES = str.maketrans("", "", '"“”„«»`*')
@@ -47,7 +50,12 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
     about a thing that a passage defines, one about a section of a document, one about two things that are related."""
     number = index.generation.number
     titles = {name_key(each.title) for each in await index.documents.find_all(index.collection.name)}
-    chunks = await index.documents.all_chunks(index.collection.name)
+    chunks = [
+        each
+        for each in await index.documents.all_chunks(index.collection.name)
+        if not LICENCE.match(PurePath(each.source).name)
+    ]
+    english = is_mostly_english([each.text for each in chunks])
     headings = {name_key(heading) for each in chunks for heading in each.heading.split(" > ")}
     folders = {each.id: str(PurePath(each.source).parent) for each in chunks if is_prose(each.media_type)}
     folders = folders or {each.id: str(PurePath(each.source).parent) for each in chunks}
@@ -68,11 +76,8 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
     used: set[str] = set()
     for once in (True, False):
         seen: set[str] = set()
-        kinds = [
-            define(entities.values()),
-            ask_for_sections([each for each in chunks if is_prose(each.media_type)]),
-            relate(things, relations),
-        ]
+        sections = ask_for_sections([each for each in chunks if is_prose(each.media_type)], english=english)
+        kinds = [define(entities.values()), sections, relate(things, relations)] if english else [sections]
         # Four candidates are tried for each question, with a query each.
         for _ in range(limit * 4):
             if len(found) == limit or not kinds:
@@ -136,8 +141,9 @@ def ask_for(entity: Entity, what: str, verb: str) -> str:
     return f"What {verb} {what}?"
 
 
-def ask_for_sections(chunks: Sequence[Chunk]) -> Iterator[QuestionCandidate]:
-    """Yield questions for what a section says, the longest sections first; those of documents of one section are left out."""
+def ask_for_sections(chunks: Sequence[Chunk], *, english: bool = True) -> Iterator[QuestionCandidate]:
+    """Yield questions for what a section says, not in a sentence if the documents are not ``english``, the longest sections first;
+    those of documents of one section are left out."""
     sections: defaultdict[tuple[str, str], list[Chunk]] = defaultdict(list)
     for each in chunks:
         for heading in {window.heading.rpartition(" > ")[2] for window in each.windows}:
@@ -150,7 +156,11 @@ def ask_for_sections(chunks: Sequence[Chunk]) -> Iterator[QuestionCandidate]:
         )
         plain = plain and len(heading.split()) <= MOST_WORDS
         if plain and several[title] > 1 and content_words(heading).isdisjoint(content_words(title)):
-            text = f'What does "{title}" say about {write_within(heading, held)}?'
+            text = (
+                f'What does "{title}" say about {write_within(heading, held)}?'
+                if english
+                else f"{title}: {heading}?"
+            )
             yield QuestionCandidate(text, frozenset([name_key(heading)]), frozenset(each.id for each in held))
 
 

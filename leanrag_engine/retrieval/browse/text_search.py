@@ -37,33 +37,19 @@ from .passages import rank_chunks
 class TextSearchLimits:
     """Bounds on the time and memory of a search for text; none was tuned on a question set."""
 
-    longest_text: int = 1000
-    """Characters of a text or pattern."""
-    longest_match: int = 10_000
-    """A longer match of a pattern may be cut where two stretches meet."""
-    stretch: int = 1_000_000
-    """Characters that are searched at once. A pattern that backtracks keeps about 100 bytes for each of them."""
-    batch: int = 1000
-    """Chunks that are read at once."""
-    seconds: float = 10.0
-    """A search ends after this time with what it has found. 100 MB take about one second on a quiet core."""
-    stretch_seconds: float = 3.0
-    """It ends too if one stretch takes this long: processor time of all threads, which is what the library measures."""
-    compiled: int = 200_000
-    """Product of the fixed repetitions in a pattern and its length: the library writes ``x{n}`` out n times when it compiles
-    it, with about 90 bytes for each character. This many take a tenth of a second."""
-    around: int = 80
-    """Characters on each side of a match in which two passages must be equal to count as the same text."""
-    excerpts: int = 4
-    """Matches of a passage that are shown with their sentences."""
-    statement: int = 300
-    """Characters of a sentence or match in an excerpt; of a longer one the words around the match or both ends are shown."""
-    near_words: int = 3
-    """Words from which on a text that stands nowhere is compared with the sentences of the best passages."""
-    near_passages: int = 3
-    """Passages whose sentences are compared."""
-    near: float = 0.6
-    """Share of equal characters from which on a sentence counts as a variant of the text."""
+    longest_text: int = 1000  # Characters of a text or pattern
+    longest_match: int = 10_000  # A longer match of a pattern may be cut where two stretches meet
+    stretch: int = 1_000_000  # Characters searched at once; backtracking keeps 100 bytes for each
+    batch: int = 1000  # Chunks that are read at once
+    seconds: float = 10.0  # A search ends then with what it has found; 100 MB take about one second
+    stretch_seconds: float = 3.0  # It ends too if one stretch takes this long: processor time of all threads
+    compiled: int = 200_000  # Fixed repetitions of a pattern times its length: 90 bytes for each
+    around: int = 80  # Characters around a match in which two passages must be equal to count as one text
+    excerpts: int = 4  # Matches of a passage that are shown with their sentences
+    statement: int = 300  # Characters of a sentence or match in an excerpt; of a longer one what is around it
+    near_words: int = 3  # Words from which on a text that stands nowhere is compared with sentences
+    near_passages: int = 3  # Passages whose sentences are compared
+    near: float = 0.6  # Share of equal characters from which on a sentence counts as a variant of the text
 
 
 LIMITS = TextSearchLimits()
@@ -506,13 +492,14 @@ def _make_match(entry: MatchedPassage, loaded: Mapping[str, Chunk]) -> TextMatch
     places = [(first - start, last - start) for first, last in entry.places]
     excerpt = quote_around(join_passages(parts), places, LIMITS.statement)
     within = (each.heading for each in chunk.windows if each.start <= entry.places[0][0] < each.end)
+    page = chunk.page_at(entry.places[0][0])
     return TextMatch(
         citation,
         chunk.title,
         f"{excerpt} …" if entry.count > len(places) else excerpt,
         chunk.source,
         chunk.own_date,
-        next(within, chunk.heading),
+        ", ".join(filter(None, (f"page {page}" if page else "", next(within, chunk.heading)))),
         entry.count,
         tuple(entry.also),
         line=chunk.line_at(entry.places[0][0]),

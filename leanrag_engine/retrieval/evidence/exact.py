@@ -11,7 +11,8 @@ from leanrag_engine.core.text.language.words import find_whole_words, is_name, s
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
 from leanrag_engine.retrieval.search.dating import asks_for_now, find_named_dates
-from leanrag_engine.retrieval.search.relevance import ExactMatch, asks_for_overview
+from leanrag_engine.retrieval.search.matching import QueryWords
+from leanrag_engine.retrieval.search.relevance import ExactMatch, asks_for_order, asks_for_overview
 
 from .run import SHORT, QueryRun
 
@@ -68,15 +69,30 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     named = any(_is_named(each.word) for each in rare)
     said = []
     for each in counted:
-        chosen = each in rare and (_is_named(each.word) or (plain and not named))
+        chosen = each in rare and (_is_named(each.word) or (short and not named))
         # An identifier that many passages have may name a section.
         if not (chosen or _IDENTIFIER.search(each.word)):
             continue
         windows = each.windows if each in rare else ()
         allowed = tuple(id_ for id_ in windows if run.scope.allows(parse_window_id(id_)[0]))
+        if not (plain or _is_named(each.word)):
+            allowed = await _keep_whole(run, text, allowed)
         gain, of_day = run.query.relevance_options.exact, each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
     return [*said, *dated]
+
+
+async def _keep_whole(run: QueryRun, text: str, windows: Sequence[str]) -> tuple[str, ...]:
+    """Return the windows that hold all words of a question: one plain word of several, such as a verb, says little."""
+    places = [parse_window_id(id_) for id_ in windows]
+    await run.load(id_ for id_, _ in places)
+    asked, found = QueryWords([text]), []
+    for id_, number in places:
+        chunk = run.chunks[id_]
+        window = chunk.windows[number]
+        if asked.share([chunk.title, window.heading, chunk.quote(window)]) == 1:
+            found.append(window_id(id_, number))
+    return tuple(found)
 
 
 async def _find_words(run: QueryRun, text: str) -> list[str]:
@@ -106,7 +122,8 @@ async def _note_absent(
         absent -= {word for word in openers if is_english_word(word.casefold())}
     nearest: list[str] = []
     for word in words:
-        if word in absent and not (word.casefold() in DATE_WORDS or asks_for_overview(word)):
+        asks = asks_for_overview(word) or asks_for_order(word)
+        if word in absent and not (asks or word.casefold() in DATE_WORDS):
             guesses = await documents.nearest_words(name, word) if short or is_name(word) else ()
             run.absent[word] = guesses
             nearest += guesses[:1]

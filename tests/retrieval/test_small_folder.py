@@ -1,0 +1,75 @@
+"""A folder of a few notes, in which nearly every word is rare: plain words of a question do not outweigh what answers it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from leanrag_tests_jobs import finish, open_engine
+
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.retrieval.request import Query
+
+pytestmark = pytest.mark.anyio
+
+NOTES = {
+    "electrics.md": "# Electrics\n\nTom decided for Varga Elektro, because the others could not start before Easter.\n",
+    "oven.md": "# Oven decision\n\nAfter the test bake Helga chose the Unox Bakertop oven, Priya had preferred the Rational.\n",
+    "kickoff.md": "# Kickoff\n\nHelga wants to reopen on 1 May 2026. We compared two ovens, the oven comes before the floor.\n",
+    "bread.md": "# Bread\n\nThe oven is heated to 250 degrees, the bread proofs for 14 hours.\n",
+    "cellar.md": "# Cellar\n\nThe oven needs a 63 A connection in the cellar.\n",
+    "journal.md": "# Journal\n\n2026-04-25 Half marathon? Bremen is on 4 October. Week off.\n",
+    "takings.md": "# Takings\n\nLunch brought 1,379 euro in calendar week twenty-five, dinner less.\n",
+    "status.md": "# Status\n\nThe opening day is now 5 June 2026, as the floor is late.\n",
+    "one/docs/README.md": "# Guide\n\nThe pump of the first boat runs on 40 volts.\n",
+    "two/docs/README.md": "# Guide\n\nThe pump of the second boat runs on 60 volts.\n",
+    "LICENSE.md": "# Licence\n\nCopyright 2014 Pallets. IN NO EVENT SHALL THE COPYRIGHT HOLDER BE LIABLE IN CONTRACT OR TORT.\n",
+}
+
+
+@pytest.fixture(scope="module")
+async def engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LeanRAG]:
+    folder = tmp_path_factory.mktemp("small")
+    for name, text in NOTES.items():
+        folder.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
+        folder.joinpath(name).write_text(text, encoding="utf-8")
+    async with open_engine(tmp_path_factory.mktemp("data"), embedder="minilm") as held:
+        await finish(held, await held.submit_ingest([DocumentSource(path=str(folder))], allowed=None))
+        yield held
+
+
+async def read_headings(engine: LeanRAG, question: str) -> list[str]:
+    result = await engine.query(Query(question, token_budget=1000))
+    return re.findall(r"^### (.+)$", result.context.text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("question", "file"),
+    [
+        ("Who decided on the oven, and which one?", "oven.md"),
+        ("takings for lunch in week 25", "takings.md"),
+        ("Until when does the bread proof?", "bread.md"),
+    ],
+)
+async def test_one_plain_word_of_several_or_a_short_number_does_not_put_a_passage_first(
+    engine: LeanRAG, question: str, file: str
+) -> None:
+    assert file in (await read_headings(engine, question))[0]
+
+
+async def test_the_headings_of_files_of_one_name_tell_them_apart(engine: LeanRAG) -> None:
+    headings = await read_headings(engine, "How many volts does the pump of each boat need?")
+    places = {each.partition(":")[0] for each in headings if "README" in each}
+    assert places == {"Guide (one/docs/README.md", "Guide (two/docs/README.md"}
+
+
+async def test_a_word_that_asks_for_an_order_is_not_said_to_stand_nowhere(engine: LeanRAG) -> None:
+    result = await engine.query(Query("Timeline of the opening day", token_budget=1000))
+    assert "Timeline" not in result.context.text
+
+
+async def test_no_question_is_drawn_from_a_licence(engine: LeanRAG) -> None:
+    for each in await engine.suggest_questions(10):
+        assert not re.search("Pallets|TORT|Licence", each.text)
