@@ -13,23 +13,15 @@ from leanrag_engine.documents.readers.chats import read_chat
 class _ProseMeasures:
     """Where prose ends. Set by reading source trees, logs and data files; not tuned."""
 
-    bytes: int = 1 << 16
-    """Read from the top of a file."""
-    fewest: int = 1_000
-    """Characters; a shorter text says too little about its kind."""
-    long_line: int = 500
-    """Characters from which on a line counts as machine-made, unless it is a paragraph."""
-    spaces: float = 0.1
-    """Least share of white space in a text of long lines. Prose has 0.15 and more, minified code 0.02."""
-    letters: float = 0.45
-    """Least share of letters among the signs that are no white space. Prose has 0.9, source code 0.7."""
-    letters_of_table: float = 0.2
-    """The same for tables, which people do ask about."""
+    bytes: int = 1 << 16  # Read from the top of a file
+    fewest: int = 1_000  # Characters; a shorter text says too little about its kind
+    long_line: int = 500  # Characters from which on a line counts as machine-made, unless it is a paragraph
+    spaces: float = 0.1  # Least share of white space in long lines: prose has 0.15, minified code 0.02
+    letters: float = 0.45  # Least share of letters among the other signs: prose has 0.9, source code 0.7
+    letters_of_table: float = 0.2  # The same for tables, which people do ask about
     long_word: int = 32
-    long_words: float = 0.35
-    """Most of the text that words of at least ``long_word`` signs may take: hashes and encoded data."""
-    stamped: float = 0.6
-    """Least share of lines with a time at their beginning, or a level of severity, in a log."""
+    long_words: float = 0.35  # Most of the text that words of `long_word` signs take: hashes and encoded data
+    stamped: float = 0.6  # Least share of lines of a log that begin with a time or level of severity
 
 
 _MEASURES = _ProseMeasures()

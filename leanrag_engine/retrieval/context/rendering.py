@@ -102,9 +102,9 @@ def count_parts(chunks: Iterable[Chunk]) -> int:
     )
 
 
-def format_document(chunk: Chunk, start: int | None = None, parts: int = 2) -> str:
+def format_document(chunk: Chunk, start: int | None = None, parts: int = 2, pages: str = "") -> str:
     """Return the heading of a document: its title, unless that is the name of its file, the last ``parts`` of its path with
-    the line or page of the character ``start``, by default that of the chunk, and the date if it is known."""
+    the line of the character ``start``, by default that of the chunk, or the ``pages``, and the date if it is known."""
     title = format_label(chunk.title, 60)
     path = format_label("/".join(part for part in _path_of(chunk).parts[-parts:] if part != "/"))
     # The time of a file says little of when its text was written; a date in the name need not be repeated.
@@ -114,7 +114,7 @@ def format_document(chunk: Chunk, start: int | None = None, parts: int = 2) -> s
         return f"### {title}{dated}"
     start = chunk.start if start is None else start
     place = format_place(path, chunk.line_at(start))
-    place += f", page {page}" if (page := chunk.page_at(start)) else ""
+    place += f", {pages}" if pages else ""
     known = _letters(title) in (_letters(PurePosixPath(path).name), _letters(PurePosixPath(path).stem))
     return f"### {place}{dated}" if known else f"### {title} ({place}){dated}"
 
@@ -140,11 +140,12 @@ def render_document(windows: Sequence[RankedWindow], fence: str, parts: int) -> 
     """Render windows of one document, given in reading order: its heading, then its excerpts, each chunk under one label."""
     chunk = windows[0].chunk
     lines: list[str] = []
-    section, page = "", chunk.page_at(_start_of(windows[0]))
+    section = ""
     labelled, end = "", 0  # the chunk that the last label names, and its last window that is shown
     after = (0, 0)  # the window that would go on where the last one ends
     shown = {each.heading for each in windows}
     runs = group_touching(windows)
+    first = pages = _find_pages(runs[0])
     for run, following in zip_longest(runs, runs[1:]):
         start = _start_of(run[0])
         goes_on = is_code(chunk.media_type) and (run[0].chunk.number, run[0].number) == after
@@ -157,8 +158,8 @@ def render_document(windows: Sequence[RankedWindow], fence: str, parts: int) -> 
         else:
             # Where the first excerpt stands is said in the heading.
             place = ""
-            if page != (page := run[0].chunk.page_at(start)):
-                place = f" (page {page})"
+            if pages != (pages := _find_pages(run)):
+                place = f" ({pages})"
             elif labelled and (line := run[0].chunk.line_at(start)):
                 place = f" (line {line})"
             if run[0].chunk.number == before[0] and (
@@ -169,7 +170,7 @@ def render_document(windows: Sequence[RankedWindow], fence: str, parts: int) -> 
         labelled, end = run[0].chunk.id, run[-1].number
         if following is None or following[0].chunk.id != labelled:
             lines += filter(None, [_format_gap(run[0].chunk, end + 1, None, shown)])
-    heading = format_document(chunk, _start_of(windows[0]), parts)
+    heading = format_document(chunk, _start_of(windows[0]), parts, first)
     heading += ", older" * any(each.older for each in windows)
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
 
@@ -237,6 +238,13 @@ def _format_gap(chunk: Chunk, first: int, last: int | None, shown: set[str]) -> 
 
 def _start_of(window: RankedWindow) -> int:
     return window.chunk.windows[window.number].start
+
+
+def _find_pages(run: Sequence[RankedWindow]) -> str:
+    """Return on which pages windows that touch begin and end; "" if the file has none."""
+    last = run[-1].chunk.windows[run[-1].number].end - 1
+    first, last_page = run[0].chunk.page_at(_start_of(run[0])), run[-1].chunk.page_at(last)
+    return "" if not first else f"page {first}" if first == last_page else f"pages {first}–{last_page}"
 
 
 def group_touching(windows: Sequence[RankedWindow]) -> list[list[RankedWindow]]:

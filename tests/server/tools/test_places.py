@@ -132,7 +132,7 @@ PAGES = [
 ]
 
 
-async def test_passages_excerpts_and_quotations_name_the_page_that_they_begin_on(
+async def test_passages_excerpts_and_quotations_name_the_pages_that_they_are_on(
     tmp_path: Path,
     make_pdf: Callable[..., bytes],
     serve_in_process: Callable[..., AbstractAsyncContextManager[Caller]],
@@ -155,12 +155,18 @@ async def test_passages_excerpts_and_quotations_name_the_page_that_they_begin_on
         asked = "Who lit the lamps of the lighthouses on Cape Cara and Cape Ida?"
         text = (await call("query_lca_context", query=asked, token_budget=400)).text
         (block,) = (each for each in re.split(r"^### ", text, flags=re.MULTILINE) if "capes.pdf" in each[:80])
-        page = int(re.search(r"page (\d+)", block.split("\n")[0])[1])  # type: ignore[index] # it must match
-        excerpts = list(re.finditer(r"^\[d\d+:c\d+\](?: \(page (\d+)\))?\s+(.*)$", block, re.MULTILINE))
+        pages = r"pages? (\d+)(?:–(\d+))?"
+        first, last = re.search(pages, block.split("\n")[0]).groups()  # type: ignore[union-attr] # it must match
+        excerpts = list(
+            re.finditer(rf"^\[d\d+:c\d+\](?: \({pages}\))?\s+((?:.*\n)+?)(?=\[|```)", block, re.MULTILINE)
+        )
         for each in excerpts:
-            page = int(each[1] or page)
-            assert_on_page(each[2], page)
+            first, last = (each[1], each[2]) if each[1] else (first, last)
+            lines = [line for line in each[3].split("\n") if line and "…" not in line]
+            assert_on_page(lines[0], int(first))
+            assert_on_page(lines[-1], int(last or first))
         assert len({each[1] for each in excerpts}) > 1, text
+        assert any(each[2] for each in excerpts) or last, text
 
         reply = await call("get_sources", entity="Cara Moe")
         support = [each for sentence in reply.data["sentences"] for each in sentence["support"]]
