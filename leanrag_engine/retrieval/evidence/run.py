@@ -147,8 +147,12 @@ class QueryRun:
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
         best = [window.indexed_text for window in windows]
-        if embedder and not embedder.english and embedder.related and _are_apart(found.text, best):
-            return False  # neither words nor degrees of similarity tell across languages
+        nearest = found.dense_windows[0].score if found.dense_windows else 0.0
+        if embedder and embedder.related:
+            # Across languages neither words nor degrees of similarity tell.
+            apart = not embedder.english and _are_apart(found.text, best)
+            if apart or nearest >= embedder.related + 0.2:
+                return False
         asked = QueryWords([found.text])
         enough, short, several = 0.5, len(words) <= SHORT, asks_for_several(found.text)
         named = any(is_name(word) for word in words if self.absent.get(word) != ())
@@ -169,7 +173,7 @@ class QueryRun:
         near = embedder.unrelated
         if nowhere and 2 * nowhere >= len(words) and embedder.related is not None:
             near += (embedder.related - near) / 5
-        return found.dense_windows[0].score < near and share < 1
+        return nearest < near and share < 1
 
     def warn_of_dense(self, found: Iterable[SearchHits]) -> None:
         """Warn where keyword search alone answered, except before the first build, and where the embedder does not read the question."""
