@@ -89,6 +89,8 @@ async def ingest_all(
         known = frozenset(each.id for each in held)
         ingestion = Ingestion(stores, collection, request, allowed, workers, index, later, known)
         statuses += await ingestion.ingest(due, progress)
+    if textless := tuple(sorted(ingestion.textless)):
+        progress.skipped += (LeftOut("with pages that have no text layer", len(textless), textless),)
     progress.report(Progress("ingest", to_kilobytes(size), to_kilobytes(size)))
     if not request.dry_run:
         await stores.documents.put_file_stamps(collection, ingestion.stamps)
@@ -284,7 +286,8 @@ class QueuedDocument:
 @dataclass(frozen=True)
 class Ingestion:
     """One run over documents; ``known`` are the ids of those that were stored when it began. ``stamps`` collects those of
-    files that turned out to be unchanged, by document, ``arrived`` the ids of new ones by the digest of their file."""
+    files that turned out to be unchanged, by document, ``arrived`` the ids of new ones by the digest of their file, ``textless``
+    those of which pages are pictures."""
 
     stores: Stores
     collection: str
@@ -296,6 +299,7 @@ class Ingestion:
     known: frozenset[str]
     stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
     arrived: dict[str, str] = field(default_factory=dict)
+    textless: list[str] = field(default_factory=list)
 
     @cached_property
     def _long_texts(self) -> anyio.CapacityLimiter:
@@ -399,6 +403,7 @@ class Ingestion:
             )
             size = len(source.text or "")
             before = await self._find_known(document.id)
+        self.textless.extend(_list_textless(document))
         if unchanged := self._find_unchanged(document, before):
             return unchanged
         if self.request.dry_run:
@@ -496,3 +501,8 @@ def take_together(waiting: deque[QueuedDocument]) -> list[QueuedDocument]:
 def failure_of(source: DocumentSource, problem: LeanRAGError | str) -> IngestOutcome:
     place = os.fsencode(source.path).decode("utf-8", "backslashreplace")
     return IngestOutcome(source.id or place or source.title, source.title, "failed", error=str(problem))
+
+
+def _list_textless(document: LoadedDocument) -> list[str]:
+    pages = document.metadata.get("pages_without_text")
+    return [f"page {pages} of {file_name_of(DocumentSource(path=document.source))}"] if pages else []

@@ -173,3 +173,16 @@ async def test_passages_excerpts_and_quotations_name_the_pages_that_they_are_on(
         assert support
         for each in support:
             assert_on_page(each["text"].split("\n")[0], each["page"])
+
+
+async def test_pages_that_are_pictures_are_told(
+    tmp_path: Path,
+    make_pdf: Callable[..., bytes],
+    serve_in_process: Callable[..., AbstractAsyncContextManager[Caller]],
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "scan.pdf").write_bytes(make_pdf([["The first page."], [], ["The third page."]]))
+    async with serve_in_process(tmp_path / "data", allow_dirs=[str(tmp_path)]) as call:
+        reply = await call("ingest_documents", documents=[{"path": str(tmp_path / "notes")}], wait_seconds=40)
+        reply = await call.finish(reply)
+    assert "left out: 1 with pages that have no text layer (page 2 of scan.pdf)" in reply.text
