@@ -266,7 +266,8 @@ def _make_result(
     broad = any(asks_for_overview(text) or asks_for_list(text) for text in query.texts)
     budget = query.token_budget
     if in_order or broad or query.mode == Mode.GLOBAL:  # what is asked for is breadth
-        options = replace(options, cutoff=options.broad, strong=options.cutoff)
+        cutoff = options.weaker if query.mode == Mode.GLOBAL else options.broad
+        options = replace(options, cutoff=cutoff, strong=options.cutoff)
     if seen:
         shown_turns = find_shown_turns(rankings, seen, budget, index.tokenizer, options)
         in_part = {id_ for id_, _ in shown_turns}

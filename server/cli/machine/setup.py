@@ -96,8 +96,7 @@ def tick(text: str, *, ok: bool = True) -> None:
 
 def index_folder(folder: Path, settings: Settings) -> tuple[list[str], list[str]]:
     """Make the collection equal to the folder and build it; return questions that it answers, and the names of all collections."""
-    questions: list[str] = []
-    collections: list[str] = []
+    questions, collections = list[str](), list[str]()
 
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
