@@ -83,6 +83,9 @@ _ITEM = re.compile(r"\n[ \t]*-[ \t]+(\S[^\n]*)")
 
 _ESCAPED = re.compile(r"(?<!\\)(?:\\u(?!00[01])[0-9a-fA-F]{4})+")
 """Letters as JSON may write them; signs that control something stay escaped."""
+_CUE = re.compile(r"(?:^[\w-]+\n)?^(?:\d+:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n", re.MULTILINE)
+"""The number or name of a subtitle, and its times."""
+_VOICE, _VOICE_END = re.compile(r"<v[^ >]* ([^>]+)>"), re.compile(r"</v>")
 _OTHER_BREAK = re.compile("[\x0b\x0c\x85\u2028\u2029]")
 """These end a line of a document, but not one of a file: editors count line feeds."""
 
@@ -106,6 +109,13 @@ def _text(data: bytes, name: str) -> Reading:
     if chat:
         return replace(chat, metadata={**chat.metadata, **reading.metadata})
     return replace(reading, text=write_records(reading.text))
+
+
+def _captions(data: bytes, name: str) -> Reading:
+    """Read subtitles, and transcripts of meetings as turns: what is said, without its times."""
+    text = _CUE.sub("", _plain(data, name).text.removeprefix("WEBVTT"))
+    said = Reading(_VOICE_END.sub("", _VOICE.sub(r"\1: ", text)).strip("\n"))
+    return read_chat(said.text) or said
 
 
 def _table(data: bytes, name: str) -> Reading:
@@ -200,7 +210,8 @@ _FORMATS = {
         for suffixes, kind, read, guarded_from in _IMPORTED
         for suffix in suffixes.split()
     },
-    **dict.fromkeys((".txt", ".text", ".org", ".adoc", ".vtt", ".srt", ".ics", ".vcf"), PLAIN),
+    **dict.fromkeys((".txt", ".text", ".org", ".adoc", ".ics", ".vcf"), PLAIN),
+    **dict.fromkeys((".vtt", ".srt"), Format("text/vtt", _captions)),
     ".csv": Format("text/csv", _table, guarded_from=5_000_000),
     ".tsv": Format("text/tab-separated-values", _table, guarded_from=5_000_000),
     ".log": Format("text/x-log", _text),

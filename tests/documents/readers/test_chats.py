@@ -296,3 +296,29 @@ def test_other_json_is_no_chat(tmp_path: Path, other: object) -> None:
         load(DocumentSource(path=str(tmp_path / "a.json")), allowed=None, max_bytes=10_000).media_type
         == "application/json"
     )
+
+
+@pytest.mark.parametrize("voice", ["<v {}>{}</v>", "{}: {}"])
+def test_transcripts_of_meetings_are_read_as_turns(tmp_path: Path, voice: str) -> None:
+    said = [
+        ("Anna Smith", "The lamp is lit at six."),
+        ("Tom Okafor", "Who lights it?"),
+        ("Anna Smith", "Ines does."),
+        ("Tom Okafor", "Good."),
+    ]
+    cues = (
+        f"{number}\n00:0{number}:01.000 --> 00:0{number}:04.500 align:start\n{voice.format(*each)}\n"
+        for number, each in enumerate(said)
+    )
+    (tmp_path / "call.vtt").write_text("WEBVTT\n\n" + "\n".join(cues))
+    chat = load(DocumentSource(path=str(tmp_path / "call.vtt")), allowed=None, max_bytes=10_000)
+    assert chat.text == "\n\n".join(f"{name}: {text}" for name, text in said)
+    assert chat.title == "Conversation of Anna Smith and Tom Okafor"
+
+
+def test_subtitles_are_read_without_their_times(tmp_path: Path) -> None:
+    (tmp_path / "film.srt").write_text(
+        "1\n00:00:01,000 --> 00:00:04,000\nThe sea was calm.\n\n2\n00:00:05,000 --> 00:00:07,000\nThen it rose.\n"
+    )
+    film = load(DocumentSource(path=str(tmp_path / "film.srt")), allowed=None, max_bytes=10_000)
+    assert film.text == "The sea was calm.\n\nThen it rose."
