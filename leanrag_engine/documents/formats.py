@@ -143,7 +143,7 @@ def _fields(front_matter: str) -> dict[str, str]:
     longest = 500  # characters; a longer value is text rather than a field
     front_matter = _ITEM.sub(r" \1,", front_matter)
     pairs = ((key.lower(), value.strip().strip("\"',")) for key, value in _FIELD.findall(front_matter))
-    return {key: value for key, value in pairs if value and len(value) <= longest}
+    return {key: value for key, value in pairs if value.strip("|>+-") and len(value) <= longest}
 
 
 def _rst(data: bytes, name: str) -> Reading:

@@ -50,11 +50,8 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
     about a thing that a passage defines, one about a section of a document, one about two things that are related."""
     number = index.generation.number
     titles = {name_key(each.title) for each in await index.documents.find_all(index.collection.name)}
-    chunks = [
-        each
-        for each in await index.documents.all_chunks(index.collection.name)
-        if not LICENCE.match(PurePath(each.source).name)
-    ]
+    chunks = await index.documents.all_chunks(index.collection.name)
+    chunks = [each for each in chunks if not LICENCE.match(PurePath(each.source).name)]
     english = is_mostly_english([each.text for each in chunks])
     headings = {name_key(heading) for each in chunks for heading in each.heading.split(" > ")}
     folders = {each.id: str(PurePath(each.source).parent) for each in chunks if is_prose(each.media_type)}

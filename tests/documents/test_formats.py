@@ -135,7 +135,7 @@ def test_the_figures_of_a_chart_and_what_is_said_of_a_picture_are_read(tmp_path:
     slide = deck.slides.add_slide(deck.slide_layouts[6])
     data = CategoryChartData()
     data.categories = ["2023", "2024"]
-    data.add_series("Wrecks", (3, 21.5))
+    data.add_series("Wrecks", (3, 1234567.25))
     place = Inches(1), Inches(1), Inches(4), Inches(3)
     chart = slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *place, data)
     chart.chart.has_title = True
@@ -145,7 +145,7 @@ def test_the_figures_of_a_chart_and_what_is_said_of_a_picture_are_read(tmp_path:
     deck.save(stream)
     text = read(tmp_path, "wrecks.pptx", stream.getvalue()).text
     assert "Table Wrecks by year, 2 rows: Category | Wrecks\nRow 1: Category: 2023; Wrecks: 3\n" in text
-    assert "Row 2: Category: 2024; Wrecks: 21.5" in text
+    assert "Row 2: Category: 2024; Wrecks: 1234567.25" in text
     assert "[Columns that rise]" in text
 
 

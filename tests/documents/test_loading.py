@@ -479,7 +479,7 @@ def test_front_matter_gives_title_and_metadata_and_stays_to_be_found(tmp_path: P
         write_file(tmp_path, "x.md", f"---\n{fields}---\n# Other\n\nText."), metadata={"author": "given"}
     )
     assert (document.title, document.text) == ("On: Ghosts", f"\n{fields}\n# Other\n\nText.")
-    assert document.metadata == {"author": "given", "about": ">", "tags": "a"}
+    assert document.metadata == {"author": "given", "tags": "a"}
     again = read(write_file(tmp_path, "y.md", "---\ntitle: Ghosts\nby: me\n---\n# Ghosts\n\nText."))
     assert (again.title, again.text, again.first_line) == ("Ghosts", "\n\nby: me\n\n# Ghosts\n\nText.", 1)
 

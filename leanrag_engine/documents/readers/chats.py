@@ -84,6 +84,10 @@ _DAY = re.compile(
 _LEVEL = re.compile(r"\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE|SEVERE)\b")
 _EVENT = re.compile(rf"\[?{_WHEN}\]?\s*(?:[-–—*•]+\s+)?(?P<text>[^\s\d].*)")
 """What happened rather than what was said: *12:03 - Li Hua added you*."""
+_MESSENGERS = ({"ts", "type"}, {"date_unixtime", "type"}, {"timestamp", "author"})
+"""Keys that each message has in an export of Slack, Telegram and Discord."""
+_SAID = ("title", "text", "description", "question", "name", "fileName")
+"""Keys of what comes with a message."""
 _LINKED = re.compile(r"<[^<>|\s]+\|([^<>]+)>")
 """A link with what it shows, as Slack writes it."""
 _NUMBERS = re.compile(r"\d+")
@@ -125,39 +129,41 @@ def read_export(text: str) -> Reading | None:
     """Return the chat in the JSON of an export of Slack, Telegram or Discord; None for any other."""
     try:
         content = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    messages = content.get("messages") if isinstance(content, dict) else content
-    found = (
-        [_read_message(each) for each in messages if isinstance(each, dict)]
-        if isinstance(messages, list)
-        else []
-    )
-    turns = [turn for turn in found if turn]
-    if not turns or 2 * len(turns) < len(found):
+        messages = content.get("messages") if isinstance(content, dict) else content
+        if not isinstance(messages, list) or not any(
+            all(isinstance(each, dict) and keys <= each.keys() for each in messages) for keys in _MESSENGERS
+        ):
+            return None
+        turns = [turn for turn in map(_read_message, messages) if turn.lines]
+    except (ValueError, OverflowError, RecursionError):
         return None
     days = sorted({turn.date for turn in turns})
     body = "\n\n".join(_render(turns, [turn.date for turn in turns]))
+    if not turns:
+        return None
     return Reading(body, _title(turns, days), metadata={"date": days[0]}, media_type=CHAT_MEDIA_TYPE)
 
 
-def _read_message(message: JsonObject) -> _ChatTurn | None:
+def _read_message(message: JsonObject) -> _ChatTurn:
+    """Return what a message says, with the names and texts of what comes with it. Raises ``ValueError`` for a time that is none."""
     people = [each for key in ("user_profile", "author") if isinstance(each := message.get(key), dict)]
     named = [each.get(key) for each in people for key in ("real_name", "nickname", "name")]
     named += [message.get(key) for key in ("from", "username", "user")]
-    name = next((each for each in named if isinstance(each, str) and each), "")
-    time = message.get("ts") or message.get("timestamp") or message.get("date")
     said = message.get("text") or message.get("content")
     if isinstance(said, list):  # Telegram: parts with marks
         said = "".join(str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in said)
-    try:
-        stamp = str(time)
-        when = datetime.fromtimestamp(float(stamp), UTC) if "ts" in message else datetime.fromisoformat(stamp)
-    except (ValueError, OverflowError):
-        return None
-    lines = unescape(_LINKED.sub(r"\1", said)).split("\n") if isinstance(said, str) else []
-    lines = [line.strip() for line in lines if line.strip()]
-    return _ChatTurn(name, when.date().isoformat(), f"{when:%H:%M}", lines) if name and lines else None
+    beside = [message.get(key) for key in ("files", "attachments", "embeds")]
+    beside.append([message.get("poll"), {"name": message.get("file_name")}])
+    items = [each for some in beside if isinstance(some, list) for each in some if isinstance(each, dict)]
+    texts = [
+        each for each in (said, *(item.get(key) for item in items for key in _SAID)) if isinstance(each, str)
+    ]
+    whole = unescape(_LINKED.sub(r"\1", "\n".join(dict.fromkeys(texts))))
+    lines = [line.strip() for line in whole.split("\n") if line.strip()]
+    stamp = str(message.get("ts") or message.get("timestamp") or message.get("date"))
+    when = datetime.fromtimestamp(float(stamp), UTC) if "ts" in message else datetime.fromisoformat(stamp)
+    name = next((each for each in named if isinstance(each, str) and each), "Unknown")
+    return _ChatTurn(name, when.date().isoformat(), f"{when:%H:%M}", lines)
 
 
 def _first_lines(text: str) -> list[str]:

@@ -87,7 +87,7 @@ def _read_part(part: MIMEPart, name: str, unread: list[str]) -> str:
         texts = [text for each in part.iter_parts() if (text := _read_part(each, name, unread))]
         if kind == "multipart/alternative" and texts:
             # A plain text beside a page may only say that there is a page.
-            enough = max(len(text.split()) for text in texts) / 2
+            enough = 0.75 * max(len(text.split()) for text in texts)
             return next(text for text in texts if len(text.split()) >= enough)
         return "\n\n".join(texts)
     elif part.get_content_maintype() == "multipart":  # without a boundary all parts are one text

@@ -262,10 +262,10 @@ def test_dates_and_times_within_what_is_said_stay_where_turns_bear_dates() -> No
             {"type": "message", "user": "U3", "text": "Yes.\nFrom June.", "ts": "1778486580.000100", "user_profile": {"real_name": "Priya"}},
         ],
         {"name": "Ops", "messages": [
-            {"id": 1, "type": "message", "date": "2026-05-11T07:50:00", "from": "Tom Okafor",
+            {"id": 1, "date_unixtime": "1778485800", "type": "message", "date": "2026-05-11T07:50:00", "from": "Tom Okafor",
              "text": ["See ", {"type": "link", "text": "the offer"}, ", 5 > 4."]},
-            {"id": 2, "type": "service", "date": "2026-05-11T07:59:00", "actor": "Tom Okafor", "text": ""},
-            {"id": 3, "type": "message", "date": "2026-05-11T08:03:00", "from": "Priya", "text": "Yes.\nFrom June."},
+            {"id": 2, "date_unixtime": "1778485800", "type": "service", "date": "2026-05-11T07:59:00", "actor": "Tom Okafor", "text": ""},
+            {"id": 3, "date_unixtime": "1778485800", "type": "message", "date": "2026-05-11T08:03:00", "from": "Priya", "text": "Yes.\nFrom June."},
         ]},
         {"guild": {"name": "Ops"}, "messages": [
             {"timestamp": "2026-05-11T07:50:00.123+00:00", "content": "See the offer, 5 > 4.", "author": {"name": "tom", "nickname": "Tom Okafor"}},
@@ -322,3 +322,25 @@ def test_subtitles_are_read_without_their_times(tmp_path: Path) -> None:
     )
     film = load(DocumentSource(path=str(tmp_path / "film.srt")), allowed=None, max_bytes=10_000)
     assert film.text == "The sea was calm.\n\nThen it rose."
+
+
+def test_what_comes_with_messages_is_named_and_no_message_of_an_export_is_lost(tmp_path: Path) -> None:
+    slack = [
+        {
+            "type": "message",
+            "bot_id": "B1",
+            "text": "",
+            "ts": "1778485800.000000",
+            "attachments": [{"title": "Build 4471", "text": "failed"}],
+        },
+        {
+            "type": "message",
+            "user": "U2",
+            "text": "",
+            "ts": "1778486580.000000",
+            "files": [{"name": "plan.pdf"}],
+        },
+    ]
+    (tmp_path / "day.json").write_text(json.dumps(slack))
+    chat = load(DocumentSource(path=str(tmp_path / "day.json")), allowed=None, max_bytes=10_000)
+    assert chat.text == "# 2026-05-11\n\n[07:50] Unknown: Build 4471\nfailed\n\n[08:03] U2: plan.pdf"

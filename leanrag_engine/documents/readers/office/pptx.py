@@ -67,10 +67,9 @@ def _read_chart(chart: Any) -> Iterator[str]:
     """Yield the figures of a chart as records, one for each category."""
     title = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
     for plot in chart.plots:
-        names = [clean_line(str(name)) for name in plot.categories]
-        values = [
-            [f"{value:g}" if value is not None else "" for value in each.values] for each in plot.series
-        ]
+        names = [clean_line(" ".join(map(str, labels))) for labels in plot.categories.flattened_labels]
+        names = names or [each.text for each in plot.series[0]._element.xpath("c:xVal//c:v")]  # noqa: SLF001 - of points
+        values = [["" if value is None else f"{value:.12g}" for value in each.values] for each in plot.series]
         rows = zip_longest(names, *values, fillvalue="")
         header = ("Category", *(clean_line(each.name) for each in plot.series))
         yield from format_table(header, list(enumerate(rows, 1)), title)

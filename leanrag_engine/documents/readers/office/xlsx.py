@@ -14,6 +14,7 @@ from leanrag_engine.documents.readers.reading import Reading, office_date, readi
 from leanrag_engine.documents.records import Rows, format_table, has_header
 
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
+_COMPUTED = re.compile(rb"(?:</(?:\w+:)?f>|<(?:\w+:)?f [^<>]*/>)\s*<(?:\w+:)?v>[^<]")
 _MERGED = re.compile(rb'mergeCell ref="([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})"')
 
 
@@ -29,7 +30,7 @@ def read_xlsx(data: bytes, name: str) -> Reading:
             sheet.reset_dimensions()
             rows: Iterable[Sequence[object]] = sheet.iter_rows(values_only=True)
             source = sheet._get_source().read()  # noqa: SLF001 - nothing else tells of merged cells without building all cells
-            if _FORMULA.search(source):
+            if _FORMULA.search(source) and not _COMPUTED.search(source):
                 formulas[sheet.title].reset_dimensions()
                 rows = map(_show_formulas, rows, formulas[sheet.title].iter_rows(values_only=True))
             sheets += _format_sheet(sheet.title, _repeat_merged(rows, _MERGED.findall(source)))
