@@ -90,7 +90,7 @@ class QueryRun:
         many = count_things(count, "passage was", "passages were")
         if nothing_new:
             self.warnings.append(
-                f"Nothing new: {many} left out as seen, and no other is about the question. Stop, or ask something else."
+                f"Nothing new: {many} left out as seen, and no other is near enough. Stop, ask something else, or list all that has a word with search_text."
             )
         elif count:
             self.warnings.append(f"{many} left out as seen.")
