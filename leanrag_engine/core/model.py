@@ -292,6 +292,11 @@ class Chunk(_Sent):
         """Return the page of the file, from 1, that the character ``offset`` of the document is on; None if it has none."""
         return next((page.number for page in reversed(self.pages) if page.start <= offset), None)
 
+    def window_place(self, number: int) -> tuple[str, tuple[int, int]]:
+        """Return the chunk's id, and start and end of a window in its text."""
+        window = self.windows[number]
+        return self.id, (window.start - self.start, window.end - self.start)
+
     def cut(self, first: int, last: int) -> Chunk:
         """Return the chunk with the characters ``[first, last)`` of its text only, and where these begin in the file."""
         start = self.start + first

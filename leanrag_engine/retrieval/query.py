@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from leanrag_engine.core.model import Context, Hit, RankedChunk, Seed, Subgraph
+from leanrag_engine.core.model import Chunk, Context, Hit, RankedChunk, Seed, Subgraph
 from leanrag_engine.core.runtime.threads import run_chain
 
 from .browse import load_ancestors
 from .browse.namesakes import mark_namesakes
-from .context.compose import ContextMaterial, compose_context, find_shown_turns
+from .context.compose import ContextMaterial, compose_context, find_shown
 from .context.explanation import explain_subgraph
 from .context.rendering import Statement
 from .context.statements import is_written
@@ -41,6 +41,7 @@ from .search.dating import asks_for_newest
 from .search.hits import SearchHits, embed_with_parts, search_windows
 from .search.relevance import (
     RankedWindow,
+    TextPlace,
     asks_for_list,
     asks_for_order,
     asks_for_overview,
@@ -269,13 +270,14 @@ def _make_result(
         cutoff = options.weaker if query.mode == Mode.GLOBAL else options.broad
         options = replace(options, cutoff=cutoff, strong=options.cutoff)
     if seen:
-        shown_turns = find_shown_turns(rankings, seen, budget, index.tokenizer, options)
-        in_part = {id_ for id_, _ in shown_turns}
+        before, doubtful = find_shown(rankings, seen, budget, index.tokenizer, options)
         options = replace(options, cutoff=options.weaker)
-        fresh, left_out = leave_out_seen(rankings, seen, options.cutoff, shown_turns)
+        fresh, left_out = leave_out_seen(rankings, seen, options.cutoff, before)
         rankings = [*fresh]
-        sources = [each for each in sources if each.chunk.citation not in seen or each.chunk.id in in_part]
-        run.warn_of_seen(left_out, nothing_new=not any(rankings))
+        sources = [
+            each for each in sources if each.chunk.citation not in seen or _has_unseen(each.chunk, before)
+        ]
+        run.warn_of_seen(left_out, doubtful, nothing_new=not any(rankings))
     if (
         weak and not query.entities and query.mode != Mode.GLOBAL
     ):  # what may not be about the question is cheap to read
@@ -299,3 +301,9 @@ def _make_result(
         graph = replace(graph, base_relations=(), inter_cluster_relations=())
     kept = sources if query.include_sources or plain else ()
     return QueryResult(query, context, graph, tuple(kept), tuple(dict.fromkeys(run.warnings)), index.state)
+
+
+def _has_unseen(chunk: Chunk, shown: set[TextPlace]) -> bool:
+    """Return whether replies have shown parts of a chunk, and not all of it."""
+    places = {chunk.window_place(number) for number in range(len(chunk.windows))}
+    return any(id_ == chunk.id for id_, _ in shown) and not places <= shown

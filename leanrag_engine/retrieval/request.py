@@ -108,79 +108,42 @@ DEFAULT_SEARCH = SearchOptions()
 class RelevanceOptions:
     """How windows are valued for a question."""
 
-    keyword: float = 0.25
-    """Weight of a window's relative keyword score; its relative dense score has 1."""
-    keyword_peak: float = 1.2
-    """What is added to that weight where the best keyword score stands alone: in proportion to how far the tenth is below it."""
-    first: float = 0.45
-    """What the first window of dense search gains; the next ones gain less (``first_decay``). Dense scores lie close
-    together: without it a few plain words of the question can outweigh the window that is first by meaning."""
-    first_decay: float = 4.0
-    """The rank at which that gain is halved."""
-    tokens: float = 1.0
-    """What late interaction counts: how much more the window gains whose words are nearest to those of the question, one by one, than
-    the one in the middle, which gains half as much at most. Not in mode ``naive``, which is plain search."""
-    compared: int = 100
-    """Windows, first by all else, whose words are compared."""
-    statement_tokens: float = 1.5
-    """Factor of what a written sentence counts beside windows that gain by late interaction, which sentences have not."""
-    neighbour: float = 0.3
-    """Share of the better neighbour's score that a window gains: what stands beside a strong hit often completes it."""
-    section: float = 0.2
-    """Share of the mean score of the two best windows of its section that a window gains."""
-    graph: float = 4.0
-    """What a window of the passage that the graph ranks first gains where the walk is trusted; the next ones gain less
-    (``graph_decay``): then the walk decides the order."""
-    graph_from: float = 0.6
-    """Trust in the walk (see ``weigh_graph``) up to which nothing is gained."""
-    graph_full: float = 0.8
-    """Trust from which on all of it is gained."""
-    graph_alone: float = 1.5
-    """Documents for each passage, times this, are the share of that gain, at most 1. In long documents what stands around a
-    passage tells more than the walk."""
-    graph_decay: float = 4.0
-    """The rank at which the gain by the graph is halved."""
-    graph_passages: int = 20
-    """Passages, first in the graph's ranking, whose windows gain."""
-    graph_seats: int = 2
-    """Windows, first in plain search, that gain at least as much as the passage at ``graph_seat_rank`` in the graph's ranking."""
-    graph_seat_rank: int = 5
-    """Counted from 0: the first few passages of a trusted walk stand before those seats."""
-    graph_kept: int = 5
-    """Passages, first in the graph's ranking, of which the best window is shown where there is room. Not tuned."""
-    named_place: int = 5
-    """The lowest place of the passage whose title the first one names, where documents are short; of several the one where the walk
-    spends most time (``choose_named``)."""
-    named_rarity: float = 0.6
-    """Rarity (see ``rarity``) from which on what the first passage names counts there: 1 for what one passage alone mentions."""
-    exact: float = 8.0
-    """What a window gains that holds a rare word or phrase of the question (see ``find_exact_words``): more than all guesses."""
-    recent: float = 0.6
-    """What the newest of the dated documents gains where the question asks for what holds now; the others less, by their rank."""
-    dated: float = 1.0
-    """What the documents of a day, month or year gain that the question names."""
-    statement: float = 1.6
-    """Weight of the similarity of a written sentence, as a share of that of the best window, squared: on a novel, whose words are not
-    those of the question, sentences are nearer than windows, in a documentation hardly."""
-    statement_together: float = 2.5
-    """What the weight of all written sentences gains for each unit by which the similarity of the ten nearest is above that of the best
-    window, from 0.7. Where documents already say it plainly, sentences displace better windows."""
-    statement_spoken: float = 0.6
-    """Their gain, as a share, where the ten nearest windows are turns of conversations, which take many words for what one sentence says."""
-    statement_keyword: float = 1.4
-    """Weight of the relative keyword score of a written sentence."""
-    statement_kept: float = 2.0
-    """Nearness to the question (1: that of the best window by meaning alone) from which on a written sentence is shown where there is
-    room."""
-    stub_characters: int = 60
-    """A window of fewer characters, links and tags aside, loses value in proportion: three words under a heading answer nothing."""
-    weak: float = 0.34
-    """Share of a text's words that the best five windows hold, below which the evidence counts as weak where the embedder
-    has no ``unrelated``. It is wrong more often."""
-    strange: float = 0.25
-    """Share of a text's words from which on the evidence counts as weak if no passage has them or comes near."""
-    pool: int = 100
-    """Windows per text whose passages are loaded and valued."""
+    keyword: float = 0.25  # Of a window's relative keyword score; its relative dense score has 1
+    keyword_peak: float = 1.2  # Added to that as far as the tenth keyword score is below the best one
+    first: float = 0.45  # What the first window of dense search gains, whose scores lie close together
+    first_decay: float = 4.0  # The rank at which that gain is halved
+    tokens: float = 1.0  # Late interaction: what the nearest window gains over the middle; not in `naive`
+    compared: int = 100  # Windows, first by all else, whose words are compared
+    statement_tokens: float = 1.5  # Factor of written sentences beside windows that gain by late interaction
+    neighbour: float = 0.3  # Share of the better neighbour's score that a window gains: it often completes it
+    section: float = 0.2  # Share of the mean of the two best scores of its section that a window gains
+    graph: float = 4.0  # What the passage first by a trusted walk gains; the next ones less (`graph_decay`)
+    graph_from: float = 0.6  # Trust in the walk (see `weigh_graph`) up to which nothing is gained
+    graph_full: float = 0.8  # Trust from which on all of it is gained
+    graph_alone: float = 1.5  # Documents for each passage, times this: share of that gain, at most 1
+    graph_decay: float = 4.0  # The rank at which the gain by the graph is halved
+    graph_passages: int = 20  # Passages, first in the graph's ranking, whose windows gain
+    graph_seats: int = 2  # Windows, first in plain search, that gain as the passage at `graph_seat_rank`
+    graph_seat_rank: int = 5  # From 0: the first few passages of a trusted walk stand before those seats
+    graph_kept: int = 5  # Passages, first by the graph, of which the best window is shown if there is room
+    named_place: int = 5  # Lowest place of the passage that the first one names (`choose_named`)
+    named_rarity: float = 0.6  # Rarity from which on what is named counts there; 1: one passage mentions it
+    exact: float = 8.0  # What a window with a rare word of the question gains: more than all guesses
+    recent: float = 0.6  # What the newest dated document gains where the question asks for now
+    dated: float = 1.0  # What the documents of a day, month or year gain that the question names
+    statement: float = 1.6  # Similarity of a written sentence, as a share of the best window, squared
+    statement_together: float = 2.5  # Gain of written sentences if the ten nearest are nearer than windows
+    statement_spoken: float = 0.6  # Their gain, as a share, where the ten nearest windows are turns
+    statement_keyword: float = 1.4  # Weight of the relative keyword score of a written sentence
+    statement_kept: float = (
+        2.0  # Nearness (best window: 1) from which on a sentence is shown if there is room
+    )
+    stub_characters: int = 60  # A window of fewer characters, links and tags aside, loses in proportion
+    weak: float = (
+        0.34  # Share of words in the best five windows below which evidence is weak, lacking `unrelated`
+    )
+    strange: float = 0.25  # Share of words that no passage has or comes near, from which on evidence is weak
+    pool: int = 100  # Windows per text whose passages are loaded and valued
 
 
 DEFAULT_RELEVANCE = RelevanceOptions()

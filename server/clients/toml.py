@@ -43,9 +43,14 @@ class TomlDocument:
         inner: Any = wanted[servers]
         for key in way:
             table, inner = table[key], inner[key]
-        table[last] = make_spaced_table(value) if isinstance(value, dict) else value
         inner[last] = value
-        return self.check(document.as_string(), wanted)
+        try:
+            table[last] = make_spaced_table(value) if isinstance(value, dict) else value
+            return self.check(document.as_string(), wanted)
+        except (ValueError, RuntimeError) as problem:  # tomlkit takes no table into one of a single line
+            raise Malformed(
+                self.text, 0, f"expected [{servers}.NAME] tables, none written in one line"
+            ) from problem
 
     def remove(self, path: Sequence[str]) -> "TomlDocument":
         """Return the document without the value at ``path``, which must exist."""

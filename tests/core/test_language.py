@@ -451,6 +451,8 @@ def test_marks_on_letters_are_part_of_a_word() -> None:
     assert len({name_key(name) for name in names}) == len(names)
     assert words("सीता ने बजट तय किया") == ["सीता", "ने", "बजट", "तय", "किया"]
     assert search_terms("सीता कहाँ?") == ["सीता", "कहाँ"]
+    assert find_whole_words("ราคาปู?") == ["ราคาปู"]
+    assert whole_forms("सीता।") == [["सीता"]]
     assert name_key("שָׁלוֹם") == name_key("שלום")
 
 

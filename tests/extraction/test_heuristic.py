@@ -350,6 +350,15 @@ def test_the_notices_at_the_head_of_source_code_name_nothing(media_type: str, he
     assert any("Corp" in name for name in prose)
 
 
+def test_front_matter_names_nothing() -> None:
+    (chunk,) = document(
+        "status: open\naliases: [Golden Gate]\nowner: Cape Horn\n\n# Bells\n\nAnn Lee rang the Tower Bell.\n"
+    )
+    found = extract([replace(chunk, media_type="text/markdown", start=1, end=chunk.end + 1)], "")[0].entities
+    assert {"Ann Lee", "Tower Bell"} <= {each.name for each in found}
+    assert not {"Golden Gate", "Cape Horn"} & {each.name for each in found}
+
+
 def test_code_that_a_chunk_only_continues_is_code() -> None:
     chunks = document(
         "Run this:\n\n```console\n$ tool venv\nUsing Silver Python\n",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from leanrag_tests_jobs import finish, open_engine
@@ -73,3 +74,30 @@ async def test_a_word_that_asks_for_an_order_is_not_said_to_stand_nowhere(engine
 async def test_no_question_is_drawn_from_a_licence(engine: LeanRAG) -> None:
     for each in await engine.suggest_questions(10):
         assert not re.search("Pallets|TORT|Licence", each.text)
+
+
+async def test_of_a_passage_that_was_shown_in_part_the_rest_comes_in_the_next_replies(tmp_path: Path) -> None:
+    said = [
+        f"The pump of boat {number} was replaced in harbour {number} by Ines Mara in {1900 + number}."
+        for number in range(1, 41)
+    ]
+    seen: tuple[str, ...] = ()
+    shown: list[str] = []
+    async with open_engine(tmp_path, embedder="minilm") as engine:
+        text = "\n\n".join(
+            f"{line} It had been built of iron and run for {at} years without a fault."
+            for at, line in enumerate(said)
+        )
+        await finish(
+            engine, await engine.submit_ingest([DocumentSource(text=text, title="Pumps", id="pumps")])
+        )
+        for _ in range(12):
+            result = await engine.query(
+                Query("Which pumps did Ines Mara replace?", token_budget=500, seen=seen)
+            )
+            shown += [line for line in said if line in result.context.text]
+            seen = tuple(dict.fromkeys([*seen, *result.context.cited]))
+    assert len(seen) < 12, "passages are longer than a reply"
+    assert len(set(shown)) == len(shown) > 0.6 * len(said)
+    assert "Nothing new" in result.context.text
+    assert "Shown in part, perhaps: d1:c" in result.context.text

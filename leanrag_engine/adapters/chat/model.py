@@ -38,21 +38,13 @@ from .pacing import Clock, Pace, Places, Sleep
 class CallLimits:
     """How long and how often one call is tried. Set by reading; the tests on a fake service only check that they hold."""
 
-    attempts: int = 5
-    """Default attempts of one call before it fails."""
-    rate_limited: int = 3
-    """Times as many attempts if the rate is limited: the service works, and fewer calls begin."""
-    seconds: float = 60.0
-    """Default seconds within which a service must answer a call."""
-    deadline: float = 270.0
-    """No attempt begins after so many seconds. What a call waits for its turn does not count: with few requests a minute
-    that alone may be longer."""
-    first_pause: float = 0.5
-    """Seconds before the second attempt, doubled for each further one, with jitter of half of it."""
-    longest_pause: float = 30.0
-    """Longest pause in seconds, if the service does not ask for another."""
-    longest_wait: float = 120.0
-    """The longest wait in seconds that a service may ask for (Retry-After); beyond it the call fails and says so."""
+    attempts: int = 5  # Default attempts of one call before it fails
+    rate_limited: int = 3  # Times as many attempts if the rate is limited: the service works
+    seconds: float = 60.0  # Default seconds within which a service must answer a call
+    deadline: float = 270.0  # No attempt begins after so many seconds; waiting for its turn does not count
+    first_pause: float = 0.5  # Seconds before the second attempt, doubled for each further one, with jitter
+    longest_pause: float = 30.0  # Longest pause in seconds, if the service does not ask for another
+    longest_wait: float = 120.0  # Longest wait in seconds that a service may ask for (Retry-After)
 
 
 CALL_LIMITS = CallLimits()

@@ -29,13 +29,16 @@ _OTHER_RUN = re.compile(rf"(?:(?![{_LATIN}{HAN}{KANA}])[^\W\d_])+")
 
 
 def read_marks(pattern: re.Pattern[str]) -> Callable[[str], re.Pattern[str]]:
-    """Return which form of ``pattern`` reads a text: itself, or one in which what stands for a letter or figure may be a mark too."""
+    """Return which form of ``pattern`` reads a text: itself, or one in which what stands for a letter or figure may be a mark too,
+    and what stands for a sign none."""
 
     @cache
     def compile_marked() -> re.Pattern[str]:
-        signs = map(chr, (*range(0x591, 0x1D00), *range(0xA800, 0xAC00)))
-        marks = "".join(sign for sign in signs if unicodedata.category(sign)[0] == "M")
-        return re.compile(pattern.pattern.replace(r"[^\W_]", rf"(?:[^\W_]|[{marks}])"))
+        found = map(chr, (*range(0x591, 0x1D00), *range(0xA800, 0xAC00)))
+        marks = "".join(sign for sign in found if unicodedata.category(sign)[0] == "M")
+        letters = pattern.pattern.replace(r"[^\W_]", "\0").replace(r"[\W_]", rf"(?:(?![{marks}])[\W_])")
+        signs = letters.replace(r"(?![+#])\W", rf"(?![+#{marks}])\W")
+        return re.compile(signs.replace("\0", rf"(?:[^\W_]|[{marks}])"))
 
     return lambda text: pattern if text.isascii() or _MARKED.search(text) is None else compile_marked()
 

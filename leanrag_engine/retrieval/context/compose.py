@@ -26,7 +26,7 @@ from leanrag_engine.core.text.language.words import content_words, is_name
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, has_cjk
 from leanrag_engine.core.text.shortening import cut_end, one_line
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
-from leanrag_engine.retrieval.search.relevance import RankedWindow, TurnPlace
+from leanrag_engine.retrieval.search.relevance import RankedWindow, TextPlace
 from leanrag_engine.retrieval.search.turns import cut_turns
 
 from .explanation import explain_choice
@@ -111,22 +111,22 @@ def compose_context(
     return Context(text, tokens, bool(pool.left), find_bracketed_citations(text), lines)
 
 
-def find_shown_turns(
+def find_shown(
     rankings: Sequence[Sequence[Evidence]],
     seen: CitationSet,
     budget: int,
     tokenizer: Tokenizer,
     options: ContextOptions,
-) -> set[TurnPlace]:
-    """Return which turns of ``seen`` passages replies of ``budget`` tokens to the same texts have shown, with their chunks: those of
-    one reply after the other, up to the first with a passage that was not seen."""
-    counter, shown = _TokenCounter(tokenizer, "```"), set[TurnPlace]()
-    # Less than they had: a turn that comes again does less harm than one that is lost.
+) -> tuple[set[TextPlace], list[str]]:
+    """Return which windows and turns of ``seen`` passages replies of ``budget`` tokens to the same texts have shown: those of one
+    reply after the other, up to the first with a passage that was not seen. Return also the passages of which parts are among
+    them only if there were more replies than those that name all of ``seen``."""
+    counter, shown = _TokenCounter(tokenizer, "```"), set[TextPlace]()
+    # Less than they had: what comes again does less harm than what is lost.
     room = round(0.95 * budget) - options.omission_tokens
     worth = [keep_worth(ranking, options.weaker) for ranking in rankings]
-    talks = (each for ranking in worth for each in ranking if isinstance(each, RankedWindow) and each.turns)
-    if not any(each.chunk.citation in seen for each in talks):
-        return shown
+    windows = [each for ranking in worth for each in ranking if isinstance(each, RankedWindow)]
+    named, doubtful = {each.chunk.citation for each in windows if each.chunk.citation in seen}, list[str]()
     for _ in range(options.replies):
         if shown:
             worth = [[each for each in ranking if not _was_shown(each, shown, seen)] for ranking in worth]
@@ -135,15 +135,22 @@ def find_shown_turns(
         new = {span for each in chosen if each.chunk.citation in seen for span in each.spans} - shown
         has_unseen = any(each.chunk.citation not in seen for each in chosen)
         if has_unseen and shown:
-            return shown  # the reply that is asked for
+            return shown, []  # the reply that is asked for
         shown |= new  # with something unseen at once, another question was asked before: its replies had the same, as is likely
+        if named and not (named := named - {each.chunk.citation for each in chosen}):
+            rest = (
+                each.chunk.citation
+                for each in windows
+                if each.chunk.citation in seen and not each.spans <= shown
+            )
+            doubtful = list(dict.fromkeys(rest))
         if has_unseen or not new:
             break
         options = replace(options, cutoff=options.weaker)  # as for a caller who asks on
-    return shown
+    return shown, doubtful
 
 
-def _was_shown(each: Evidence, shown: set[TurnPlace], seen: CitationSet) -> bool:
+def _was_shown(each: Evidence, shown: set[TextPlace], seen: CitationSet) -> bool:
     return isinstance(each, RankedWindow) and each.chunk.citation in seen and each.spans <= shown
 
 
@@ -240,7 +247,7 @@ class _Pool:
         self._documents: set[str] = set()
         self._sections: set[tuple[str, str]] = set()
         self._chunks: set[str] = set()
-        self._turns: set[TurnPlace] = set()
+        self._turns: set[TextPlace] = set()
         self._taken: dict[tuple[str, int | str], Evidence] = {}
         self._said = _SaidSentences(options)
         self.left: list[Evidence] = []

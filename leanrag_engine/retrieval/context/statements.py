@@ -72,7 +72,8 @@ def _cut(item: Entity | Relation, subject: str, kind: str, citations: LineCitati
         if each.finding and each.finding.chunk_ids:
             cited = citations.findings.get(each.finding, ())[:2]
         else:
-            cited = own or ordinary
+            # What no other passage says went with its own, of which the item still knows.
+            cited = own or (() if item.evidence else ordinary)
         if cited:
             what = "finding" if each.finding else kind
             date = citations.dates.get(cited[0], "")

@@ -29,7 +29,7 @@ from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import (
     ExactMatch,
     RankedWindow,
-    TurnPlace,
+    TextPlace,
     asks_for_overview,
     fuse_scores,
     rank_windows,
@@ -329,13 +329,14 @@ def leave_out_seen(
     rankings: Sequence[Sequence[RankedWindow | Statement]],
     seen: CitationSet,
     cutoff: float,
-    turns: set[TurnPlace],
+    shown: set[TextPlace],
 ) -> tuple[list[list[RankedWindow | Statement]], int]:
     """Return the rankings without what was seen, and how many seen passages would have been worth showing.
 
-    Of passages with ``turns`` that were shown, only those were seen. A statement was seen if all that it cites was. What
+    Of passages of which parts were ``shown``, only those were seen. A statement was seen if all that it cites was. What
     remains is as good as it was beside the seen evidence: at least ``cutoff`` of the best of both, or kept.
     """
+    partly = {id_ for id_, _ in shown}
     fresh: list[list[RankedWindow | Statement]] = []
     left_out: set[str] = set()
     for ranking in rankings:
@@ -345,12 +346,14 @@ def leave_out_seen(
             for each in worth
             if isinstance(each, RankedWindow) and each.chunk.citation in seen
         }
-        fresh.append([each for each in worth if not _was_seen(each, seen, turns)])
+        fresh.append([each for each in worth if not _was_seen(each, seen, shown, partly)])
     return fresh, len(left_out)
 
 
-def _was_seen(evidence: RankedWindow | Statement, seen: CitationSet, turns: set[TurnPlace]) -> bool:
+def _was_seen(
+    evidence: RankedWindow | Statement, seen: CitationSet, shown: set[TextPlace], partly: set[str]
+) -> bool:
     if isinstance(evidence, RankedWindow):
-        in_part = evidence.turns and any(id_ == evidence.chunk.id for id_, _ in turns)
-        return evidence.chunk.citation in seen and (not in_part or evidence.spans <= turns)
+        known = evidence.chunk.id not in partly or evidence.spans <= shown
+        return known and evidence.chunk.citation in seen
     return bool(evidence.citations) and all(citation in seen for citation in evidence.citations)

@@ -85,13 +85,17 @@ class QueryRun:
         elif self.query.mode in (Mode.NAIVE, Mode.GLOBAL):
             self.warnings.append(f"The entities were ignored: mode {self.query.mode} starts from none.")
 
-    def warn_of_seen(self, count: int, *, nothing_new: bool) -> None:
-        """Warn of the passages that the caller has seen, and if there is no other."""
+    def warn_of_seen(self, count: int, doubtful: Sequence[str], *, nothing_new: bool) -> None:
+        """Warn of the passages that the caller has seen, and if there is no other; then also of the ``doubtful`` ones, which may have
+        been shown in part alone."""
         many = count_things(count, "passage was", "passages were")
         if nothing_new:
             self.warnings.append(
                 f"Nothing new: {many} left out as seen, and no other is near enough. Stop, ask something else, or list all that has a word with search_text."
             )
+            if doubtful:
+                shown = ", ".join(doubtful[:10])
+                self.warnings.append(f"Shown in part, perhaps: {shown}. get_sources reads them whole.")
         elif count:
             self.warnings.append(f"{many} left out as seen.")
 

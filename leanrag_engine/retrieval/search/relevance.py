@@ -65,7 +65,7 @@ asks_for_relation: TextSearch = re.compile(
 
 NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 
-TurnPlace = tuple[str, tuple[int, int]]
+TextPlace = tuple[str, tuple[int, int]]
 """The id of a chunk, and start and end in its text."""
 
 
@@ -95,9 +95,9 @@ class RankedWindow:
         return self.chunk.id, str(self.turns) if self.turns else self.number
 
     @property
-    def spans(self) -> set[TurnPlace]:
-        """The ``turns`` with their chunk."""
-        return {(self.chunk.id, span) for span in self.turns}
+    def spans(self) -> set[TextPlace]:
+        """The ``turns``, or the window, with their chunk."""
+        return {(self.chunk.id, span) for span in self.turns} or {self.chunk.window_place(self.number)}
 
     @property
     def text(self) -> str:

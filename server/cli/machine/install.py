@@ -245,10 +245,14 @@ def install(
             command += list_shared_arguments(kind, allow_dir or [], data_dir, settings, machine.folder)
         else:
             command += server_arguments(settings)
-        if not (clear or show or plugin):
-            present = group_options(find_installed_command(kind, file, name))
-            allowed = [word for each in present if each[0].startswith("--allow-dir") for word in each]
-            command[1:] = merge_arguments(allowed, command[1:])
+        if not (show or plugin):
+            present = group_options(find_installed_command(kind, file, name))[1:]
+            kept = [each for each in present if not (clear and each[0].startswith("--allow-dir"))]
+            command[1:] = merge_arguments([word for each in kept for word in each], command[1:])
+            if gone := [each for each in kept if each not in group_options(command)]:
+                typer.echo(
+                    f"Not kept of the entry that was there: {'; '.join(map(' '.join, gone))}.", err=True
+                )
         entry = server_entry(kind, command)
         if plugin:
             folder = plugin.expanduser().absolute()

@@ -674,6 +674,27 @@ def test_a_second_install_keeps_the_folders_that_are_there_unless_they_are_clear
         assert ("reads no files" in ran.stderr) is (not expected)
 
 
+def test_an_install_keeps_what_restricts_the_entry_and_says_what_it_does_not_keep(home: Path) -> None:
+    (home / "papers").mkdir(exist_ok=True)
+    leanrag("install", "cursor", "--allow-dir", "notes", "--read-only", "--collection", "work")
+    ran = leanrag("install", "cursor", "--allow-dir", "papers")
+    arguments = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["leanrag"]["args"]
+    assert "--read-only" in arguments
+    assert "--collection" not in arguments
+    assert "Not kept of the entry that was there: --collection work." in ran.stderr
+
+
+def test_a_file_with_servers_written_in_one_line_is_left_as_it_is_with_advice(home: Path) -> None:
+    servers = 'mcp_servers = { other = { command = "y" } }'
+    file = home / ".codex/config.toml"
+    file.parent.mkdir()
+    file.write_text(f"{servers}\n", encoding="utf-8")
+    ran = leanrag("install", "codex", "--allow-dir", "notes")
+    assert ran.exit_code == 1
+    assert "expected [mcp_servers.NAME] tables" in ran.stderr
+    assert file.read_text(encoding="utf-8") == f"{servers}\n"
+
+
 @pytest.mark.parametrize(
     "original", [None, "", "{}", '{\n  "mcpServers": {}\n}\n', '{"mcpServers": {"x": {}}}']
 )

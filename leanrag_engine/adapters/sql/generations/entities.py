@@ -22,15 +22,10 @@ from .fields import list_columns, read_items, visible
 class NameSearchOptions:
     """Limits of the search for names that look like a given one. None of them was tuned."""
 
-    candidates: int = 200
-    """Names that share trigrams with the given one and are compared with it letter by letter."""
-    key_length: int = 80
-    """Characters of the given name that are used: longer texts are hardly names, and comparing is quadratic."""
-    short_key: int = 5
-    """Up to this length of a name key, one wrong letter can change every trigram, so names of about the same length
-    with the same first letter are candidates too."""
-    word_weight: float = 0.95
-    """Factor of a match word by word, so that an equally good match of the whole name comes first."""
+    candidates: int = 200  # Names sharing trigrams with the given one that are compared letter by letter
+    key_length: int = 80  # Characters of the given name that are used: comparing is quadratic
+    short_key: int = 5  # Up to this length names of about that length with its first letter are candidates
+    word_weight: float = 0.95  # Factor of a match word by word: one of the whole name comes first
 
 
 DEFAULT = NameSearchOptions()

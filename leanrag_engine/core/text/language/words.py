@@ -42,9 +42,9 @@ _HUMP = re.compile("[A-Z](?:(?<=[a-z][A-Z])|[A-Z][a-z]{2})")
 _SIGN = re.compile(r"#|\+\+|\.[nN][eE][tT]")
 _SIGNED = re.compile(r"(?<!\w)(?:[A-Za-z]\w{0,9}?(?:\+\+|#)(?![\w+#])|\.[nN][eE][tT]\b)")
 _QUOTED = re.compile(r'["“”„«]([^"“”„«»]{2,200})["“”»]|`([^`]{2,200})`')
-_EDGES = re.compile(r"^(?!\.[nN][eE][tT]$)[\W_]+|(?:(?![+#])[\W_])+$")
+_EDGES = read_marks(re.compile(r"^(?!\.[nN][eE][tT]$)[\W_]+|(?:(?![+#])[\W_])+$"))
 _QUOTED_ARGUMENT = re.compile(r"(?<=\w)\([\"'].*")
-_OUTER = re.compile(r"^(?!\.[nN][eE][tT]$)\W+|(?:(?![+#])\W)+$")
+_OUTER = read_marks(re.compile(r"^(?!\.[nN][eE][tT]$)\W+|(?:(?![+#])\W)+$"))
 """As ``_EDGES``, except underscores, which tell ``id_`` and ``_id`` from ``id``."""
 _ACCENT = re.compile("[\u0300-\u036f]")
 _PART = re.compile(r"[^\W_]+")
@@ -130,7 +130,7 @@ def index_terms(text: str, limit: int = 32) -> list[str]:
 def whole_forms(word: str) -> list[list[str]]:
     """Return the ways in which a text made by :func:`search_text` may hold a word, an identifier or a phrase
     as a whole. A text that holds it has all terms of one of them."""
-    word = _EDGES.sub("", _POSSESSIVE.sub("", fold_letters(word).replace('"', " ")))
+    word = _EDGES(word).sub("", _POSSESSIVE.sub("", fold_letters(word).replace('"', " ")))
     if has_cjk(word) and (" " in word or not has_hangul(word)):
         return [
             [word],
@@ -183,18 +183,18 @@ def _written_words(token: str) -> Iterator[str]:
 
 def _strip(token: str) -> str:
     """Return a token without the signs around it, but with the bracket that ends a call: ``repr(C)``."""
-    word = _OUTER.sub("", _QUOTED_ARGUMENT.sub("", token))
+    word = _OUTER(token).sub("", _QUOTED_ARGUMENT.sub("", token))
     return f"{word})" if word.count("(") > word.count(")") and f"{word})" in token else word
 
 
 def is_name(word: str) -> bool:
     """Return whether a word is written as a name or identifier: with a capital, a figure, a sign or a space within."""
-    return not _EDGES.sub("", word).isalpha() or not word.islower()
+    return not _EDGES(word).sub("", word).isalpha() or not word.islower()
 
 
 def spell_as_one(word: str) -> str:
     """Return a word or identifier in the one form that all its ways of writing have: ``--max-size`` → ``maxsize``."""
-    return _SEPARATOR.sub("", plain_letters(_EDGES.sub("", word)))
+    return _SEPARATOR.sub("", plain_letters(_EDGES(word).sub("", word)))
 
 
 def find_spellings(word: str, text: str) -> list[str]:
@@ -203,7 +203,7 @@ def find_spellings(word: str, text: str) -> list[str]:
         return []
     # A word may be a part of what stands between spaces: pipe-line, height="3".
     names = (
-        _EDGES.sub("", name)
+        _EDGES(name).sub("", name)
         for token in text.split()
         for name in dict.fromkeys([token, *_JOINED.findall(token), *_PART.findall(token)])
     )
@@ -212,7 +212,7 @@ def find_spellings(word: str, text: str) -> list[str]:
 
 def match_whole_word(word: str) -> Callable[[str], bool]:
     """Return whether ``word`` stands as it is written in a text that went through :func:`plain_letters`."""
-    parts = plain_letters(_OUTER.sub("", word)).split() or [""]
+    parts = plain_letters(_OUTER(word).sub("", word)).split() or [""]
     spaced = r"\s+".join(map(re.escape, parts))
     pattern = re.compile(spaced if has_cjk(word) else rf"(?<![^\W_]){spaced}(?![^\W_])")
     # Most texts do not have it, which this finds ten times as fast.

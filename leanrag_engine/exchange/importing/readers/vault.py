@@ -25,6 +25,7 @@ from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
 from leanrag_engine.exchange.importing.assembling import Assembled, import_digest
 from leanrag_engine.exchange.importing.graph import Remarks
+from leanrag_engine.extraction.heuristic.passages import without_notices
 
 from .rows import MOST_BYTES
 
@@ -106,6 +107,7 @@ class _Links:
 
     def extract(self, note: _Note, part: Chunk) -> Extract:
         """Return the note as an entity, and what it links to within this chunk."""
+        part = without_notices(part)
         spans = [*sentences(part.text)]
         opening = next((_show(part.text[start:end]) for start, end in spans), "")
         entities = {
