@@ -129,11 +129,16 @@ def expand(
     except OSError as problem:
         raise _unreachable(path, problem) from problem
     return Expansion(
-        tuple(sorted(walk.files)),
+        tuple(sorted(walk.files, key=_count_up)),
         tuple(sorted(walk.skipped, key=lambda skipped: skipped.path)),
         root,
         {f"{printable_path(folder)}{os.sep}": note for folder, note in walk.notes.items() if note},
     )
+
+
+def _count_up(path: Path) -> list[tuple[str, int]]:
+    """Return the key by which v2 stands before v10."""
+    return [(text, int(number or 0)) for text, number in re.findall(r"(\D*)(\d*)", str(path))]
 
 
 # --- paths ---------------------------------------------------------------------------------

@@ -135,13 +135,9 @@ class RelevanceOptions:
     statement_together: float = 2.5  # Gain of written sentences if the ten nearest are nearer than windows
     statement_spoken: float = 0.6  # Their gain, as a share, where the ten nearest windows are turns
     statement_keyword: float = 1.4  # Weight of the relative keyword score of a written sentence
-    statement_kept: float = (
-        2.0  # Nearness (best window: 1) from which on a sentence is shown if there is room
-    )
+    statement_kept: float = 2.0  # Nearness (best window: 1) from which on a sentence is kept
     stub_characters: int = 60  # A window of fewer characters, links and tags aside, loses in proportion
-    weak: float = (
-        0.34  # Share of words in the best five windows below which evidence is weak, lacking `unrelated`
-    )
+    weak: float = 0.34  # Share of words in the best five windows below which evidence is weak
     strange: float = 0.25  # Share of words that no passage has or comes near, from which on evidence is weak
     pool: int = 100  # Windows per text whose passages are loaded and valued
 

@@ -1028,3 +1028,10 @@ def test_the_formats_of_a_folder_are_recognised(tmp_path: Path) -> None:
     found = expand(str(tmp_path), allowed=None)
     assert [path.suffix for path in found.files] == [".pdf", ".txt", ".docx", ".pptx", ".xlsx"]
     assert [skipped.path.suffix for skipped in found.skipped] == [".png"]
+
+
+def test_the_files_of_a_folder_count_up(tmp_path: Path) -> None:
+    for name in ("v10.md", "v2.md", "a/9.md", "a/10.md"):
+        write_file(tmp_path, name, "Text.")
+    found = expand(str(tmp_path), allowed=[tmp_path])
+    assert [str(path.relative_to(tmp_path)) for path in found.files] == ["a/9.md", "a/10.md", "v2.md", "v10.md"]

@@ -101,3 +101,8 @@ async def test_of_a_passage_that_was_shown_in_part_the_rest_comes_in_the_next_re
     assert len(set(shown)) == len(shown) > 0.6 * len(said)
     assert "Nothing new" in result.context.text
     assert "Shown in part, perhaps: d1:c" in result.context.text
+
+
+async def test_words_that_a_slash_joins_are_looked_up_one_by_one(engine: LeanRAG) -> None:
+    result = await engine.query(Query("Which pump/oven is there?", token_budget=1000))
+    assert "No document has" not in result.context.text

@@ -19,8 +19,8 @@ from .run import SHORT, QueryRun
 _PHRASES = (each.replace("/", " ") for each in sorted(read_words("language", "empty_phrases")))
 _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
 
-_COMPOUND = re.compile(r"-*[^\W\d_]+(?:-[^\W\d_]+)+|[^\W\d]\w*(?:\.[^\W\d]\w{3,})+")
-"""Words joined by hyphens, or names by dots, if the last is no ending of a file or an address."""
+_COMPOUND = re.compile(r"-*[^\W\d_]+(?:[-/][^\W\d_]+)+|[^\W\d]\w*(?:\.[^\W\d]\w{3,})+")
+"""Words joined by hyphens or slashes, or names by dots, if the last is no ending of a file or an address."""
 _IDENTIFIER = re.compile(r"\w[\W_]\w|[a-z][A-Z]")
 
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+){2,}\w*|\bv\d+(?:\.\d+)+\w*", re.IGNORECASE)
@@ -103,7 +103,7 @@ async def _find_words(run: QueryRun, text: str) -> list[str]:
         for word in await documents.find_absent(name, joined):
             if not await documents.nearest_words(name, word):
                 place = words.index(word)
-                words[place : place + 1] = filter(None, re.split("[-.]", word))
+                words[place : place + 1] = filter(None, re.split("[-./]", word))
     return words
 
 
