@@ -107,6 +107,8 @@ def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
         elif announced and deeper:
             kind = _BlockKind.CODE
             yield replace(block, kind=kind, announced=True)
+        elif _ITEM.match(body) and len(body) <= 4 * _OPTIONS.target:
+            yield replace(block, kind=kind, announced=announced)
         else:
             for number, (first, last) in enumerate(_sentences(body)):
                 yield _Block(block.start + first, block.start + last, kind, announced and not number)

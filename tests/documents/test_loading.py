@@ -1034,4 +1034,9 @@ def test_the_files_of_a_folder_count_up(tmp_path: Path) -> None:
     for name in ("v10.md", "v2.md", "a/9.md", "a/10.md"):
         write_file(tmp_path, name, "Text.")
     found = expand(str(tmp_path), allowed=[tmp_path])
-    assert [str(path.relative_to(tmp_path)) for path in found.files] == ["a/9.md", "a/10.md", "v2.md", "v10.md"]
+    assert [str(path.relative_to(tmp_path)) for path in found.files] == [
+        "a/9.md",
+        "a/10.md",
+        "v2.md",
+        "v10.md",
+    ]

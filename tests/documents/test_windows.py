@@ -105,6 +105,16 @@ def test_a_list_item_is_not_cut_from_its_second_line() -> None:
         assert len(re.findall("begins here", each)) == len(re.findall("second line", each))
 
 
+def test_a_list_item_of_several_sentences_is_not_cut_between_them() -> None:
+    items = [
+        f"- Release {number} mends the pump of boat {number}. It had leaked since the storm of {1900 + number}, as Ines wrote. Thanks to Tom."
+        for number in range(12)
+    ]
+    windows = texts("# News\n\n" + "\n".join(items))
+    assert len(windows) > 2
+    assert all(line in items for window in windows for line in window.split("\n"))
+
+
 def test_an_option_is_not_cut_from_what_stands_indented_beneath_it() -> None:
     said = "\n".join(["        It does a thing. It has no effect elsewhere. A warning is given."] * 3)
     options = [f"  --option-{n}=NUM, -{n}\n{said}\n        The end of {n}." for n in range(12)]
