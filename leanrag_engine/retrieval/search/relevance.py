@@ -15,9 +15,10 @@ from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
 
 _MARKUP = re.compile(
-    r"\[[^\[\]\n]{0,200}\]\([^()\s]{0,400}\)|https?://[^\s<>]{1,400}|</?[A-Za-z][^<>\n]{0,100}>"
+    r"(?m)\[[^\[\]\n]{0,200}\]\([^()\s]{0,400}\)|https?://[^\s<>]{1,400}|</?[A-Za-z][^<>\n]{0,100}>"
+    r"|^[ \t]+[\w.-]+(?:/[\w.-]+)+[ \t]*$|^[ \t]*(?:\.\. [\w-]+::.*|:[\w-]+:.*)$"
 )
-"""Links, addresses and tags: a window of little else, such as "See also", answers nothing."""
+"""Links, addresses, tags, paths alone and directives: a window of little else, such as "See also", answers nothing."""
 _LISTED = re.compile(
     r"^[ \t]*(?:(?:from\s+\S+\s+)?import\b|export\b.*\bfrom\b|(?:use|using|package)\s+[\w.:{]|#[ \t]*include\b|__all__\b"
     r"|[\"']?[\w.]+[\"']?,[ \t]*$).*",
@@ -335,7 +336,7 @@ def _count_characters(text: str, enough: int) -> int:
     be any number from ``enough`` on once that is reached: exact counts are expensive and most windows are prose."""
     least = 0
     for line in text.split("\n"):  # what matches ends on its line
-        if not ("](" in line or "://" in line or "<" in line):  # one of them stands in all that matches
+        if not ("](" in line or "/" in line or "<" in line or "::" in line or line.lstrip().startswith(":")):
             part = line[: 3 * enough]
             least += sum(map(len, part.split())) - sum(map(part.count, _BULLETS))
             if least >= enough:
