@@ -20,18 +20,11 @@ from .mentions import Flags, MentionTable, Numbers, Trait, count_rows, find_trai
 class NamesakeOptions:
     """When two bearers of a name count as two entities. Set by reading; no experiment fixed a value."""
 
-    common_words: int = 5
-    """Lone words of the language that two contexts must share if they share nothing more specific."""
-    common_share: float = 0.3
-    """Their least share of the smaller context."""
-    few_documents: int = 10
-    """Documents below which no name counts as wide."""
-    wide: float = 0.5
-    """A name in more than this share of the documents says nothing about which of them belong together, unless it is a first name:
-    then it is one person in all of them, as in the conversations of two friends."""
-    with_article: float = 1 / 3
-    """Least share of its mentions in which a word of the language stands after an article or the like, if it is to name
-    someone else in every document."""
+    common_words: int = 5  # Words of the language that two contexts must share, lacking others
+    common_share: float = 0.3  # Their least share of the smaller context
+    few_documents: int = 10  # Documents below which no name counts as wide
+    wide: float = 0.5  # Share of documents beyond which a name tells nothing, unless it is a first name
+    with_article: float = 1 / 3  # Least share of mentions after an article of a word that names others
 
 
 DEFAULT_OPTIONS = NamesakeOptions()

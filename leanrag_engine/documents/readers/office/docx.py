@@ -137,8 +137,10 @@ class _WordText:
             if relation.is_external or kind not in _BESIDE:
                 continue
             root = parse_xml(relation.target_part.blob)
-            for part in (root,) if kind in ("header", "footer") else root.iterchildren():
-                if any(map(str.isalpha, text := self._flat(part))):
+            of_page = kind in ("header", "footer")
+            for part in (root,) if of_page else root.iterchildren():
+                text = self._flat(part)
+                if any(map(str.isalpha if of_page else str.isprintable, text)):  # no page number alone
                     label = _BESIDE[kind] or f"[{part.get(f'{_W}id')}]"
                     yield f"\n{label} {text}\n"
 

@@ -12,7 +12,13 @@ from pptx.exc import PythonPptxError
 
 from leanrag_engine.core.model import Page
 from leanrag_engine.core.text.cleaning import clean, clean_line
-from leanrag_engine.documents.readers.reading import Reading, office_date, reading_archive, sensible_title
+from leanrag_engine.documents.readers.reading import (
+    MALFORMED,
+    Reading,
+    office_date,
+    reading_archive,
+    sensible_title,
+)
 from leanrag_engine.documents.records import format_rows, format_table
 
 _Shape = Any
@@ -56,7 +62,10 @@ def _read_shapes(shapes: Iterable[_Shape]) -> Iterator[str]:
             rows = [[clean_line(cell.text) for cell in row.cells] for row in shape.table.rows]
             yield from ("", *format_rows(rows), "")
         elif getattr(shape, "has_chart", False):
-            yield from ("", *_read_chart(shape.chart), "")
+            try:
+                yield from ("", *_read_chart(shape.chart), "")
+            except MALFORMED:  # such as a kind that the library does not know
+                yield "[a chart that cannot be read]"
         elif shape.has_text_frame:
             yield from _read_paragraphs(shape)
         if described := shape._element.xpath("string(./*/p:cNvPr/@descr)"):  # noqa: SLF001 - nothing else has it
@@ -68,10 +77,11 @@ def _read_chart(chart: Any) -> Iterator[str]:
     title = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
     for plot in chart.plots:
         names = [clean_line(" ".join(map(str, labels))) for labels in plot.categories.flattened_labels]
-        names = names or [each.text for each in plot.series[0]._element.xpath("c:xVal//c:v")]  # noqa: SLF001 - of points
+        points = (each._element.xpath("c:xVal//c:v") for each in plot.series)  # noqa: SLF001 - nothing else has them
+        names = names or [each.text for each in next(points, ())]
         values = [["" if value is None else f"{value:.12g}" for value in each.values] for each in plot.series]
         rows = zip_longest(names, *values, fillvalue="")
-        header = ("Category", *(clean_line(each.name) for each in plot.series))
+        header = ("Category", *(clean_line(each.name or "") for each in plot.series))
         yield from format_table(header, list(enumerate(rows, 1)), title)
 
 

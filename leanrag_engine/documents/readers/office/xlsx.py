@@ -23,7 +23,6 @@ def read_xlsx(data: bytes, name: str) -> Reading:
     ``DocumentUnreadable`` if it is damaged, locked, or of another kind."""
     with reading_archive("XLSX", name, data, InvalidFileException, SyntaxError):
         book = load_workbook(BytesIO(data), read_only=True, data_only=True)
-        formulas = load_workbook(BytesIO(data), read_only=True)
         sheets: list[str] = []
         for sheet in book.worksheets:
             # Many programs write another size than the sheet has, and rows beyond it would be left out.
@@ -31,8 +30,9 @@ def read_xlsx(data: bytes, name: str) -> Reading:
             rows: Iterable[Sequence[object]] = sheet.iter_rows(values_only=True)
             source = sheet._get_source().read()  # noqa: SLF001 - nothing else tells of merged cells without building all cells
             if _FORMULA.search(source) and not _COMPUTED.search(source):
-                formulas[sheet.title].reset_dimensions()
-                rows = map(_show_formulas, rows, formulas[sheet.title].iter_rows(values_only=True))
+                uncomputed = load_workbook(BytesIO(data), read_only=True)[sheet.title]
+                uncomputed.reset_dimensions()
+                rows = map(_show_formulas, rows, uncomputed.iter_rows(values_only=True))
             sheets += _format_sheet(sheet.title, _repeat_merged(rows, _MERGED.findall(source)))
         date = office_date(book.properties)
         title = sensible_title(book.properties.title)

@@ -23,22 +23,16 @@ class WordUsage:
     nouns: Counter[str] = field(default_factory=Counter)
     verbs: Counter[str] = field(default_factory=Counter)
     phrases: Counter[str] = field(default_factory=Counter)
-    joints: Counter[str] = field(default_factory=Counter)
-    """Capitalised word, small word, capitalised word: *Yet to Come* is a name if it is repeated."""
+    joints: Counter[str] = field(default_factory=Counter)  # *Yet to Come* is a name if it is repeated
     parameters: set[str] = field(default_factory=set)
-    often: int = 2
-    """How often a phrase must occur to be a term: one more per 15,000 words, as chance repeats phrases too."""
-    narrative: bool = False
-    """Whether the document is long and hardly names an identifier, so that a participle before a noun describes."""
+    often: int = 2  # How often a phrase must occur to be a term: one more per 15,000 words
+    narrative: bool = False  # Long and with hardly an identifier: a participle before a noun describes
     _words: int = 0
     _functional: int = 0
     _identifiers: int = 0
-    english: bool = True
-    """Whether the rules of English grammar may be used to find terms."""
-    uncased: bool = False
-    """Whether the script has no capitals (Arabic, Hebrew, Hindi, …)."""
-    capital_nouns: bool = False
-    """Whether every noun has a capital (German)."""
+    english: bool = True  # Whether the rules of English grammar may be used to find terms
+    uncased: bool = False  # Whether the script has no capitals (Arabic, Hebrew, Hindi, …)
+    capital_nouns: bool = False  # Whether every noun has a capital (German)
 
     @classmethod
     def of(cls, sentences: Sequence[Sentence]) -> Self:
