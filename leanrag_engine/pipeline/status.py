@@ -23,9 +23,7 @@ class Status:
     warnings: tuple[str, ...]
     embedder_note: str = ""
     corrections: tuple[Correction, ...] = ()
-    embedder_trouble: tuple[
-        str, ...
-    ] = ()  # Why search by meaning would fail now, if known without loading a model
+    embedder_trouble: tuple[str, ...] = ()  # Why search by meaning would fail now, if known so far
     types: str = ""  # What extraction is constrained to, if the collection has a schema
     vector_trouble: str = ""  # Why the server of the vectors cannot be reached
 

@@ -375,9 +375,7 @@ class _ReplyReader:
     relations: list[ExtractedRelation] = field(default_factory=list)
     reasons: dict[str, None] = field(default_factory=dict)  # Why rows were left out, each reason once
     seen_known: bool = False
-    _forms: dict[str, str] = field(
-        default_factory=dict
-    )  # Key of a name, short form or other name → key of the entity
+    _forms: dict[str, str] = field(default_factory=dict)  # Key of any name → key of the entity
     _names: dict[str, str] = field(default_factory=dict)  # Key of the entity, known ones included → its name
     _types: _SchemaReader = field(init=False)
 

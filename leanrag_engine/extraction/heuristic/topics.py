@@ -54,9 +54,7 @@ class Topics:
 
     title: str
     headings: dict[str, str]  # Heading as written → the name in it
-    phrases: tuple[
-        tuple[str, str], ...
-    ]  # Lower-case form and name of those that prose may repeat, longest first
+    phrases: tuple[tuple[str, str], ...]  # Lower-case form and name of what prose may repeat, longest first
 
     @classmethod
     def of(cls, title: str, passages: Sequence[ParsedChunk]) -> Self:

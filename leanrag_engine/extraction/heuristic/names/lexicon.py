@@ -32,9 +32,7 @@ class Lexicon:
     preferred: dict[str, str] = field(default_factory=dict)
     persons: set[str] = field(default_factory=set)
     speakers: set[str] = field(default_factory=set)  # Keys of the speakers of a conversation
-    addressed: set[str] = field(
-        default_factory=set
-    )  # Keys of names that follow a form of address such as *Mr.*
+    addressed: set[str] = field(default_factory=set)  # Keys of names after a form of address
 
     def add(self, mention: Mention, type_: str = "") -> str:
         key = name_key(mention.name)
