@@ -83,7 +83,10 @@ def test_a_query_leaves_out_what_was_seen(data: Path) -> None:
     assert cited
     seen = [part for citation in cited for part in ("--seen", citation)]
     again = json.loads(leanrag(data, "query", "Where is Makaibari3?", *seen, "--json"))
-    assert not [each for each in cited if f"[{each}]" in again["context"]]
+    said = re.findall(r"^(?:\[d\d+:c\d+\] (?:§ .*\n)?)?(\w.{30,})$", first["context"], re.MULTILINE)
+    assert said
+    # Of a passage that was shown in part the rest may come.
+    assert not [each for each in said if each in again["context"]]
     refused = CliRunner().invoke(app, ["query", "Where?", "--seen", "nowhere", "--data-dir", str(data)])
     assert (refused.exit_code, "in seen is no citation" in refused.stderr) == (1, True)
 
