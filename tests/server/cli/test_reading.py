@@ -83,7 +83,12 @@ def test_a_query_leaves_out_what_was_seen(data: Path) -> None:
     assert cited
     seen = [part for citation in cited for part in ("--seen", citation)]
     again = json.loads(leanrag(data, "query", "Where is Makaibari3?", *seen, "--json"))
-    said = re.findall(r"^(?:\[d\d+:c\d+\] (?:§ .*\n)?)?(\w.{30,})$", first["context"], re.MULTILINE)
+    blocks = "\n".join(re.findall(r"```\n(.*?)\n```", first["context"], re.DOTALL))
+    said = [
+        line
+        for line in re.sub(r"\[d\d+:c\d+\] ?", "", blocks).split("\n")
+        if len(line) > 30 and line[0] != "§"
+    ]
     assert said
     # Of a passage that was shown in part the rest may come.
     assert not [each for each in said if each in again["context"]]
