@@ -77,6 +77,21 @@ def test_each_sheet_is_a_table_whose_rows_name_their_columns(tmp_path: Path) -> 
     assert found.title == "Crew list"
 
 
+LONG = "What is to be done when the lamp goes out and no oil is left in the tower at night of case 4471?"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", f"{LONG},Ring the bell.\nWho pays?,The treasurer.\n"),
+        ("a.md", f"| {LONG} | b |\n|---|---|\n| 1 | 2 |\n"),
+        ("a.html", f"<table><tr><th>{LONG}<th>b</tr><tr><td>1<td>2</tr></table>"),
+    ],
+)
+def test_a_long_cell_of_the_first_row_is_not_cut(tmp_path: Path, name: str, text: str) -> None:
+    assert LONG in read(tmp_path, name, text.encode()).text
+
+
 def test_formulas_that_were_never_computed_and_merged_cells_are_read(tmp_path: Path) -> None:
     book = Workbook()
     sheet = book.active

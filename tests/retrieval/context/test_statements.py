@@ -33,6 +33,15 @@ def test_each_sentence_cites_its_own_passages_and_else_those_that_support_the_wh
     assert [each.citations for each in entity_statements(CLUSTER, half)[:2]] == [("d1:c1",), ("d8:c8",)]
 
 
+def test_a_sentence_whose_own_passage_is_gone_cites_no_other() -> None:
+    evidence = (Evidence(0, len(FIRST), "gone"), Evidence(START, START + len(SECOND), "held"))
+    entity = Entity("e1", "Keepers", layer=0, description=f"{FIRST} {SECOND}", evidence=evidence)
+    known = LineCitations({"e1": ("d3:c9", "d8:c8")}, {"e1": ((START, START + len(SECOND), "d3:c9"),)})
+    assert [(each.text, each.citations) for each in entity_statements(entity, known)] == [
+        (SECOND, ("d3:c9",))
+    ]
+
+
 def test_a_finding_is_a_statement_of_its_own_and_names_stand_on_one_line() -> None:
     made = entity_statements(CLUSTER, LineCitations({"c1": ("d8:c8", "d9:c9", "d10:c10")}))
     assert [each.text for each in made if each.kind == "finding"] == [
