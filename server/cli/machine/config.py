@@ -26,6 +26,7 @@ app = typer.Typer(
 CREDENTIALS = re.compile(r"(?<=//)[^/@\s]+(?=@)")
 """Name and password within an address."""
 
+FOLDERS = ("data_dir", "allow_dirs", "prompts_dir")
 Name = Annotated[str, typer.Argument(help="Name of a setting.", show_default=False)]
 
 
@@ -66,9 +67,10 @@ def set_setting(
     """
     with report_errors():
         settings, file = load_settings(**{check_name(name): value}), read_file()
-        file[name] = settings.model_dump(mode="json")[name]
+        setting: object = getattr(settings, name)
+        file[name] = make_absolute(setting) if name in FOLDERS else settings.model_dump(mode="json")[name]
         write_file(file)
-    typer.echo(f"{name} = {format_value(getattr(settings, name))}   ({config_file()})")
+    typer.echo(f"{name} = {format_value(setting)}   ({config_file()})")
     if os.environ.get(variable_of(name)):
         typer.echo(f"Note: {variable_of(name)} is set in this shell and goes before the file.", err=True)
 
@@ -87,6 +89,13 @@ def check_name(name: str) -> str:
     if name not in Settings.model_fields:
         raise unknown_setting(name)
     return name
+
+
+def make_absolute(value: object) -> str | list[str]:
+    """Return folders with their whole paths: a server may start in another one."""
+    if isinstance(value, tuple):
+        return [os.path.abspath(os.path.expanduser(each)) for each in value]  # noqa: PTH100, PTH111
+    return os.path.abspath(os.path.expanduser(str(value)))  # noqa: PTH100, PTH111
 
 
 def find_origin(name: str, kept: Mapping[str, object]) -> str:

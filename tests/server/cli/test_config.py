@@ -63,6 +63,15 @@ def test_every_kind_of_value_comes_back_from_the_file(file: Path, name: str, val
     assert leanrag("get", name).stdout.strip() == value
 
 
+def test_a_folder_is_kept_with_its_whole_path(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(file.parent.parent)
+    for name in ("allow_dirs", "data_dir"):
+        assert leanrag("set", name, "notes").exit_code == 0
+    kept = load_settings()
+    assert kept.allow_dirs == (file.parent.parent / "notes",)
+    assert kept.data_dir == file.parent.parent / "notes"
+
+
 def test_the_other_lines_of_the_file_stay(file: Path) -> None:
     file.parent.mkdir()
     file.write_text(
