@@ -30,9 +30,7 @@ CONNECT_SECONDS, ANSWER_SECONDS = 3, 20
 class ServerLimits:
     """How much one request to a Chroma server may ask, and how long a silent server is left alone."""
 
-    silent_seconds: int = (
-        30  # How long a server that did not answer is not asked again: each query would wait
-    )
+    silent_seconds: int = 30  # How long a server that did not answer is not asked again
     request_bytes: int = 8_000_000  # Most bytes of vectors in one request: Chroma refuses requests of more than 40 MB, proxies often less
     listed: int = 10_000  # Ids in one reply
 

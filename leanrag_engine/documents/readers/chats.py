@@ -127,6 +127,8 @@ def read_chat(text: str) -> Reading | None:
 
 def read_export(text: str) -> Reading | None:
     """Return the chat in the JSON of an export of Slack, Telegram or Discord; None for any other."""
+    if not any(all(f'"{key}"' in text for key in keys) for keys in _MESSENGERS):
+        return None  # most JSON is none: parsing it would take time and many times its memory
     try:
         content = json.loads(text)
         messages = content.get("messages") if isinstance(content, dict) else content
@@ -137,10 +139,10 @@ def read_export(text: str) -> Reading | None:
         turns = [turn for turn in map(_read_message, messages) if turn.lines]
     except (ValueError, OverflowError, RecursionError):
         return None
-    days = sorted({turn.date for turn in turns})
-    body = "\n\n".join(_render(turns, [turn.date for turn in turns]))
     if not turns:
         return None
+    days = sorted({turn.date for turn in turns})
+    body = "\n\n".join(_render(turns, [turn.date for turn in turns]))
     return Reading(body, _title(turns, days), metadata={"date": days[0]}, media_type=CHAT_MEDIA_TYPE)
 
 

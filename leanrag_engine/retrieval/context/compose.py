@@ -247,7 +247,7 @@ class _Pool:
         self._documents: set[str] = set()
         self._sections: set[tuple[str, str]] = set()
         self._chunks: set[str] = set()
-        self._turns: set[TextPlace] = set()
+        self._parts: set[TextPlace] = set()
         self._taken: dict[tuple[str, int | str], Evidence] = {}
         self._said = _SaidSentences(options)
         self.left: list[Evidence] = []
@@ -338,7 +338,7 @@ class _Pool:
     def _take(self, item: Evidence, room: int) -> int:
         """Take the item if it fits and is new; return what it costs, 0 if it is not taken."""
         spans = item.spans if isinstance(item, RankedWindow) else set()
-        if spans and spans <= self._turns:
+        if spans and spans <= self._parts:
             return 0
         text = item.text
         # Hardly a token has more than eight characters: counting what is far too long would only cost time.
@@ -356,7 +356,7 @@ class _Pool:
         if isinstance(item, RankedWindow):
             self._documents.add(item.chunk.document_id)
             self._chunks.add(item.chunk.id)
-            self._turns |= spans
+            self._parts |= spans
             self._sections.add((item.chunk.document_id, item.heading))
         return cost
 
@@ -369,7 +369,7 @@ class _Pool:
             new = [
                 item.chunk.text[slice(*span)]
                 for span in item.turns
-                if (item.chunk.id, span) not in self._turns
+                if (item.chunk.id, span) not in self._parts
             ]
             cost = self._counter.count(" …\n".join([label, *new]))
             return cost + self._cost_of_document(item.chunk) * (not item.chunk.own_date)

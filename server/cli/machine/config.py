@@ -91,11 +91,11 @@ def check_name(name: str) -> str:
     return name
 
 
-def make_absolute(value: object) -> str | list[str]:
-    """Return folders with their whole paths: a server may start in another one."""
-    if isinstance(value, tuple):
-        return [os.path.abspath(os.path.expanduser(each)) for each in value]  # noqa: PTH100, PTH111
-    return os.path.abspath(os.path.expanduser(str(value)))  # noqa: PTH100, PTH111
+def make_absolute(folders: object) -> str | list[str]:
+    """Return a folder, or several, with the whole path: a server may start in another one."""
+    if isinstance(folders, tuple):
+        return [str(each.expanduser().absolute()) for each in folders]
+    return str(Path(str(folders)).expanduser().absolute())
 
 
 def find_origin(name: str, kept: Mapping[str, object]) -> str:
