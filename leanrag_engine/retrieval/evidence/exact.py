@@ -88,9 +88,9 @@ async def _keep_whole(run: QueryRun, text: str, windows: Sequence[str]) -> tuple
     await run.load(id_ for id_, _ in places)
     asked, found = QueryWords([text]), []
     for id_, number in places:
-        chunk = run.chunks[id_]
-        window = chunk.windows[number]
-        if asked.share([chunk.title, window.heading, chunk.quote(window)]) == 1:
+        chunk = run.chunks.get(id_)  # none if it was deleted meanwhile
+        window = chunk.windows[number] if chunk else None
+        if chunk and window and asked.share([chunk.title, window.heading, chunk.quote(window)]) == 1:
             found.append(window_id(id_, number))
     return tuple(found)
 
