@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from leanrag_tests_jobs import finish, open_engine
 
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
+from leanrag_engine.retrieval.evidence.run import QueryRun
 from leanrag_engine.retrieval.request import Query
 
 pytestmark = pytest.mark.anyio
@@ -106,3 +107,17 @@ async def test_of_a_passage_that_was_shown_in_part_the_rest_comes_in_the_next_re
 async def test_words_that_a_slash_joins_are_looked_up_one_by_one(engine: LeanRAG) -> None:
     result = await engine.query(Query("Which pump/oven is there?", token_budget=1000))
     assert "No document has" not in result.context.text
+
+
+async def test_a_passage_that_is_deleted_while_a_question_is_answered_ends_nothing(
+    engine: LeanRAG, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = QueryRun.load
+
+    async def load_what_is_left(run: QueryRun, ids: Iterable[str]) -> None:
+        await load(run, ids)
+        for id_ in [id_ for id_, chunk in run.chunks.items() if "electrics" in chunk.source]:
+            del run.chunks[id_]
+
+    monkeypatch.setattr(QueryRun, "load", load_what_is_left)
+    assert "oven.md" in (await read_headings(engine, "Who decided on the oven, and which one?"))[0]
