@@ -306,6 +306,10 @@ def finds(document: str, query: str, how: str = " AND ") -> bool:
         ("die Straße", "strasse"),
         ("die STRASSE", "Straße"),
         ("by Ørsted", "orsted"),
+        ("Пётр зажёг лампу", "петр зажег"),
+        ("Петр зажег лампу", "Пётр"),
+        ("שָׁלוֹם לכולם", "שלום"),
+        ("كَتَبَ الرسالة", "كتب"),
         ("a \ufb01le of １２ pages", "file 12"),
     ],
 )

@@ -16,6 +16,7 @@ from typing import Any
 import docx
 import pytest
 from openpyxl import Workbook
+from openpyxl.comments import Comment
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
@@ -111,6 +112,25 @@ def test_formulas_that_were_never_computed_and_merged_cells_are_read(tmp_path: P
         "Row 2: Region: North; Item: lamp; Total: =2*21",
         "Row 3: Region: North; Item: bell; Total: 7",
         "Row 4: Region: South; Item: oil",
+    ]
+
+
+def test_percentages_and_the_comments_on_cells_are_read(tmp_path: Path) -> None:
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (("Item", "Margin"), ("tea", 0.153), ("milk", 0.07)):
+        sheet.append(row)
+    sheet["B2"].number_format, sheet["B3"].number_format = "0.0%", "0%"
+    sheet["A3"].comment = Comment("Ask the dairy in May.", "Ana")
+    stream = BytesIO()
+    book.save(stream)
+    lines = read(tmp_path, "margins.xlsx", stream.getvalue()).text.splitlines()
+    assert lines[1:] == [
+        "Row 2: Item: tea; Margin: 15.3%",
+        "Row 3: Item: milk; Margin: 7%",
+        "",
+        "Comment on A3: Ask the dairy in May.",
     ]
 
 

@@ -86,8 +86,8 @@ _EVENT = re.compile(rf"\[?{_WHEN}\]?\s*(?:[-–—*•]+\s+)?(?P<text>[^\s\d].*)
 """What happened rather than what was said: *12:03 - Li Hua added you*."""
 _MESSENGERS = ({"ts", "type"}, {"date_unixtime", "type"}, {"timestamp", "author"})
 """Keys that each message has in an export of Slack, Telegram and Discord."""
-_SAID = ("title", "text", "description", "question", "name", "fileName")
-"""Keys of what comes with a message."""
+_SAID = ("title", "text", "description", "question", "name", "value", "fileName")
+"""Keys of the texts that come with a message, at any depth."""
 _LINKED = re.compile(r"<[^<>|\s]+\|([^<>]+)>")
 """A link with what it shows, as Slack writes it."""
 _NUMBERS = re.compile(r"\d+")
@@ -154,18 +154,26 @@ def _read_message(message: JsonObject) -> _ChatTurn:
     said = message.get("text") or message.get("content")
     if isinstance(said, list):  # Telegram: parts with marks
         said = "".join(str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in said)
-    beside = [message.get(key) for key in ("files", "attachments", "embeds")]
-    beside.append([message.get("poll"), {"name": message.get("file_name")}])
-    items = [each for some in beside if isinstance(some, list) for each in some if isinstance(each, dict)]
-    texts = [
-        each for each in (said, *(item.get(key) for item in items for key in _SAID)) if isinstance(each, str)
-    ]
+    keys = ("files", "attachments", "embeds", "poll", *(() if said else ("blocks",)))
+    beside = [*map(message.get, keys), {"name": message.get("file_name")}]
+    texts = [*([said] if isinstance(said, str) else []), *_find_texts(beside)]
     whole = unescape(_LINKED.sub(r"\1", "\n".join(dict.fromkeys(texts))))
     lines = [line.strip() for line in whole.split("\n") if line.strip()]
     stamp = str(message.get("ts") or message.get("timestamp") or message.get("date"))
     when = datetime.fromtimestamp(float(stamp), UTC) if "ts" in message else datetime.fromisoformat(stamp)
     name = next((each for each in named if isinstance(each, str) and each), "Unknown")
     return _ChatTurn(name, when.date().isoformat(), f"{when:%H:%M}", lines)
+
+
+def _find_texts(value: object, key: str = "") -> Iterator[str]:
+    if isinstance(value, str):
+        yield from [value] * (key in _SAID)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _find_texts(each, key)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield from _find_texts(each, name)
 
 
 def _first_lines(text: str) -> list[str]:

@@ -344,3 +344,37 @@ def test_what_comes_with_messages_is_named_and_no_message_of_an_export_is_lost(t
     (tmp_path / "day.json").write_text(json.dumps(slack))
     chat = load(DocumentSource(path=str(tmp_path / "day.json")), allowed=None, max_bytes=10_000)
     assert chat.text == "# 2026-05-11\n\n[07:50] Unknown: Build 4471\nfailed\n\n[08:03] U2: plan.pdf"
+
+
+def test_blocks_fields_and_answers_of_a_poll_are_read(tmp_path: Path) -> None:
+    block = {"type": "section", "text": {"type": "mrkdwn", "text": "Deploy 4471 is done."}}
+    slack = [{"type": "message", "bot_id": "B1", "text": "", "ts": "1778485800.000000", "blocks": [block]}]
+    fields = [{"name": "Status", "value": "down since noon"}]
+    discord = {
+        "messages": [
+            {
+                "timestamp": "2026-05-11T07:50:00+00:00",
+                "author": {"name": "Ops"},
+                "content": "",
+                "embeds": [{"fields": fields}],
+            }
+        ]
+    }
+    poll = {"question": "When do we meet?", "answers": [{"text": "Monday", "voters": 2}]}
+    telegram = {
+        "messages": [
+            {
+                "date_unixtime": "1",
+                "type": "message",
+                "date": "2026-05-11T07:50:00",
+                "from": "Ana",
+                "text": "",
+                "poll": poll,
+            }
+        ]
+    }
+    texts = ("Deploy 4471 is done.", "Status\ndown since noon", "When do we meet?\nMonday")
+    for export, said in zip((slack, discord, telegram), texts, strict=True):
+        (tmp_path / "day.json").write_text(json.dumps(export))
+        chat = load(DocumentSource(path=str(tmp_path / "day.json")), allowed=None, max_bytes=10_000)
+        assert chat.text.endswith(f": {said}")

@@ -535,6 +535,8 @@ async def test_a_topic_lists_all_forms_of_its_words_and_a_name_apart_from_the_pl
     ("topic", "text"),
     [
         ("Strasse", "Die Straße nach Oban ist gesperrt."),
+        ("Петр", "Маяк зажигал Пётр Смирнов."),
+        ("שלום", "הוא אמר שָׁלוֹם לכולם."),
         ("caf\u00e9", "Two cafes opened in Oban."),
         ("灯塔", "这座灯塔建于一八一一年。"),
         ("灯台", "灯台守は塔に住んでいる。"),

@@ -5,9 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from io import BytesIO
 
-from openpyxl import load_workbook
+from openpyxl import Workbook, load_workbook
+from openpyxl.cell.read_only import ReadOnlyCell
+from openpyxl.comments.comment_sheet import CommentSheet
+from openpyxl.packaging.relationship import get_dependents, get_rels_path
 from openpyxl.utils import column_index_from_string
 from openpyxl.utils.exceptions import InvalidFileException
+from openpyxl.worksheet._read_only import ReadOnlyWorksheet
+from openpyxl.xml.functions import fromstring
 
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.readers.reading import Reading, office_date, reading_archive, sensible_title
@@ -27,16 +32,33 @@ def read_xlsx(data: bytes, name: str) -> Reading:
         for sheet in book.worksheets:
             # Many programs write another size than the sheet has, and rows beyond it would be left out.
             sheet.reset_dimensions()
-            rows: Iterable[Sequence[object]] = sheet.iter_rows(values_only=True)
+            rows: Iterable[Sequence[object]] = (
+                [_show_percent(cell) for cell in row] for row in sheet.iter_rows()
+            )
             source = sheet._get_source().read()  # noqa: SLF001 - nothing else tells of merged cells without building all cells
             if _FORMULA.search(source) and not _COMPUTED.search(source):
                 uncomputed = load_workbook(BytesIO(data), read_only=True)[sheet.title]
                 uncomputed.reset_dimensions()
                 rows = map(_show_formulas, rows, uncomputed.iter_rows(values_only=True))
             sheets += _format_sheet(sheet.title, _repeat_merged(rows, _MERGED.findall(source)))
+            sheets += _read_comments(book, sheet)
         date = office_date(book.properties)
         title = sensible_title(book.properties.title)
     return Reading(clean("\n\n".join(sheets)), title, date=date)
+
+
+def _show_percent(cell: ReadOnlyCell) -> object:
+    number = isinstance(cell.value, (int, float)) and "%" in str(cell.number_format)
+    return f"{round(100 * cell.value, 10):.15g}%" if number else cell.value
+
+
+def _read_comments(book: Workbook, sheet: ReadOnlyWorksheet) -> Iterator[str]:
+    """Yield what people wrote beside the cells of a sheet, which reading row by row leaves out."""
+    archive, links = book._archive, get_rels_path(sheet._worksheet_path)  # noqa: SLF001 - as above
+    for link in get_dependents(archive, links) if links in archive.namelist() else ():
+        if link.Type.endswith("/comments"):
+            found = CommentSheet.from_tree(fromstring(archive.read(link.target))).comments
+            yield "\n".join(f"Comment on {place}: {clean_line(each.text)}" for place, each in found)
 
 
 def _show_formulas(values: Sequence[object], formulas: Sequence[object]) -> list[object]:
