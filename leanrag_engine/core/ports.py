@@ -629,8 +629,8 @@ class ReplyStore(Protocol):
     async def texts(self, collection: str, kind: AgentTextKind) -> dict[str, AgentText]:
         """Return the texts of agents by the ids of their tasks."""
 
-    async def drop_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
-        """Delete texts that rest on chunks that do not exist any more."""
+    async def cut_descriptions(self, collection: str) -> None:
+        """Take out of the descriptions that agents wrote what rests on chunks that do not exist any more."""
 
 
 class CorrectionStore(Protocol):

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy import delete as delete_from
 
-from leanrag_engine.core.model import Spent
+from leanrag_engine.core.graphs.restriction import cut_parts
+from leanrag_engine.core.model import Evidence, Spent
 from leanrag_engine.core.ports import AgentText, AgentTextKind, FinishReason, Reply, ReplyRecord
 
 from . import collections as collection_rows
@@ -88,6 +89,7 @@ def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]
     held = select(chunks.c.id).where(chunks.c.collection == collection).scalar_subquery()
     gone = rests_on_others(replies.c.chunk_ids, held, untouched)
     connection.execute(update(replies).where(here, gone).values(text=None))
+    cut_descriptions(connection, name)
     mine = agent_texts.c.collection == collection
     gone = rests_on_others(agent_texts.c.chunk_ids, held, untouched)
     connection.execute(delete_from(agent_texts).where(mine, gone))
@@ -131,3 +133,27 @@ def drop_texts(connection: Connection, name: str, kind: AgentTextKind, tasks: Se
     connection.execute(
         delete_from(agent_texts).where(here, agent_texts.c.kind == kind, among(agent_texts.c.task, tasks))
     )
+
+
+def cut_descriptions(connection: Connection, name: str) -> None:
+    """Take out of what agents wrote of entities what rests on chunks that are gone, and delete what has nothing left."""
+    collection = collection_rows.number_of(connection, name)
+    held = select(chunks.c.id).where(chunks.c.collection == collection)
+    mine = (agent_texts.c.collection == collection) & (agent_texts.c.kind == "description")
+    rests = rests_on_others(agent_texts.c.chunk_ids, held.scalar_subquery(), ())
+    columns = (agent_texts.c.task, agent_texts.c.text, agent_texts.c.chunk_ids)
+    for row in connection.execute(select(*columns).where(mine, rests)).all():
+        left = set(connection.scalars(held.where(among(chunks.c.id, row.chunk_ids))))
+        text, evidence = cut_parts(
+            row.text["description"], (Evidence(*each) for each in row.text["evidence"]), left
+        )
+        here = mine & (agent_texts.c.task == row.task)
+        if not text:
+            connection.execute(delete_from(agent_texts).where(here))
+            continue
+        origins = [[each.start, each.end, each.chunk_id] for each in evidence]
+        kept = {
+            "text": {"description": text, "evidence": origins},
+            "chunk_ids": [id_ for id_ in row.chunk_ids if id_ in left],
+        }
+        connection.execute(update(agent_texts).where(here).values(kept))

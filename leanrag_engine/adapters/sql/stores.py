@@ -281,7 +281,7 @@ class SqlReplyStore(_Store):
     spending = _reading(replies.sum_spending)
     put_texts = _writing(replies.put_texts)
     texts = _reading(replies.texts)
-    drop_texts = _writing(replies.drop_texts)
+    cut_descriptions = _writing(replies.cut_descriptions)
 
 
 class SqlCorrectionStore(_Store):

@@ -2,8 +2,9 @@
 a query's filters, or after a deletion. Every text goes that may rest on an excluded chunk."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from leanrag_engine.core.model import Attribute, Chunk, Entity, Evidence, Extract, Method, Relation
 from leanrag_engine.core.text.language.names import fold_case
@@ -108,17 +109,27 @@ def _index_texts(chunk_ids: Sequence[str], chunks: Mapping[str, Chunk]) -> dict[
 def _select_parts(
     item: Entity | Relation, chunks: Collection[str], texts: Mapping[str, str]
 ) -> tuple[str, tuple[Evidence, ...]]:
-    """Return the parts of a description that come from a remaining chunk or stand in one, with their new places."""
+    """Return the parts of a description that come from remaining chunks or stand in one, with their new places."""
+    return cut_parts(item.description, item.evidence, chunks, lambda part: _find_chunk(part, texts))
+
+
+def cut_parts(
+    text: str,
+    origins: Iterable[Evidence],
+    chunks: Collection[str],
+    find: Callable[[str], str | None] = lambda _: None,
+) -> tuple[str, tuple[Evidence, ...]]:
+    """Return the parts of ``text`` of which all chunks remain, or that ``find`` finds in one, with their new places."""
     parts: list[str] = []
     evidence: list[Evidence] = []
-    start = 0
-    for origin in item.evidence:
-        part = item.description[origin.start : origin.end]
-        chunk_id = origin.chunk_id if origin.chunk_id in chunks else _find_chunk(part, texts)
-        if part and chunk_id:
-            evidence.append(Evidence(start, start + len(part), chunk_id))
+    for (begin, end), cited in groupby(origins, key=lambda each: (each.start, each.end)):
+        part, ids = text[begin:end], [each.chunk_id for each in cited]
+        if not all(id_ in chunks for id_ in ids):
+            ids = [found] if (found := find(part)) else []
+        if part and ids:
+            start = sum(len(each) + 1 for each in parts)
+            evidence += (Evidence(start, start + len(part), id_) for id_ in ids)
             parts.append(part)
-            start += len(part) + 1
     return " ".join(parts), tuple(evidence)
 
 

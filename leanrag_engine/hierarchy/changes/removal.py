@@ -126,6 +126,9 @@ def _rebuild_layers(
         parents = {each.id: each.parent_id or "" for each in below.entities}
         lifted = {id_: parents[ancestor] for id_, ancestor in lifted.items()}
         changes = _count_changes(below, layers[-1], touched)
+        for each in old.entities:  # a carried text may cite what is beneath another cluster by now
+            if _find_missing(each, remaining):
+                changes.setdefault(each.id, Staleness(cut=1))
         touched = set(changes)
         chunks = _chunks_beneath(hierarchy.layers[0], lifted, touched, remaining)
         beneath: dict[str, _ClusterRest] = defaultdict(_ClusterRest)
@@ -177,7 +180,8 @@ def _reduce_cluster(
     """Return a cluster whose members changed: what a model or an agent wrote of it is cut, other summaries are hidden."""
     reduced = None
     if cluster.method.written:
-        lost = _find_lost_words(text_of_summary(cluster), chunks.gone, chunks.left, remaining)
+        gone = chunks.gone | _find_missing(cluster, remaining)
+        lost = _find_lost_words(text_of_summary(cluster), gone, chunks.left, remaining)
         reduced = reduce_summary(cluster, lost, remaining.chunks)
     if reduced is not None:
         stale = changes.since(cluster.stale)
@@ -186,6 +190,14 @@ def _reduce_cluster(
     description = f"{HIDDEN} {rest.mentions} entities are beneath it, such as {', '.join(names)}."
     hidden = hide_summary(cluster, join_names(names[:3]), description)
     return replace(hidden, members=rest.members, mentions=rest.mentions, stale=None)
+
+
+def _find_missing(item: Entity | Relation, remaining: RemainingChunks) -> set[str]:
+    """Return the chunks that what is written of a cluster or relation cites, and that do not remain."""
+    cited = {each.chunk_id for each in item.evidence} if item.method.written else set[str]()
+    if isinstance(item, Entity):
+        cited.update(id_ for each in item.findings for id_ in each.chunk_ids)
+    return cited - remaining.chunks.keys()
 
 
 def _drop_missing_parents(layer: Graph, above: Collection[str]) -> Graph:
@@ -219,6 +231,8 @@ def _recount_relations(
         if not strength[pair]:
             continue
         ends = [touched[end] for end in pair if end in touched]
+        if missing := _find_missing(each, remaining):
+            ends.append(_ChunksBeneath(missing, set()))
         if not ends:
             left.append(each)
             continue

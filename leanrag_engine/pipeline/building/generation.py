@@ -1,7 +1,6 @@
 """Build a generation within a job: merge all extracts into G0, build the layers above it, publish all at once."""
 
 from collections.abc import Callable, Sequence
-from collections.abc import Collection as AnyCollection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -333,9 +332,7 @@ async def base_graph(
         openings = await stores.documents.chunks(collection.name, numbers)
         named = [Extract(each.id, Method.HEURISTIC, find_key_words(each.text)) for each in openings]
         base = merge_source(ExtractSource.of(named)).graph
-    by_agents = await descriptions_by_agents(
-        stores, collection.name, base, frozenset(each.id for each in chunks)
-    )
+    by_agents = await descriptions_by_agents(stores, collection.name, base)
     asked = [each for each in overlong if each.id not in by_agents]
     if models.writing is not None and models.reading is not None and asked:
         by_model = await describe_by_model(
@@ -379,22 +376,17 @@ async def read_extracts(
     return ExtractSource(states, lambda rows: [extracts[row] for row in rows], documents), applied
 
 
-async def descriptions_by_agents(
-    stores: Stores, collection: str, base: Graph, chunk_ids: AnyCollection[str]
-) -> dict[str, Description]:
-    """Return what agents wrote of entities of G0, by id, and delete what rests on chunks that are gone. Left
+async def descriptions_by_agents(stores: Stores, collection: str, base: Graph) -> dict[str, Description]:
+    """Return what agents wrote of entities of G0, by id, without what rests on chunks that are gone. Left
     out is what rests on chunks of another entity, after a split."""
+    await stores.replies.cut_descriptions(collection)
     texts = await stores.replies.texts(collection, "description")
-    known = set(chunk_ids)
-    gone = [id_ for id_, each in texts.items() if not known.issuperset(each.chunk_ids)]
-    if gone:
-        await stores.replies.drop_texts(collection, "description", gone)
     numbers = [number for number in find_rows(base.entities, [*texts]) if number >= 0]
     mentions = {each.id: frozenset(each.chunk_ids) for each in select_rows(base.entities, numbers)}
     return {
         id_: Description(each.text["description"], tuple(Evidence(*part) for part in each.text["evidence"]))
         for id_, each in texts.items()
-        if id_ not in gone and mentions.get(id_, frozenset()).issuperset(each.chunk_ids)
+        if mentions.get(id_, frozenset()).issuperset(each.chunk_ids)
     }
 
 

@@ -12,7 +12,16 @@ import pytest
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.restriction import cut_summary
-from leanrag_engine.core.model import Chunk, Entity, Evidence, Extract, ExtractedEntity, Method, Relation
+from leanrag_engine.core.model import (
+    Chunk,
+    Entity,
+    Evidence,
+    Extract,
+    ExtractedEntity,
+    Finding,
+    Method,
+    Relation,
+)
 from leanrag_engine.hierarchy.changes.removal import HIDDEN, RemainingChunks, remove_chunks
 
 
@@ -237,3 +246,48 @@ def test_a_sentence_of_a_written_summary_goes_with_the_last_passage_that_it_cite
     assert cut
     assert (cut.description, cut.evidence) == (text[16:], (Evidence(0, 14, "k2"),))
     assert cut_summary(replace(cluster, description=text[:15]), {"k2"}) is None
+
+
+def test_a_written_text_goes_with_what_it_cites_although_that_lies_beneath_another_cluster() -> None:
+    """A rebuild carries a summary to the cluster that most of its members are in now; one of them may be elsewhere."""
+    chunks = {"k0": chunk("k0", "Ada invented the gizmotron."), "k1": chunk("k1", "Bob sold it.")}
+    entities = tuple(
+        Entity(f"e{n}", name, parent_id=f"c{n}", mentions=1, chunk_ids=(f"k{n}",))
+        for n, name in enumerate(("Ada", "Bob"))
+    )
+    text = "Bob sold it. Ada invented the gizmotron."
+    evidence = (Evidence(0, 12, "k1"), Evidence(13, len(text), "k0"))
+    circle = Entity(
+        "c1",
+        "Circle",
+        layer=1,
+        parent_id="r",
+        members=1,
+        mentions=1,
+        description=text,
+        method=Method.AGENT,
+        evidence=evidence,
+        findings=(Finding("The gizmotron.", "Ada has it.", ("k0",)),),
+    )
+    other = Entity("c0", "Other", layer=1, parent_id="r", members=1, mentions=1)
+    said = Relation(
+        "r1",
+        "c0",
+        "c1",
+        layer=1,
+        description="It is a gizmotron.",
+        method=Method.AGENT,
+        evidence=(Evidence(0, 18, "k0"),),
+    )
+    root = Entity("r", "All", layer=2, members=2, mentions=2)
+    base = Graph((*entities, Entity("e2", "Cy", parent_id="c0", mentions=1, chunk_ids=("k1",))), ())
+    gone = {"k0": chunks.pop("k0")}
+    left = remove_chunks(
+        Hierarchy((base, Graph((other, circle), (said,)), Graph((root,), ()))),
+        RemainingChunks(chunks, {}, gone),
+    )
+    assert left
+    (kept,) = (each for each in left.layers[1].entities if each.id == "c1")
+    assert (kept.description, kept.findings, kept.evidence) == ("Bob sold it.", (), evidence[:1])
+    assert kept.stale
+    assert "gizmotron" not in repr(left)

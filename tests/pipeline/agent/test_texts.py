@@ -154,6 +154,47 @@ async def test_descriptions_of_the_most_mentioned_entities_come_first_and_stay_o
         assert (await engine.ancestors("Anna Berg"))[0].method is Method.HEURISTIC
 
 
+@pytest.mark.parametrize("change", ["replace", "delete", "delete before the build"])
+async def test_a_description_loses_only_what_rests_on_passages_that_are_gone(
+    tmp_path: Path, change: str
+) -> None:
+    notes = {
+        "a": "# Alpha\nSven Reid bakes bread in Kotor. Sven Reid owns a red boat.",
+        "b": "# Beta\nSven Reid plays the organ in Lucca. Sven Reid has a brown dog.",
+        "c": "# Gamma\nAnna Abel paints doors in Ghent. Anna Abel likes Sven Reid.",
+    }
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
+        await finish(
+            engine,
+            await engine.submit_ingest([DocumentSource(text=text, id=id_) for id_, text in notes.items()]),
+        )
+        item = next(
+            each for each in await all_items(engine, "description") if each.title.startswith("Sven Reid")
+        )
+        both = "Sven Reid bakes bread in Kotor and plays the organ in Lucca."
+        text = f"Sven Reid bakes bread in Kotor. {both} Anna Abel likes Sven Reid."
+        assert (await engine.submit_summaries([{"work_id": item.work_id, "description": text}])).accepted
+        if "before" not in change:
+            await build(engine)
+        if change == "replace":
+            await finish(
+                engine,
+                await engine.submit_ingest([DocumentSource(text="# Beta\nSven Reid has a cat.", id="b")]),
+            )
+        else:
+            job, _ = await engine.submit_delete(["b"])
+            await finish(engine, job)
+        left = (await engine.ancestors("Sven Reid"))[0].description
+        assert "Lucca" not in left
+        await build(engine)
+        sven = (await engine.ancestors("Sven Reid"))[0]
+        assert (sven.description, sven.method) == (
+            "Sven Reid bakes bread in Kotor. Anna Abel likes Sven Reid.",
+            Method.AGENT,
+        )
+        assert left == sven.description or "before" in change
+
+
 async def test_texts_of_all_kinds_may_be_submitted_in_one_call(tmp_path: Path) -> None:
     async with built(tmp_path) as engine:
         cluster = (await engine.pending_work("summary", 1)).items[0]

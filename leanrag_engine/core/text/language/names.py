@@ -28,7 +28,9 @@ _INITIALS = re.compile(
 )
 _ARTICLE = re.compile(r"^(?:(?:the|an?)\s+)+(?=\S)")
 _TRADE_MARK = re.compile("(?<=\\S)[™®©℠]")
-_ACCENT = re.compile("(?<=[a-z])[\u0300-\u036f]+|(?<=е)\u0308|[\u0591-\u05bd\u05bf\u05c1-\u05c7\u064b-\u065f\u0670]+")
+_ACCENT = re.compile(
+    "(?<=[a-z])[\u0300-\u036f]+|(?<=е)\u0308|[\u0591-\u05bd\u05bf\u05c1-\u05c7\u064b-\u065f\u0670]+"
+)
 """Accents on Latin letters, and the vowels that Hebrew and Arabic may leave out."""
 _OWNER = re.compile("['’`´]s(?![^\\W_])|(?<=s)['’](?=\\s|$)")
 _APOSTROPHE = re.compile("(?<=\\w)['’`´](?=\\w)")

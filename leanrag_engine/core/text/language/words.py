@@ -57,7 +57,9 @@ _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,'’]\d{3})+(?![\w,])|\b[vV](?=\d
 _SPELLED = "ßss ẞSS æae ÆAE œoe ŒOE øo ØO łl ŁL đd ĐD ðd ÐD þth ÞTH ıi ёе ЁЕ ﬀff ﬁfi ﬂfl ﬃffi ﬄffl ﬅst ﬆst"
 _LETTERS = {each[0]: each[1:] for each in _SPELLED.split()}
 _LETTERS |= {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full width
-_LETTERS |= {chr(code): "" for code in (*range(0x5B0, 0x5BE), 0x5BF, 0x5C1, 0x5C2, *range(0x64B, 0x660), 0x670)}  # vowels
+_LETTERS |= {
+    chr(code): "" for code in (*range(0x5B0, 0x5BE), 0x5BF, 0x5C1, 0x5C2, *range(0x64B, 0x660), 0x670)
+}  # vowels
 _LETTER = re.compile(f"[{''.join(map(re.escape, _LETTERS))}]")
 _KOREAN_PARTICLE = re.compile(
     "(?<=[가-힣]{2})(?:은|는|이|가|을|를|의|에|에서|에게|으로|로|와|과|도|만|까지|부터|처럼|보다|이다|입니다|한다|하는)$"
