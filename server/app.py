@@ -97,7 +97,8 @@ class LeanRAGServer(MCPServer[None]):
         finally:
             # No argument and no reply: both hold text of documents.
             seconds = time.perf_counter() - started
-            logger.info("Tool %s %s in %.0f ms", name, outcome, 1000 * seconds)
+            caller = f" for {holder}" if (holder := self.handle.holder) else ""
+            logger.info("Tool %s %s in %.0f ms%s", name, outcome, 1000 * seconds, caller)
             measure("tool", seconds, "s", kind=name, outcome=outcome)
         return self.offered.result(result) if isinstance(result, CallToolResult) else result
 

@@ -54,10 +54,13 @@ class EngineHandle:
 
     def take_turn(self) -> AbstractAsyncContextManager[object]:
         """Enclose work of the processor: of one holder of several so many at once, so that the others do not wait for all of it."""
-        at_once, holder = 2, self._find_rights().holder
-        if not holder:
-            return nullcontext()
-        return self._turns.setdefault(holder, anyio.Semaphore(at_once))
+        at_once, holder = 2, self.holder
+        return self._turns.setdefault(holder, anyio.Semaphore(at_once)) if holder else nullcontext()
+
+    @property
+    def holder(self) -> str:
+        """Whose token the caller has, where there are several."""
+        return self._find_rights().holder
 
     async def get(self) -> LeanRAG:
         """Return the open engine. Raises ``StoreUnusable`` if the data folder cannot be used."""

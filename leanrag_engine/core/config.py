@@ -34,7 +34,7 @@ def config_file() -> Path:
 
 
 class Settings(BaseSettings):
-    """Settings of one engine. Unknown ``LEANRAG_`` variables are ignored; wrong values are errors."""
+    """Settings of one engine. Wrong values are errors."""
 
     model_config = SettingsConfigDict(
         env_prefix="LEANRAG_", env_ignore_empty=True, extra="forbid", frozen=True
@@ -234,6 +234,7 @@ class Settings(BaseSettings):
 def load_settings(**overrides: object) -> Settings:
     """Read settings from the environment and the file, overridden by ``overrides`` that are not None. Raises :class:`InvalidInput`."""
     given = {name: value for name, value in overrides.items() if value is not None}
+    check_variables(Settings, but=("http", "tests", "config"))
     try:
         return Settings(**given)  # type: ignore[arg-type] # pydantic checks each value itself
     except ValidationError as problem:
@@ -261,10 +262,19 @@ def load_settings(**overrides: object) -> Settings:
         ) from problem
 
 
-def unknown_setting(name: str) -> InvalidInput:
+def check_variables(settings: type[BaseSettings], within: str = "", but: tuple[str, ...] = ()) -> None:
+    """Raise ``InvalidInput`` for a ``LEANRAG_`` variable that begins with ``within`` and sets nothing: it would be ignored silently."""
+    names = (each[8:].lower() for each, value in os.environ.items() if each[:8] == "LEANRAG_" and value)
+    for name in names:
+        if name.startswith(within) and not name.startswith(but) and name not in settings.model_fields:
+            problem = unknown_setting(name, settings)
+            raise InvalidInput(problem.message, f"{variable_of(name)} is set: unset it. {problem.next_step}")
+
+
+def unknown_setting(name: str, settings: type[BaseSettings] = Settings) -> InvalidInput:
     from .text.nearest import find_nearest  # noqa: PLC0415 - only for a wrong name
 
-    near = find_nearest(name, Settings.model_fields, 3)
+    near = find_nearest(name, settings.model_fields, 3)
     return InvalidInput(
         f"There is no setting {name!r}.",
         f"Did you mean {', '.join(near)}?" if near else "See `leanrag config list`.",

@@ -125,10 +125,14 @@ def _table(data: bytes, name: str) -> Reading:
 def _markdown(data: bytes, name: str) -> Reading:
     """Read Markdown as it is. The front matter gives the title and, from its plain fields, the metadata as well."""
     reading = _plain(data, name)
-    text, note = reading.text, reading.metadata
-    if chat := read_chat(text):
-        return replace(chat, metadata={**chat.metadata, **note})
-    fields, heading = {}, first_heading(text, "text/markdown")
+    if chat := read_chat(reading.text):
+        return replace(chat, metadata={**chat.metadata, **reading.metadata})
+    return read_front_matter(reading, first_heading(reading.text, "text/markdown"))
+
+
+def read_front_matter(reading: Reading, heading: str = "") -> Reading:
+    """Return what was read with the title and metadata of its front matter, if it has some."""
+    fields, text = {}, reading.text
     if front := _FRONT_MATTER.match(text):
         fields, rest = _fields(front["fields"]), text[front.end() :]
         heading = first_heading(rest, "text/markdown")
@@ -136,7 +140,7 @@ def _markdown(data: bytes, name: str) -> Reading:
         shown = _TITLE.sub("", front["fields"]) if fields.get("title") == heading else front["fields"]
         text = f"\n{shown}\n{rest}"
     title = fields.pop("title", "") or heading
-    return Reading(write_records(text), title, metadata={**fields, **note}, first_line=reading.first_line)
+    return replace(reading, text=write_records(text), title=title, metadata={**fields, **reading.metadata})
 
 
 def _fields(front_matter: str) -> dict[str, str]:

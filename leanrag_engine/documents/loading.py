@@ -20,10 +20,9 @@ from leanrag_engine.core.text.paths import read_path
 
 from .dates import date_document
 from .folders.walk import FolderWalk, IsKnown, Skipped, accept_none, is_beneath, real_path
-from .formats import PLAIN, START_BYTES, format_of
+from .formats import PLAIN, START_BYTES, format_of, read_front_matter
 from .readers.chats import read_chat
 from .readers.reading import Reading
-from .records import write_records
 
 _LONGEST_TITLE = 200
 _READING = "reading-6"
@@ -367,7 +366,7 @@ def _load_text(source: DocumentSource, raw: str, max_bytes: int) -> LoadedDocume
     if size > max_bytes:
         raise _too_big(name, size, max_bytes)
     text = clean(raw)
-    reading = read_chat(text) or Reading(write_records(text))
+    reading = read_chat(text) or read_front_matter(Reading(text))
     if not reading.text.strip():
         what = "only white space" if raw else "empty"
         raise InvalidInput(f"The text of document {name!r} is {what}.", "Give a text with at least one word.")

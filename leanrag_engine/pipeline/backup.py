@@ -124,7 +124,7 @@ async def restore(settings: Settings, source: Path, report: ProgressReport) -> B
     try:
         async with FileWriterLock(folder).hold("restore", waiting=partial(report_holder, report)):
             await to_thread.run_sync(stage)
-            found = await _count_documents(staging)
+            found = await _count_documents(staging, renew=bool(settings.chroma_url))
             if found != manifest["collections"]:
                 raise StoreUnusable(
                     f"The backup {source} should hold {manifest['collections']}, and holds {found}.",
@@ -170,10 +170,13 @@ def _check_empty(folder: Path) -> None:
         )
 
 
-async def _count_documents(folder: Path) -> dict[str, int]:
-    """Return the number of documents of each collection. Raises ``StoreUnusable`` for a database of another version."""
-    database = await SqlDatabase.open(folder, read_only=True)
+async def _count_documents(folder: Path, *, renew: bool = False) -> dict[str, int]:
+    """Return the number of documents of each collection. Raises ``StoreUnusable`` for a database of another version. ``renew``: what
+    it was copied from may have vectors on a server, which are found by its name."""
+    database = await SqlDatabase.open(folder, read_only=not renew)
     try:
+        if renew:
+            await database.renew_identity()
         return {each.name: each.documents for each in await database.documents.collections()}
     finally:
         await database.close()

@@ -281,7 +281,7 @@ def _make_result(
     if (
         weak and not query.entities and query.mode != Mode.GLOBAL
     ):  # what may not be about the question is cheap to read
-        budget = min(budget, options.weak_tokens)
+        budget, options = min(budget, options.weak_tokens), replace(options, notes=0.6)
         run.warnings.append(
             "The nearest follow. For more: other words, names from search_entities, or search_text."
         )

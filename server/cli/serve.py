@@ -146,5 +146,7 @@ def run_stdio(settings: Settings, log_level: str) -> None:
 
 
 def set_log_level(level: str) -> None:
+    if not sys.stderr.isatty():  # the SDK's lines are made for a terminal, 80 columns wide
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr, force=True)
     for package in ("leanrag_mcp", "leanrag_engine"):
         logging.getLogger(package).setLevel(level.upper())

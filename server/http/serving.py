@@ -1,11 +1,13 @@
 """Serve MCP over streamable HTTP at ``/mcp``: admission of requests, readable refusals, start and shutdown."""
 
 import asyncio
+import logging
 import socket
 import sys
 from collections import Counter
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from importlib.metadata import version
 from typing import Literal
 from urllib.parse import urlsplit
@@ -27,13 +29,16 @@ from uvicorn.config import LOGGING_CONFIG
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 
 from ..app import LeanRAGServer, create_server
+from ..engine_handle import EngineHandle
 from ..protocol.telemetry import flush_telemetry
 from .rights import TooManyRequests, rights_of_caller
 from .settings import Address, HttpSettings, address_of
 from .tokens import Access, IssuerUnavailable, access_of
+
+logger = logging.getLogger(__name__)
 
 HEAD_BYTES = 64 * 1024
 """Most bytes of a request line with its headers. httptools, which uvicorn prefers, keeps any number of them."""
@@ -166,15 +171,18 @@ def serve_at(
     with listening(address) as bound:
         address = Address(address.host, bound.getsockname()[1])
         typer.echo(greeting(address, access), err=True)
-        serve_app(http_app(server, http, address), bound, http, log_level)
+        serve_app(http_app(server, http, address), server.handle, bound, http, log_level)
 
 
-def serve_app(app: ASGIApp, bound: socket.socket, http: HttpSettings, log_level: LogLevel) -> None:
-    """Serve ``app`` at a bound socket until the process receives a signal to stop."""
+def serve_app(
+    app: ASGIApp, handle: EngineHandle, bound: socket.socket, http: HttpSettings, log_level: LogLevel
+) -> None:
+    """Open the store, resume its jobs and serve ``app`` at a bound socket until the process receives a signal to stop. Raises
+    ``StoreUnusable`` if the store cannot be opened."""
     # A thread that computes keeps Python's lock for this long when another one asks for it.
     sys.setswitchinterval(0.001)
     calls = Calls(app)
-    serving = Serving(configure_web_server(calls, http, log_level), calls)
+    serving = Serving(configure_web_server(calls, http, log_level), calls, handle)
     # uvicorn shuts down cleanly on Ctrl-C and then raises the signal again.
     with suppress(KeyboardInterrupt):
         anyio.run(serving.serve, [bound])
@@ -258,11 +266,15 @@ class Calls:
 
 
 class Serving(uvicorn.Server):
-    """A web server that lets running calls finish for a few seconds before it stops."""
+    """A web server that opens its store before it answers, and lets running calls finish for a few seconds before it stops."""
 
-    def __init__(self, config: uvicorn.Config, calls: Calls) -> None:
+    def __init__(self, config: uvicorn.Config, calls: Calls, handle: EngineHandle) -> None:
         super().__init__(config)
-        self._calls = calls
+        self._calls, self._handle = calls, handle
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._handle.get()
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         async with anyio.create_task_group() as tasks:
@@ -299,7 +311,7 @@ def greeting(address: Address, access: Access) -> str:
 
 def http_app(server: LeanRAGServer, http: HttpSettings, address: Address) -> Starlette:
     """Build the ASGI application that answers at ``/mcp``, ``/health`` and ``/``."""
-    server.custom_route("/health", methods=["GET"])(health)
+    server.custom_route("/health", methods=["GET"])(partial(health, server.handle))
     server.custom_route("/", methods=["GET"])(describe)
     limit = http.http_max_request_mb * 1024 * 1024
     app = server.streamable_http_app(
@@ -344,9 +356,15 @@ def origin_patterns(http: HttpSettings, address: Address) -> list[str]:
     return [*http.http_allowed_origins, *local]
 
 
-async def health(_: Request) -> Response:
-    """Answer load balancers, without a word about what is indexed."""
-    return JSONResponse({"status": "ok", "version": version("leanrag-mcp")})
+async def health(handle: EngineHandle, _: Request) -> Response:
+    """Tell load balancers whether the store can be read, without a word about what is indexed."""
+    status, code = "ok", 200
+    try:
+        await (await handle.get()).version()
+    except LeanRAGError as problem:
+        logger.warning("Not ready: %s", problem.message)
+        status, code = "unavailable", ENDING
+    return JSONResponse({"status": status, "version": version("leanrag-mcp")}, code)
 
 
 async def describe(_: Request) -> Response:

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from leanrag_engine.core.config import variable_of
+from leanrag_engine.core.config import check_variables, variable_of
 from leanrag_engine.core.errors import InvalidInput
 
 HttpsAddress = Annotated[
@@ -65,7 +65,7 @@ def not_an_address(text: str) -> InvalidInput:
 
 
 class HttpSettings(BaseSettings):
-    """Settings of one HTTP server. Unknown ``LEANRAG_`` variables are ignored; wrong values are errors."""
+    """Settings of one HTTP server. Wrong values are errors."""
 
     model_config = SettingsConfigDict(
         env_prefix="LEANRAG_", env_ignore_empty=True, extra="forbid", frozen=True, hide_input_in_errors=True
@@ -168,6 +168,7 @@ class HttpSettings(BaseSettings):
 def load_http_settings(**overrides: object) -> HttpSettings:
     """Load settings from the environment, overridden by ``overrides`` that are not None. Raises ``InvalidInput``, without secrets."""
     given = {name: value for name, value in overrides.items() if value is not None}
+    check_variables(HttpSettings, within="http")
     try:
         return HttpSettings(**given)  # type: ignore[arg-type] # pydantic checks each value itself
     except ValidationError as problem:

@@ -400,7 +400,7 @@ class ClusterReply(NamedRef, ReplyModel):
         stale = f"; stale, members since: {self.stale}" if self.stale else ""
         cards = [f"Description ({self.method}{stale}): {self.description}"]
         cards += [
-            f"Finding: {each.summary}{each.found and f' ({each.found})'}: {each.explanation}"
+            f"Finding: {each.summary.removesuffix('.')}{each.found and f' ({each.found})'}: {each.explanation}"
             for each in self.findings
         ]
         order = "those with most found" if any(each.found for each in self.members) else "most mentioned"

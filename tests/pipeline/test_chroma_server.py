@@ -13,8 +13,10 @@ from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.jobs import Job, JobStatus
 from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.core.ports import ignore_progress
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline import repair
+from leanrag_engine.pipeline.backup import back_up, restore
 from leanrag_engine.retrieval.request import Query
 from leanrag_mcp.replies.query import QueryReply
 
@@ -182,3 +184,22 @@ async def test_two_processes_with_folders_of_their_own_do_not_share_spaces(
         await finish(two, await two.submit_delete_collection("default"))
         assert (await one.status()).vectors == rows
         assert (await one.query(QUESTION)).warnings == ()
+
+
+async def test_a_restored_copy_leaves_the_vectors_of_the_original_alone(
+    tmp_path: Path, chroma_server: str
+) -> None:
+    settings = load_settings(data_dir=tmp_path / "one", chroma_url=chroma_server)
+    async with await LeanRAG.open(settings) as engine:
+        await finish(engine, await ingest(engine, "uranus", "neptune"))
+        rows = (await engine.status()).vectors
+    await back_up(settings, tmp_path / "backup", ignore_progress)
+    copied = load_settings(data_dir=tmp_path / "two", chroma_url=chroma_server)
+    await restore(copied, tmp_path / "backup", ignore_progress)
+    async with await LeanRAG.open(settings) as engine, await LeanRAG.open(copied) as copy:
+        await finish(copy, await copy.submit_reindex())
+        assert (await copy.status()).vectors == rows
+        job, _ = await copy.submit_delete(["neptune"])
+        await finish(copy, job)
+        assert (await engine.status()).vectors == rows
+        assert (await engine.query(QUESTION)).sources[0].chunk.text == TEXTS["neptune"]

@@ -191,9 +191,9 @@ if __name__ == "__main__":
     )
     parser.add_argument("--only", default="", help="files and ways with this text")
     given = parser.parse_args()
-    if os.name == "posix" and os.geteuid() == 0 and "LEANRAG_PLAIN_ROOT" not in os.environ:
+    if os.name == "posix" and os.geteuid() == 0 and "PLAIN_ROOT_AGAIN" not in os.environ:
         os.execvpe(  # noqa: S606 - the same program again
-            PLAIN_ROOT[0], [*PLAIN_ROOT, sys.executable, *sys.argv], os.environ | {"LEANRAG_PLAIN_ROOT": "1"}
+            PLAIN_ROOT[0], [*PLAIN_ROOT, sys.executable, *sys.argv], os.environ | {"PLAIN_ROOT_AGAIN": "1"}
         )
     with tempfile.TemporaryDirectory() as folder:
         figures = main(given.only, Path(folder))

@@ -1,6 +1,7 @@
 """Write and read collections and the rows of their generations; ``generations`` has their entities and relations."""
 
 import json
+import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -327,6 +328,11 @@ def vector_version(connection: Connection) -> int:
 def read_identity(connection: Connection) -> str:
     """Return the name that the database got when it was made."""
     return str(connection.execute(select(store.c.identity)).scalar_one())
+
+
+def renew_identity(connection: Connection) -> None:
+    """Give the database another name: a copy of one must not share its place on a server of vectors."""
+    connection.execute(update(store).values(identity=uuid.uuid4().hex[:12]))
 
 
 def bump_vector_version(connection: Connection) -> int:

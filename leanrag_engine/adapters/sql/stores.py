@@ -342,6 +342,9 @@ class SqlDatabase:
         """Return the name that the database got when it was made."""
         return await self._transactions.read(collection_rows.read_identity)
 
+    async def renew_identity(self) -> None:
+        await self._transactions.write(collection_rows.renew_identity)
+
     async def check(self) -> None:
         await self._transactions.check()
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from leanrag_engine.core.model import Entity, Finding, Relation, window_id
 from leanrag_engine.core.text.language.names import fold_case
-from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
 from leanrag_engine.core.text.shortening import one_line
 
 from .graph import Graph
@@ -34,7 +34,8 @@ def cut_sentences(item: Entity | Relation) -> list[IndexedSentence]:
         first, *others = [
             finding.explanation[start:end] for start, end in sentences(finding.explanation)
         ] or [""]
-        said += [(text, 0, finding) for text in (f"{finding.summary} {first}", *others)]
+        head = finding.summary if ends_sentence(finding.summary) else f"{finding.summary}."
+        said += [(text, 0, finding) for text in (f"{head} {first}", *others)]
     return [
         IndexedSentence(window_id(item.id, number), one_line(text), start, finding)
         for number, (text, start, finding) in enumerate(said)

@@ -17,8 +17,6 @@ class TaskOptions:
 
     description_words: int = 110  # Words of a cluster's description; one of more than twice as many is cut
     findings: int = 5  # Findings that the prompt asks for (paper, appendix D.1)
-    least_findings: int = 3  # Fewest findings of a usable summary: fewer are no reason for a second call
-    small_cluster: int = 3  # So many members, or relations for three of them, may have a single finding
     cluster_tokens: int = 2600  # Tokens, about, that a task shows of one cluster
     member_share: float = 0.7  # Share of these tokens that members take before relations
     member_words: tuple[int, int] = (25, 110)  # Least and most words of a member's description

@@ -59,16 +59,14 @@ def aggregation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
 
 def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -> Task[ClusterSummary]:
     """Write the entity that stands for ``members``, the most central first, with the ``relations`` among
-    them. Its reader raises ``ReplyUnusable`` for a member's name, a bad description, and too few findings."""
+    them. Its reader raises ``ReplyUnusable`` for a member's name, a bad description, and no finding."""
     ordered = _central_first(members, relations)
     best = best_first(relations)
     text, shown = _format_task(ordered, best)
-    loose = len(members) <= DEFAULT.small_cluster or 3 * len(relations) < len(members)
-    least = 1 if loose else DEFAULT.least_findings
     keys = {name_key(name): each.name for each in ordered for name in (each.name, *each.aliases)}
     id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), text)
     cite = _Citations(ChunkFinder(ordered, best), {name_key(short_name(each)): each.id for each in shown})
-    read = partial(_read, keys, least, cite)
+    read = partial(_read, keys, cite)
     return Task(id_, text, read, list_origins(members, relations))
 
 
@@ -148,14 +146,13 @@ class _Citations:
         return {self.shown[key] for key in map(name_key, names) if key in self.shown}
 
 
-def _read(members: Mapping[str, str], least: int, cite: _Citations, item: JsonObject) -> ClusterSummary:
+def _read(members: Mapping[str, str], cite: _Citations, item: JsonObject) -> ClusterSummary:
     name = _name(item, members)
     description = _description(item, DEFAULT.description_words)
     findings = tuple(_findings(item, cite))
-    if len(findings) < least:
+    if not findings:
         raise ReplyUnusable(
-            f"Only {len(findings)} of its findings can be used: give {max(DEFAULT.findings, least)}, each with a summary and"
-            " an explanation, and no two alike."
+            "None of its findings can be used: give one to eight, each with a summary and an explanation."
         )
     support = item.get("support")
     given = [cite.ids(each) for each in support] if isinstance(support, list) else []

@@ -68,4 +68,5 @@ def explore(
             typer.echo(f"Explore {chosen} at {url} (Ctrl-C stops it)", err=True)
             if not no_open:
                 typer.launch(url)
-            serve_app(explorer_app(EngineHandle(settings), chosen, token), bound, http, "warning")
+            handle = EngineHandle(settings)
+            serve_app(explorer_app(handle, chosen, token), handle, bound, http, "warning")

@@ -102,7 +102,8 @@ def ingest_lines(collection: str, result: JobFigures) -> list[str]:
 def describe_taken(result: JobFigures) -> str:
     """Say what an import found and took, and whether it was new."""
     found, taken = result["found"], result["taken"]
-    counts = ", ".join(f"{count_things(taken[kind], *KINDS[kind])} (of {found[kind]:,})" for kind in taken)
+    of = {kind: f" (of {count:,})" if count else "" for kind, count in found.items()}
+    counts = ", ".join(f"{count_things(taken[kind], *KINDS[kind])}{of[kind]}" for kind in taken)
     known = "" if result["changed"] else " All of it was there already: nothing was changed."
     return f"Taken from {result['format']}: {counts}.{known}"
 

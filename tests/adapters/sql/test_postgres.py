@@ -85,7 +85,13 @@ async def test_a_wrong_password_or_name_is_refused_with_the_server_s_reason(post
 
 
 @pytest.mark.parametrize(
-    "address", ["mysql://a:s3cret-pass@b/c", "s3cret-pass", "postgresql://a:s3cret-pass@b"]
+    "address",
+    [
+        "mysql://a:s3cret-pass@b/c",
+        "s3cret-pass",
+        "postgresql://a:s3cret-pass@b",
+        "postgresql://a:s3@cret-pass@b/c",
+    ],
 )
 async def test_what_is_no_address_is_refused_without_repeating_it(postgres_server: str, address: str) -> None:
     del postgres_server  # the driver is there

@@ -263,9 +263,8 @@ def test_every_sentence_of_a_summary_that_states_a_relation_cites_its_chunk() ->
         ({"description": "Everything here turns on wages, and on what a clerk"}, "too short or breaks off"),
         ({"description": 7}, "description is a number"),
         ({"findings": "many"}, "findings are text"),
-        ({"findings": []}, "Only 0 of its findings"),
-        ({"findings": findings(1) * 5}, "Only 1 of its findings"),
-        ({"findings": [*findings(2), "third", {"summary": "Fourth."}, {"summary": 5}]}, "Only 2 of its"),
+        ({"findings": []}, "None of its findings"),
+        ({"findings": ["third", {"summary": "Fourth."}, {"summary": 5}]}, "None of its findings"),
     ],
 )
 def test_an_unusable_summary_is_rejected_with_a_reason(changes: dict[str, Any], said: str) -> None:
@@ -283,11 +282,10 @@ def test_a_repairable_summary_is_repaired() -> None:
     assert read(content(description="吝啬鬼给他的职员的工资太少,而职员的儿子生病了。")).description
 
 
-def test_a_small_cluster_may_have_fewer_findings() -> None:
-    small = aggregation_task((SCROOGE, BOB), AMONG[:1])
-    assert len(small.read(content(findings=findings(1))).findings) == 1
-    with pytest.raises(ReplyUnusable, match="Only 0"):
-        small.read(content(findings=[]))
+def test_a_summary_may_have_as_few_findings_as_the_relations_bear() -> None:
+    """The instructions say: one to eight, none invented to reach a number."""
+    assert len(read(content(findings=findings(1) * 5)).findings) == 1
+    assert len(read(content(findings=findings(2))).findings) == 2
 
 
 # --- pairs ---------------------------------------------------------------------------------
@@ -354,14 +352,6 @@ def test_a_sentence_may_name_three_members_where_they_carry_the_link_and_no_more
     members = by_id((*PEOPLE, Entity("e9", "Fred")))
     with pytest.raises(ReplyUnusable, match="names 4 members: name 3 at most"):
         relation_task(MISERS, POOR, AMONG, members).read({"sentence": "Fred, " + told})
-
-
-def test_a_loose_group_may_have_a_single_finding() -> None:
-    """Four members with one relation among them, and with two."""
-    loose = aggregation_task(PEOPLE, AMONG[:1])
-    assert len(loose.read(content(findings=findings(1))).findings) == 1
-    with pytest.raises(ReplyUnusable, match="Only 1"):
-        aggregation_task(PEOPLE, AMONG[:2]).read(content(findings=findings(1)))
 
 
 def test_a_sentence_may_contain_a_member_name_in_small_letters_or_within_a_group_s_name() -> None:

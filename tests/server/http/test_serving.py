@@ -27,13 +27,17 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.errors import StoreUnusable
+from leanrag_engine.engine import LeanRAG
 from leanrag_mcp.app import create_server
 from leanrag_mcp.cli.main import app
-from leanrag_mcp.http.serving import configure_web_server, count_connections, http_app
+from leanrag_mcp.engine_handle import EngineHandle
+from leanrag_mcp.http.serving import configure_web_server, count_connections, health, http_app
 from leanrag_mcp.http.settings import Address, HttpSettings
 
 pytestmark = pytest.mark.anyio
@@ -505,7 +509,8 @@ async def test_the_access_log_names_requests_and_tools_but_holds_no_text_of_docu
     log = "".join(server.said)
     assert '"POST /mcp HTTP/1.1" 200' in log
     assert '"GET /nowhere HTTP/1.1" 404' in log
-    assert "Tool query_lca_context answered in" in " ".join(log.split())
+    (line,) = (each for each in server.said if "Tool query_lca_context answered in" in each)
+    assert line.endswith(" ms\n")
     assert "quagga" not in log
     assert "Sparrman" not in log
 
@@ -591,6 +596,25 @@ def test_a_port_that_is_taken_is_named(open_server: Served, tmp_path: Path) -> N
     assert f"Cannot listen at {taken}" in ran.stderr
 
 
+def test_a_store_that_cannot_be_opened_ends_the_server_at_its_start(tmp_path: Path) -> None:
+    (tmp_path / "graph.sqlite3").write_bytes(b"no database at all" * 99)
+    ran = subprocess.run(
+        command(tmp_path, "--http", "127.0.0.1:0"), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.returncode == 1
+    assert "graph.sqlite3" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+async def test_a_server_whose_database_cannot_be_read_is_not_ready(tmp_path: Path) -> None:
+    class Broken(EngineHandle):
+        async def get(self) -> LeanRAG:
+            raise StoreUnusable("The database is away.", "Start it.")
+
+    reply = await health(Broken(load_settings(data_dir=tmp_path)), Request({"type": "http"}))
+    assert (reply.status_code, json.loads(reply.body)["status"]) == (503, "unavailable")
+
+
 def test_a_token_may_come_from_a_file_and_is_never_shown(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(TOKEN + "\n")
@@ -620,8 +644,10 @@ async def test_a_job_goes_on_after_its_server_was_stopped_and_started_again(tmp_
         # The port is free again at once, and clients come back to the same address.
         second = stack.enter_context(serve(tmp_path, http=first.root.removeprefix("http://")))
         assert second.url == first.url
+        with anyio.fail_after(40):  # no client has to call first
+            while await anyio.to_thread.run_sync(state_of, tmp_path, job_id) != "done":
+                await anyio.sleep(0.2)
         async with client_of(second.url) as client:
-            await call_tool(client, "get_index_status")
             job = await call_tool(client, "get_job", job_id=job_id, wait_seconds=40)
             assert job["status"] == "done", job
             assert (await call_tool(client, "get_index_status"))["documents"] == len(LONG)

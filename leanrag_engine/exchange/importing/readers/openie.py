@@ -20,9 +20,7 @@ def assemble_openie(path: Path, tokenizer: Tokenizer, max_tokens: int, remarks: 
     """Return a document for each passage. The first line of a passage is its title if there are more."""
     found = read_openie(path)
     for kind, count in found.malformed.items():
-        examples = [
-            each for each in found.problems if f"{kind.removesuffix('s')} of " in each or kind == "documents"
-        ]
+        examples = [each for each in found.problems if each.startswith(kind[:5])]
         remarks.add_many(f"malformed {kind}", count, examples)
     read: dict[str, ReadDocument] = {}
     taken: set[str] = set()

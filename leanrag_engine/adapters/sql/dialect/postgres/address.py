@@ -20,10 +20,11 @@ def parse_address(given: str) -> URL:
         url = make_url(given)
     except ArgumentError:
         url = None
-    if url is None or url.get_backend_name() not in ("postgresql", "postgres") or not url.database:
+    usable = url is not None and url.database and "@" not in (url.host or "")
+    if url is None or not usable or url.get_backend_name() not in ("postgresql", "postgres"):
         raise InvalidInput(
             "The setting database_url is no address of a PostgreSQL database.",
-            "Give one such as postgresql://user:password@host:5432/database.",
+            "Give one such as postgresql://user:password@host:5432/database; in the password @ is %40, / is %2F.",
         )
     return url.set(drivername="postgresql+psycopg")
 
