@@ -133,11 +133,19 @@ def _date_in_metadata(metadata: Mapping[str, str]) -> str:
     return next(filter(None, (read_date(named[key]) for key in _KEYS if key in named)), "")
 
 
+_ON_DOCUMENT = re.compile(
+    r"(?:last )?(?:version|valid|effective|in force|updated|revised|dated|as of|stand|gültig|fassung)\b",
+    re.IGNORECASE,
+)
+"""How a line begins that says of when a document is."""
+
+
 def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str:
-    """Return the day in those of the first lines that are short and no sentence, row, item, turn or line of a log; "" if several
-    days are there: a list of days has none of its own."""
+    """Return the day in those of the first lines that are short and no sentence (but on the document: *Valid from …*), row, item,
+    turn or line of a log; "" if several days are there: a list of days has none of its own."""
     first = [line.strip() for line in text[:1000].splitlines() if line.strip()][:lines]
-    short = [each for each in first if len(each) <= longest and not (ends_sentence(each) or find_turn(each))]
+    short = [each for each in first if len(each) <= longest and not find_turn(each)]
+    short = [each for each in short if not ends_sentence(each) or _ON_DOCUMENT.match(each)]
     heads = [each for each in short if not (TABLE_LINE.match(each) or re.search(r"\d:\d|^[-*+•] ", each))]
     days = {day for each in heads for day in find_dates(each) if len(day) == len("2024-03-07")}
     return days.pop() if len(days) == 1 else ""

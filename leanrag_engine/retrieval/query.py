@@ -286,6 +286,8 @@ def _make_result(
             "The nearest follow. For more: other words, names from search_entities, or search_text."
         )
         rankings = [ranking[: options.weak_excerpts] for ranking in rankings]
+    elif found and run.doubtful.issuperset(each.text for each in found):
+        budget = min(budget, 2 * options.weak_tokens)
     material = ContextMaterial(
         rankings=tuple(tuple(each) for each in rankings),
         notes=tuple(dict.fromkeys(run.warnings)),
@@ -293,7 +295,7 @@ def _make_result(
         by_date=in_order,
         newest_first=not in_order and any(map(asks_for_newest, query.texts)),
         graph="" if plain else index.generation.record.graph,
-        is_weak=budget < query.token_budget,
+        is_weak=budget <= options.weak_tokens < query.token_budget,
         about=index.collection.describe_folders([each.chunk.source for each in sources]),
     )
     context = compose_context(material, budget, index.tokenizer, options)

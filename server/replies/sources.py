@@ -464,7 +464,9 @@ class TextSearchReply(ReplyModel):
             least = "" if self.complete else "At least "
             said = f"{least}{count_things(self.total, 'match', 'matches')} in {said}"
         said = f"{said if self.total else 'Nothing'} on it{self.topic}" if self.topic else f"{said}."
-        if len(self.matches) < self.entries:
+        if self.entries and not self.matches:
+            said += " None is left for this page."
+        elif len(self.matches) < self.entries:
             best = "the best " if self.topic else ""
             last = int(self.next_cursor or self.entries)
             said += f" Here {best}{last - len(self.matches) + 1:,}–{last:,} of {self.entries:,}."
@@ -488,6 +490,8 @@ def _explain_topic(found: TextMatches, bounds: TopicBounds) -> str:
         )
     said += f" {bounds.below or 'None'} more just below (≥ {bounds.lower})."
     said += f" Also looked for: {', '.join(bounds.names)}." if bounds.names else ""
+    if bounds.within:
+        said += f" {count_things(bounds.within, 'more document has', 'more documents have')} it within longer words: match='exact'."
     return said + (f" Nowhere: {', '.join(bounds.absent)}." if bounds.absent else "")
 
 

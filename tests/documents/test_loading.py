@@ -490,6 +490,12 @@ def test_letters_that_json_writes_as_numbers_are_read_as_letters(tmp_path: Path)
     assert document.text == '{"street": "Straße", "sign": "😀", "break": "a\\u000ab", "path": "C:\\\\u0041"}'
 
 
+def test_front_matter_of_a_given_text_is_read_as_that_of_a_file() -> None:
+    text = "---\ntitle: Real Title\ndate: 2011-02-03\nkind: minutes\n---\n# Head\n\nText."
+    found = load(DocumentSource(text=text, id="fm.md"), allowed=(), max_bytes=10_000)
+    assert (found.title, found.metadata["kind"], found.date) == ("Real Title", "minutes", "2011-02-03")
+
+
 def test_a_rule_at_the_top_is_no_front_matter(tmp_path: Path) -> None:
     text = "---\n\nA text.\n\n---\n"
     assert read(write_file(tmp_path, "x.md", text)).text == text

@@ -121,3 +121,27 @@ async def test_a_passage_that_is_deleted_while_a_question_is_answered_ends_nothi
 
     monkeypatch.setattr(QueryRun, "load", load_what_is_left)
     assert "oven.md" in (await read_headings(engine, "Who decided on the oven, and which one?"))[0]
+
+
+async def test_a_sentence_of_a_document_is_found_as_a_quotation_without_marks(engine: LeanRAG) -> None:
+    (heading,) = await read_headings(engine, "the others could not start before Easter")
+    assert heading.endswith("electrics.md:3")
+
+
+async def test_a_question_whose_answer_is_near_is_not_weak_for_a_word_that_is_strange_to_so_little(
+    engine: LeanRAG,
+) -> None:
+    result = await engine.query(Query("Why was the Rational stove turned down?"))
+    assert not any(each.startswith("Weak") for each in result.warnings)
+    assert "oven.md" in result.context.text
+    other = await engine.query(Query("Which vaccine does a parrot need?"))
+    assert any(each.startswith("Weak") for each in other.warnings)
+
+
+async def test_the_notes_of_a_weak_reply_are_whole(engine: LeanRAG) -> None:
+    question = "Which vaccines do Xerxes, Yolanda, Zacharias and Quentin need for parrots in Madagascar?"
+    result = await engine.query(Query(question))
+    assert result.context.tokens <= 300
+    assert result.context.text.startswith("\n".join(result.warnings)[:40])
+    for note in result.warnings:
+        assert note in result.context.text

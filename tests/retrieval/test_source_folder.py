@@ -93,3 +93,10 @@ async def test_the_names_of_a_short_question_count_and_not_the_words_between_the
     assert not any("No document has" in each for each in result.warnings)
     other = await ask(engine, "scope of repr(packed)")
     assert {each.subject for each in other.context.lines if each.parts.exact} == {"Layouts"}
+
+
+async def test_who_calls_a_function_is_answered_by_the_calls(engine: LeanRAG) -> None:
+    result = await engine.query(Query("Which code calls fill_again?", token_budget=1000))
+    assert "user0.py" in result.context.text  # the others are copies but for a figure
+    asked = await engine.query(Query("What is fill_again used for?", token_budget=1000))
+    assert "buffers.py" in asked.context.text.split("```")[0]

@@ -24,6 +24,8 @@ _SKIPPED = frozenset({
     "object", "script", "select", "style", "svg", "template", "textarea", "video",
 })  # fmt: skip
 _SKIPPED_ROLES = frozenset({"navigation", "search", "menu", "menubar", "toolbar"})
+_SKIPPED_CLASSES = frozenset({"headerlink", "navheader", "navfooter"})
+"""Of Sphinx and DocBook."""
 _BLOCKS = frozenset({
     "address", "article", "aside", "blockquote", "body", "caption", "details", "div", "dl", "dt",
     "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "main", "ol", "p", "section",
@@ -324,5 +326,5 @@ def _is_skipped(element: _Element) -> bool:
         element.get("hidden") is not None
         or element.get("aria-hidden") == "true"
         or element.get("role") in _SKIPPED_ROLES
-        or (tag == "a" and "headerlink" in element.get("class", ""))
+        or not _SKIPPED_CLASSES.isdisjoint(element.get("class", "").split())
     )

@@ -85,13 +85,12 @@ async def sources(
         problems.append(await _no_passages(index, missing))
     if not known:
         raise problems[-1]
-    joined = bool(neighbours) or any(each.first != each.last for each in ranges)
     if question:
         marks = [format_citation(*place) for place in known]
         chunks = await index.documents.chunks_by_citation(index.collection.name, marks)
         page = await _read_ranked(index, [chunk.id for chunk in chunks], question, offset, limit)
     else:
-        page = await _read(index, known, offset, limit, joined=joined)
+        page = await _read(index, known, offset, limit)
     return replace(page, problems=tuple(map(str, problems)))
 
 
@@ -129,7 +128,7 @@ async def sources_of_document(
         labels = (await index.documents.chunk_labels(index.collection.name, [document.number]))[
             document.number
         ]
-        return await _read(index, [(document.number, each) for each in labels], offset, limit, joined=True)
+        return await _read(index, [(document.number, each) for each in labels], offset, limit)
     outline = await view_outline(index, name)
     found = [find_section(outline, each) for each in sections]
     if question:
@@ -139,7 +138,7 @@ async def sources_of_document(
     chunks: list[Chunk] = []
     for each in found:
         places = [(outline.document.number, label) for label in outline.labels_of(each)]
-        page = await _read(index, places, 0, len(places), joined=True)
+        page = await _read(index, places, 0, len(places))
         chunks += (_cut(chunk, each.start, each.end) for chunk in page.chunks)
     shown = chunks[offset : offset + limit]
     return SourcePage(tuple(shown), len(chunks), references=await find_references(index, shown))
@@ -209,12 +208,17 @@ async def _no_passages(index: IndexSnapshot, missing: Sequence[str]) -> LeanRAGE
 async def _read_ranked(
     index: IndexSnapshot, ids: Sequence[str], question: str, offset: int, limit: int
 ) -> SourcePage:
-    """Return one page of these chunks: by a ``question`` the best first, then those that no search finds."""
+    """Return one page of these chunks: by a ``question`` the best first, then those that no search finds; on a page those of one
+    document stand together, in reading order."""
     order = list(ids)
     if question.strip():
         best = await rank_chunks(index, question, ChunkScope(frozenset(ids)))
         order = list(dict.fromkeys([*best, *ids]))
     chunks = await index.documents.chunks(index.collection.name, order[offset : offset + limit])
+    if question.strip():
+        documents = list(dict.fromkeys(each.document_id for each in chunks))
+        ordered = sorted(chunks, key=lambda each: (documents.index(each.document_id), each.place))
+        chunks = list(_drop_shared(ordered))
     return SourcePage(tuple(chunks), len(order), references=await find_references(index, chunks))
 
 
@@ -225,19 +229,14 @@ async def rank_chunks(index: IndexSnapshot, question: str, scope: ChunkScope) ->
     return [hit.id for hit in fuse([[hit.id for hit in each] for each in rankings])]
 
 
-async def _read(
-    index: IndexSnapshot, wanted: Sequence[Place], offset: int, limit: int, *, joined: bool
-) -> SourcePage:
-    """Return one page of the chunks at the places ``wanted``, each once; ``joined``: what neighbours share once too."""
+async def _read(index: IndexSnapshot, wanted: Sequence[Place], offset: int, limit: int) -> SourcePage:
+    """Return one page of the chunks at the places ``wanted``, each once, and what neighbours share once too."""
     places = list(dict.fromkeys(wanted))
     # The chunk before the page shares text with the first one on it.
-    start = max(0, offset - 1) if joined else offset
-    citations = [format_citation(*place) for place in places[start : offset + limit]]
+    citations = [format_citation(*place) for place in places[max(0, offset - 1) : offset + limit]]
     chunks = await index.documents.chunks_by_citation(index.collection.name, citations)
-    if joined:
-        chunks = list(_drop_shared(chunks))
     shown = {format_citation(*place) for place in places[offset : offset + limit]}
-    page = tuple(each for each in chunks if each.citation in shown)
+    page = tuple(each for each in _drop_shared(chunks) if each.citation in shown)
     return SourcePage(page, len(places), references=await find_references(index, page))
 
 

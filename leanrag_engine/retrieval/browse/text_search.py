@@ -101,7 +101,8 @@ class TextMatches:
 @dataclass(frozen=True, slots=True)
 class TopicBounds:
     """What a list of passages on a topic holds: from which ``least`` score on, how many have ``all_words``, and how many lie
-    ``below`` that score but above ``lower``. ``names`` are other names that were looked for, ``absent`` words stand nowhere."""
+    ``below`` that score but above ``lower``. ``names`` are other names that were looked for, ``absent`` words stand nowhere, ``within`` more
+    documents have the only word in longer ones."""
 
     least: float
     lower: float
@@ -109,6 +110,7 @@ class TopicBounds:
     below: int
     names: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    within: int = 0
 
 
 @dataclass(slots=True)

@@ -6,13 +6,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk, Entity, parse_window_id
+from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.core.text.language.excerpts import find_statement, quote_exchange
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
@@ -120,7 +121,11 @@ async def search_topic(
     best: dict[str, ScoredWindow] = {}
     for side in sides:
         words = {each: await _find_windows(index, each) for each in await _find_words(index, side)}
+        # What stands nowhere is no half of an alternative: else *prebuilt binary* would list all on binaries.
+        share = sum(map(bool, words.values())) / len(words) if len(sides) > 1 else 1.0
         for window in await _score_windows(index, words):
+            if share < 1:
+                window = replace(window, score=share * window.score, whole=False)  # noqa: PLW2901
             if scope.allows(window.chunk_id) and window.score >= ON_TOPIC.lower:
                 known = best.setdefault(window.chunk_id, window)
                 best[window.chunk_id] = max(known, window, key=lambda each: each.score)
@@ -136,6 +141,10 @@ async def search_topic(
     page = sorted(ranked[offset : offset + limit])
     places = await _choose_statements(index, [leads[at] for at in page], best, sides, held)
     absent = [each.word for each, found in held if not found and each.word.casefold() not in DATE_WORDS]
+    within = set[int]()
+    if len(held) == 1 and not filters.active:  # one word: firewall also stands in firewalld_rule
+        containing = await index.documents.documents_containing(index.collection.name, held[0][0].word)
+        within = {*containing} - {place[0] for each in chunks if (place := parse_citation(each.citation))}
     bounds = TopicBounds(
         ON_TOPIC.least,
         ON_TOPIC.lower,
@@ -143,6 +152,7 @@ async def search_topic(
         len(entries) - len(listed),
         tuple(dict.fromkeys(form for each, _ in held for form in each.names)),
         tuple(dict.fromkeys(absent)),
+        len(within),
     )
     return TextMatches(
         tuple(

@@ -12,7 +12,12 @@ from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
 from leanrag_engine.retrieval.search.dating import asks_for_now, find_named_dates
 from leanrag_engine.retrieval.search.matching import QueryWords
-from leanrag_engine.retrieval.search.relevance import ExactMatch, asks_for_order, asks_for_overview
+from leanrag_engine.retrieval.search.relevance import (
+    ExactMatch,
+    TextSearch,
+    asks_for_order,
+    asks_for_overview,
+)
 
 from .run import SHORT, QueryRun
 
@@ -31,6 +36,15 @@ _VALUED = re.compile(
 )
 """The name of a type, or of a constant in capitals, that is no heading of code."""
 
+_USES = re.compile(
+    r"\b(?:calls?|callers?|calling|uses|(?:is|are) \S+ used(?! for| to)|invokes?)\b", re.IGNORECASE
+)
+asks_for_uses: TextSearch = _USES.search
+"""Says whether a text asks what uses a thing, rather than what it is."""
+
+_QUOTED_WORDS = 5
+"""Words from which on a text that stands somewhere as a whole is a quotation, with or without marks."""
+
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
 
@@ -48,6 +62,10 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     notes it.
     """
     documents, name = run.index.documents, run.index.collection.name
+    if len(text.split()) >= _QUOTED_WORDS and not text.rstrip().endswith(("?", "？")):
+        for each in await documents.find_rare_words(name, [text], most_windows=_FEW_WINDOWS):
+            if held := tuple(id_ for id_ in each.windows if run.scope.allows(parse_window_id(id_)[0])):
+                return [ExactMatch(text, held, run.query.relevance_options.exact, sought=True, alone=True)]
     words = await _find_words(run, text)
     short = len(words) <= SHORT
     sought = [word for word in words if short or is_name(word)]

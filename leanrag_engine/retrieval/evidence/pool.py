@@ -38,7 +38,7 @@ from leanrag_engine.retrieval.search.second_hop import choose_named
 from leanrag_engine.retrieval.search.seeds import rarity
 from leanrag_engine.retrieval.search.turns import cut_turns
 
-from .exact import find_exact_words, find_named_sections
+from .exact import asks_for_uses, find_exact_words, find_named_sections
 from .run import QueryRun
 from .written import wants_overview
 
@@ -65,7 +65,8 @@ async def value_windows(
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
     dates = find_named_dates(found.text)
     exact = [match if match.word in dates else _narrow(match, run.chunks) for match in exact]
-    exact = find_named_sections(exact, chunks)
+    if not asks_for_uses(found.text):
+        exact = find_named_sections(exact, chunks)
     if run.query.mode != Mode.NAIVE:
         scores = scores.add_tokens(await _compare_tokens(run, found.text, best[: options.compared]))
     places = {hit.id: place for place, hit in enumerate(ranked)}
@@ -128,9 +129,10 @@ async def _compare_tokens(run: QueryRun, text: str, windows: Sequence[str]) -> d
     if not known:
         return {}
     near, strange = compare_tokens(question, [packed for _, packed in known])
-    near = spread_similarities(near)
     if len(known) >= USUAL:
-        run.strange[text] = strange
+        run.strange[text], run.likeness[text] = strange, float(near.max())
+        run.sure.update([text] * (len(known) >= run.query.relevance_options.compared))
+    near = spread_similarities(near)
     few = min(len(known) / USUAL, 1.0)
     gains = run.query.relevance_options.tokens * few * (near - near.min())
     return {id_: gain for (id_, _), gain in zip(known, gains.tolist(), strict=True)}

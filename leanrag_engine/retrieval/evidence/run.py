@@ -22,6 +22,8 @@ SHORT = 3
 """Words of a question up to which it asks for these words themselves."""
 REPORTED = 5
 """The same if one of them is strange to all that was found: then those that stand nowhere are reported."""
+LIKE = 0.35
+"""Likeness of words (late interaction) from which on the nearest window is near although whole texts are not: it has many topics."""
 
 _BEFORE_NOUN = "(?:what|which|the|a|an|any|his|her|their|its|our|my|your|how (?:much|many)|[a-z]+'s)"
 
@@ -30,7 +32,8 @@ _BEFORE_NOUN = "(?:what|which|the|a|an|any|his|her|their|its|our|my|your|how (?:
 class QueryRun:
     """``chunks`` keeps the chunks that were loaded, by id; ``warnings`` what makes the answer worse than it could be;
     ``absent`` the words of the query that no document has, each with similar ones that are there; ``strange``, of each text whose words
-    were compared, the share that no passage has or comes near; ``walks`` the chunks in the order of the walk for each text."""
+    were compared, the share that no passage has or comes near, ``likeness`` that of the nearest window, ``sure`` are those of whose words as many
+    windows as ever were compared, ``doubtful`` those that may have no answer; ``walks`` the chunks in the order of the walk for each text."""
 
     index: IndexSnapshot
     query: Query
@@ -39,6 +42,9 @@ class QueryRun:
     warnings: list[str] = field(default_factory=list)
     absent: dict[str, tuple[str, ...]] = field(default_factory=dict)
     strange: dict[str, float] = field(default_factory=dict)
+    likeness: dict[str, float] = field(default_factory=dict)
+    sure: set[str] = field(default_factory=set)
+    doubtful: set[str] = field(default_factory=set)
     walks: dict[str, Sequence[Hit]] = field(default_factory=dict)
 
     async def load(self, ids: Iterable[str]) -> None:
@@ -145,8 +151,8 @@ class QueryRun:
 
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
         """Return whether the first window is too far in meaning, a little more so where half of the words stand nowhere, or (if that
-        says nothing) the best hold few words, or a quarter of the words is strange to all, or one while no name stands anywhere. One
-        with a rare word and most others is near enough, or any where several things are asked of a name that is there: rows of
+        says nothing) the best hold few words; where a quarter of the words is strange to all, or one while no name stands anywhere, it
+        must be nearer. One with a rare word and most others is near enough, or any where several things are asked of a name that is there: rows of
         tables and single dates say little by their meaning (figures in ``.docs/decisions.md``)."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
@@ -169,15 +175,20 @@ class QueryRun:
         unknown = bool(names) and all(self.absent.get(name) == () for name in names)
         # Without vectors of tokens a text whose names all stand nowhere is taken to be strange.
         strange = 0.0 if several else self.strange.get(found.text, float(unknown))
-        if strange >= self.query.relevance_options.strange or (unknown and strange):
-            return True
+        odd = strange >= self.query.relevance_options.strange or bool(unknown and strange)
         share = asked.share(best)
         if embedder is None or embedder.unrelated is None or not found.dense_windows:
-            return share < self.query.relevance_options.weak
-        near = embedder.unrelated
-        if nowhere and 2 * nowhere >= len(words) and embedder.related is not None:
-            near += (embedder.related - near) / 5
-        return nearest < near and share < 1
+            return odd or share < self.query.relevance_options.weak
+        near, reach = embedder.unrelated, (embedder.related or embedder.unrelated) - embedder.unrelated
+        alike = self.likeness.get(found.text, 0.0)
+        if odd:
+            self.doubtful.add(found.text)
+            # Where there is little, few words come near to any.
+            if found.text in self.sure or (nearest < near + 0.3 * reach and alike < LIKE + 0.05):
+                return True
+        if nowhere and 2 * nowhere >= len(words):
+            near += reach / 5
+        return nearest < near and share < 1 and alike < LIKE
 
     def warn_of_dense(self, found: Iterable[SearchHits]) -> None:
         """Warn where keyword search alone answered, except before the first build, and where the embedder does not read the question."""

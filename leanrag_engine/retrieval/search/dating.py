@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from pathlib import PurePath
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.words import find_whole_words
@@ -14,7 +15,7 @@ from .matching import QueryWords
 from .relevance import NO_RECENCY, RankedWindow, TextSearch
 
 _NOW = re.compile(
-    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|at the moment|as of|jetzt|aktuell(?:e[mnrs]?)?|derzeit|momentan|neueste[nrs]?"
+    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|these days|at (?:the moment|present)|presently|as of|jetzt|aktuell(?:e[mnrs]?)?|derzeit|momentan|neueste[nrs]?"
     r"|actuellement|maintenant|actualmente|ahora)\b",
     re.IGNORECASE,
 )
@@ -25,6 +26,7 @@ _MONTH_ALONE = re.compile(
 )
 """A month with a capital, perhaps with a day: "may" is a verb, "Mars" a planet."""
 _YEAR_ALONE = re.compile(r"\b(?:in|during|since|from|until|by|year)\s((?:19|20)\d\d)\b", re.IGNORECASE)
+_VERSION = re.compile(r"(?<![^\W_])v(?:ersion)?[ ._-]?(\d{1,9}(?:\.\d{1,9})*)", re.IGNORECASE)
 _NEAR_DAYS = 14
 """Days from a day that is named up to which a document gains: "the Monday before July 24"."""
 
@@ -112,7 +114,17 @@ def _tell_date(window: RankedWindow) -> tuple[str, str]:
 
 
 def _is_newer(window: RankedWindow, other: RankedWindow) -> bool:
+    (name, version), (name_before, version_before) = _tell_version(window), _tell_version(other)
+    if version and version_before and name == name_before:
+        return version > version_before
     (stated, day), (before, day_before) = _tell_date(window), _tell_date(other)
     if stated or before:
         return bool(before) and stated > before
     return bool(day_before) and day > day_before
+
+
+def _tell_version(window: RankedWindow) -> tuple[str, list[int]]:
+    """Return the name of the file of a window without figures, and the version that it names: *policy v2 (2025).md*."""
+    name = PurePath(window.chunk.source).name
+    found = _VERSION.search(name)
+    return re.sub(r"\d+", "", name), [int(each) for each in found[1].split(".")] if found else []

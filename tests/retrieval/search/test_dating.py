@@ -167,3 +167,19 @@ async def test_a_heading_that_repeats_title_and_date_is_not_shown(tmp_path: Path
         found = await engine.search_text("sail in July", match="topic")
         assert found.topic
         assert "July" not in found.topic.absent
+
+
+def test_of_two_versions_of_a_file_the_later_one_is_the_newer() -> None:
+    found = [
+        replace(each, chunk=replace(each.chunk, source=f"/notes/travel policy {name}.md"))
+        for each, name in zip(
+            statements(
+                ("2023-05-01", "Receipts are due in 30 days.", 5.0), ("", "Receipts are due in 14 days.", 4.5)
+            ),
+            ("v9 (2023)", "v10 (2025)"),
+            strict=True,
+        )
+    ]
+    ranked = put_newer_first(found, "When are receipts due at present?")
+    assert [each.chunk.id for each in ranked] == ["c1", "c0"]
+    assert [each.chunk.id for each in ranked if each.older] == ["c0"]

@@ -609,3 +609,26 @@ async def test_a_topic_is_found_by_all_names_that_the_graph_has_for_what_it_name
         assert [each["citation"] for each in reply.data["matches"]] == ["d1:c1", "d2:c1"]
         assert "2 documents on it, all with every word of it." in reply.text
         assert "Also looked for: E. Reid." in reply.text
+
+
+async def test_a_topic_of_one_word_says_where_it_stands_within_longer_ones(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    texts = ("The firewall keeps them out.", "Open the port with firewalld_rule.")
+    async with serve_in_process(tmp_path) as call:
+        await call("ingest_documents", documents=[{"text": each} for each in texts], wait_seconds=30)
+        found = await call("search_text", text="firewall", match="topic")
+        assert found.data["documents"] == 1
+        assert "1 more document has it within longer words: match='exact'." in found.text
+        beyond = await call("search_text", text="the", cursor="99")
+        assert "None is left for this page." in beyond.text
+
+
+async def test_an_alternative_of_which_a_word_stands_nowhere_lists_nothing_of_its_other_word(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    texts = ("The precompiled file is shipped.", "A binary star has two suns.", "Binary numbers are short.")
+    async with serve_in_process(tmp_path) as call:
+        await call("ingest_documents", documents=[{"text": each} for each in texts], wait_seconds=30)
+        found = await call("search_text", text="precompiled|prebuilt binary", match="topic")
+        assert [each["excerpt"] for each in found.data["matches"] if not each["partial"]] == [texts[0]]
