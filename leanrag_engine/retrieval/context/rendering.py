@@ -41,6 +41,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 _NAMES_WEEKDAY = re.compile(
     rf"\b(?:{'|'.join(day_name)}|(?:last|this|next) (?:{'|'.join(day_abbr)}))\b", re.IGNORECASE
 )
+_TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n(?:[ \t]*\n)+")
 _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
 
@@ -75,8 +76,8 @@ Evidence = RankedWindow | Statement
 
 @lru_cache(maxsize=1 << 9)  # an excerpt is priced, written and described
 def sanitise(text: str) -> str:
-    """Make retrieved text safe to show: nothing invisible, no citation of its own making."""
-    return unbracket_citations(clean(text))
+    """Make retrieved text safe to show: nothing invisible, also at the ends of lines, no citation of its own making."""
+    return unbracket_citations(_TRAILING.sub("", clean(text)))
 
 
 def collapse_blank_lines(text: str) -> str:

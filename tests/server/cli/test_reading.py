@@ -272,7 +272,7 @@ def test_grep_prints_each_passage_with_its_place_and_ends_with_1_where_nothing_m
         near = CliRunner().invoke(app, ["grep", typed, "--data-dir", str(data)])
         assert "No match. Did you mean 'Brahmaputra'?" in near.stderr
     weak = CliRunner().invoke(app, ["query", "asdkjh qwlekj zzz", "--data-dir", str(data)])
-    assert "Weak evidence: the best passages…" in weak.stdout
+    assert "Weak evidence: the best passages may not be about the question." in weak.stdout
     assert "Warning: Weak evidence: the best passages may not be about the question." in weak.stderr
     assert "search_text" not in weak.stdout
     listed = leanrag(data, "grep", "--topic", "--by-document", "gardens near Kurseong").splitlines()

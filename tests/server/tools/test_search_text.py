@@ -632,3 +632,26 @@ async def test_an_alternative_of_which_a_word_stands_nowhere_lists_nothing_of_it
         await call("ingest_documents", documents=[{"text": each} for each in texts], wait_seconds=30)
         found = await call("search_text", text="precompiled|prebuilt binary", match="topic")
         assert [each["excerpt"] for each in found.data["matches"] if not each["partial"]] == [texts[0]]
+
+
+async def test_what_explains_a_term_is_quoted_with_it_and_a_term_with_what_explains_it(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    text = (
+        "OPTIONS\n\n"
+        "**-A, --all-tagged**\n    Use all hosts of the list. Currently in beta.\n\n"
+        "onchange\n   Run this command after a download.\n\n"
+        "4.8.1: 2018-03-09\n\t* Core: Fix the cache\n\t* Core: Add an exporter\n\n"
+        "def load(path):\n    return exporter_of(path)\n"
+    )
+    said = {
+        "Currently in beta": "**-A, --all-tagged** … Currently in beta.",
+        "onchange": "onchange Run this command after a download.",
+        "Add an exporter": "4.8.1: 2018-03-09 … * Core: Add an exporter",
+        "exporter_of": "return exporter_of(path)",
+    }
+    async with serve_in_process(tmp_path) as call:
+        await call("ingest_documents", documents=[{"text": text, "title": "Manual"}], wait_seconds=30)
+        for wanted, quoted in said.items():
+            found = await call("search_text", text=wanted)
+            assert found.data["matches"][0]["excerpt"].endswith(quoted), found.text

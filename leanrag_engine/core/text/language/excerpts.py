@@ -9,6 +9,8 @@ from .sentences import sentences
 from .turns import find_turn
 
 _GAP = " … "
+_LONGEST_TERM = 80
+_EXPLAINED = re.compile(r"[ \t]*\n(?:[ \t]*\n)?([ \t]+)\S[^\n]*")
 _ASKS = re.compile(r"[?？]\W*(\[[^]]*\]\W*)?$")
 """The end of a question, after which what is shown may be described."""
 
@@ -43,8 +45,8 @@ def quote_exchange(text: str, place: tuple[int, int], limit: int, *, short: int 
 
 
 def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, int, str]:
-    """Return the bounds of the statement around ``text[start:end]``, and the speaker where they leave that out. It is
-    a turn of a chat of at most ``limit`` characters, else the sentences, else the lines."""
+    """Return the bounds of the statement around ``text[start:end]``, and the speaker, or the term that it explains, where they leave
+    that out. It is a turn of a chat of at most ``limit`` characters, else the sentences, else the lines."""
     first = text.rfind("\n\n", 0, start) + 2 if "\n\n" in text[:start] else 0
     last = text.find("\n\n", end)
     paragraph = text[first : last if last >= 0 else len(text)]
@@ -57,12 +59,27 @@ def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, in
     if not held:
         after = text.find("\n", end)
         return text.rfind("\n", 0, start) + 1, after if after >= 0 else len(text), ""
-    left_out = turn and (held[0][0] > 0 or held[-1][1] > limit)
-    return (
-        first + held[0][0],
-        first + held[-1][1],
-        paragraph[: turn.said] + _GAP[1:] if turn and left_out else "",
+    begin, finish = first + held[0][0], first + held[-1][1]
+    if turn:
+        left_out = held[0][0] > 0 or held[-1][1] > limit
+        return begin, finish, paragraph[: turn.said] + _GAP[1:] if left_out else ""
+    if term := _find_term(text, begin):
+        return begin, finish, term + _GAP
+    # A line that is itself such a term says nothing without the line beneath it.
+    explained = _EXPLAINED.match(text, finish) if finish - begin <= _LONGEST_TERM else None
+    indent = begin - text.rfind("\n", 0, begin) - 1
+    return begin, explained.end() if explained and len(explained[1]) > indent else finish, ""
+
+
+def _find_term(text: str, start: int) -> str:
+    """Return the line that what stands at ``start`` is indented beneath, as in a list of options; "" if it is long, a sentence or code."""
+    lines = text[: start + 1].split("\n")[-12:]
+    indent = len(lines[-1]) - len(lines[-1].lstrip())
+    above = (
+        each for each in reversed(lines[:-1]) if each.strip() and len(each) - len(each.lstrip()) < indent
     )
+    term = next(above, "").strip() if indent else ""
+    return term if len(term) <= _LONGEST_TERM and not term.endswith((".", ":", "{", "(", ";", ",")) else ""
 
 
 def _cut_around(text: str, first: int, last: int, start: int, end: int, limit: int) -> str:
