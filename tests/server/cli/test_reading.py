@@ -273,6 +273,9 @@ def test_grep_prints_each_passage_with_its_place_and_ends_with_1_where_nothing_m
         assert "No match. Did you mean 'Brahmaputra'?" in near.stderr
     weak = CliRunner().invoke(app, ["query", "asdkjh qwlekj zzz", "--data-dir", str(data)])
     assert "Weak evidence: the best passages may not be about the question." in weak.stdout
+    assert "Weak evidence" not in weak.stderr  # once is enough
+    options = ["--token-budget", "100", "--data-dir", str(data)]
+    weak = CliRunner().invoke(app, ["query", "asdkjh qwlekj zzz", *options])
     assert "Warning: Weak evidence: the best passages may not be about the question." in weak.stderr
     assert "search_text" not in weak.stdout
     listed = leanrag(data, "grep", "--topic", "--by-document", "gardens near Kurseong").splitlines()
