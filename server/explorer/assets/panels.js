@@ -187,7 +187,7 @@ export function showAnswer(hierarchy, answer, { pick, reader }) {
 
 // A line of the context: its citation opens the document there, its link the file where a browser may.
 function showEvidence({ kind, citations, subject, place, date, link, text, tokens, why }, reader) {
-  const cited = citations.split(" ").flatMap((citation) => [button(citation, () => reader.openPassage(citation), { title: "Open the document here" }), " "]);
+  const cited = citations.split(" ").flatMap((citation) => [button(citation, () => reader.openPassage(citation, -1, -1, text), { title: "Open the document here" }), " "]);
   const web = /^https?:/.test(link) && element("a", { href: link, target: "_blank", rel: "noreferrer" }, place);
   return element(
     "li",

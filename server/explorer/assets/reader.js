@@ -11,10 +11,11 @@ export class Reader {
     byId("reader-close").addEventListener("click", () => this.dialog.close());
   }
 
-  // Open the document at a passage; start and end are characters of the document.
-  async openPassage(citation, start = -1, end = -1) {
+  // Open the document at a passage; start and end are characters of the document, quoted is what an answer shows of it.
+  async openPassage(citation, start = -1, end = -1, quoted = "") {
     const { passages } = await this.source.around(citation, 2);
-    this.fill(passages, citation, start, end);
+    const place = start < 0 && findQuoted(passages.find((each) => each.citation === citation), quoted);
+    this.fill(passages, citation, ...(place || [start, end]));
     const whole = button("Show the whole document", () => this.openDocument(citation.split(":")[0]));
     byId("text").append(whole);
   }
@@ -59,4 +60,16 @@ function markText(passage, first, start, end) {
   const to = Math.min(last, end);
   if (start < 0 || from >= to) return [cut(first, last)];
   return [cut(first, from), element("mark", {}, cut(from, to)), cut(to, last)];
+}
+
+// Where in the document a passage holds the first and the last words of what is quoted of it, whatever the white space; null if it does not.
+function findQuoted(passage, quoted) {
+  const words = quoted.split(/\s+/).filter((word) => word && !/^\[?…\]?$/.test(word));
+  const find = (some) => new RegExp(some.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("\\s+"));
+  const begin = passage && words.length ? find(words.slice(0, 6)).exec(passage.text) : null;
+  if (!begin) return null;
+  const rest = passage.text.slice(begin.index);
+  const ended = find(words.slice(-4)).exec(rest);
+  const length = ended ? ended.index + ended[0].length : begin[0].length;
+  return [passage.start + begin.index, passage.start + begin.index + length];
 }
