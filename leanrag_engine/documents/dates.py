@@ -128,11 +128,19 @@ def read_date(value: str) -> str:
     return find_date(text)
 
 
+def find_posted(text: str) -> str:
+    """Return the date of the last post that begins in ``text``: *Date: Mon, 4 Nov 2018*; "" if none does."""
+    return next(filter(None, map(read_date, reversed(_POSTED.findall(text)))), "")
+
+
 def _date_in_metadata(metadata: Mapping[str, str]) -> str:
     named = {re.sub(r"^.*[:.]|[^a-z]", "", key.lower()): value for key, value in metadata.items()}
     return next(filter(None, (read_date(named[key]) for key in _KEYS if key in named)), "")
 
 
+_POSTED = re.compile(
+    r"^[> \t]*(?:date|sent|datum|gesendet|fecha|envoyé)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE
+)
 _ON_DOCUMENT = re.compile(
     r"(?:last )?(?:version|valid|effective|in force|updated|revised|dated|as of|stand|gültig|fassung)\b",
     re.IGNORECASE,

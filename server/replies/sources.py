@@ -419,7 +419,7 @@ class TextSearchReply(ReplyModel):
             more = "" if found.topic else ", or match='pattern' for a|b"
             step = f"{suggest_spellings(found)}Try fewer or other words{more}; query_lca_context searches by meaning."
         elif cards:
-            step = f"Call get_sources with citations=[{cards[0].citation!r}] to read on."
+            step = f"Call get_sources with citations=[{best[0].citation!r}] to read on."
         if found.topic and (found.topic.below or not found.total):
             step += " `text` takes other words for it: a|b."
         if found.undated:

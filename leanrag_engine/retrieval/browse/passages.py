@@ -80,7 +80,7 @@ async def sources(
     named = [(each, find_ranges(each)) for each in wanted]
     problems = [_no_citation(each) for each, found in named if not found]
     ranges = [ChunkRange(*parsed) for _, found in named for each in found if (parsed := parse_range(each))]
-    known, missing = await _find_places(index, ranges, neighbours)
+    known, missing, short = await _find_places(index, ranges, neighbours)
     if missing:
         problems.append(await _no_passages(index, missing))
     if not known:
@@ -91,7 +91,7 @@ async def sources(
         page = await _read_ranked(index, [chunk.id for chunk in chunks], question, offset, limit)
     else:
         page = await _read(index, known, offset, limit)
-    return replace(page, problems=tuple(map(str, problems)))
+    return replace(page, problems=(*map(str, problems), *short))
 
 
 async def sources_of_item(
@@ -146,22 +146,26 @@ async def sources_of_document(
 
 async def _find_places(
     index: IndexSnapshot, ranges: Sequence[ChunkRange], neighbours: int
-) -> tuple[list[Place], list[str]]:
-    """Return the places of the chunks in the ranges, widened by ``neighbours``, and the citations of what does not exist."""
+) -> tuple[list[Place], list[str], list[str]]:
+    """Return the places of the chunks in the ranges, widened by ``neighbours``, the citations of what does not exist, and where
+    ranges end that are too long."""
     labels = await index.documents.chunk_labels(
         index.collection.name, sorted({each.document for each in ranges})
     )
     places: list[Place] = []
     missing: list[str] = []
+    short: list[str] = []
     for each in ranges:
         selected = each.select(labels.get(each.document, ()), neighbours)
         places += [(each.document, label) for label in selected]
         if not selected:
             missing.append(each.citation)
+        elif max(each.first, each.last) > (last := max(labels[each.document])):
+            short.append(f"{each.citation} ends with {format_citation(each.document, last)}.")
         most_chunks = 100_000  # more than any document that a reader wants at once
         if len(places) > most_chunks:
             raise InvalidInput("The ranges hold too many passages.", "Give fewer or shorter ones.")
-    return places, list(dict.fromkeys(missing))
+    return places, list(dict.fromkeys(missing)), short
 
 
 async def _chunks_of_item(

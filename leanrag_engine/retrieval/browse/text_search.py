@@ -24,6 +24,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import find_spellings, spell_as_one
 from leanrag_engine.core.text.nearest import similarity
 from leanrag_engine.core.text.shortening import cut_middle, one_line
+from leanrag_engine.documents.dates import find_posted
 from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope, count_undated, select_documents
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import Filters
@@ -495,13 +496,15 @@ def _make_match(entry: MatchedPassage, loaded: Mapping[str, Chunk]) -> TextMatch
     excerpt = quote_around(join_passages(parts), places, LIMITS.statement)
     within = (each.heading for each in chunk.windows if each.start <= entry.places[0][0] < each.end)
     page = chunk.page_at(entry.places[0][0])
+    posted = find_posted(chunk.text[: places[0][0]])
+    said = (f"page {page}" if page else "", posted, next(within, chunk.heading))
     return TextMatch(
         citation,
         chunk.title,
         f"{excerpt} …" if entry.count > len(places) else excerpt,
         chunk.source,
         chunk.own_date,
-        ", ".join(filter(None, (f"page {page}" if page else "", next(within, chunk.heading)))),
+        ", ".join(filter(None, said)),
         entry.count,
         tuple(entry.also),
         line=chunk.line_at(entry.places[0][0]),

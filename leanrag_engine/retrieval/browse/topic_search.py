@@ -22,7 +22,7 @@ from leanrag_engine.core.text.language.turns import find_turn, without_shared
 from leanrag_engine.core.text.language.words import STOPWORDS, find_whole_words, plain_letters
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.word_lists import read_words
-from leanrag_engine.documents.dates import DATE_WORDS
+from leanrag_engine.documents.dates import DATE_WORDS, find_posted
 from leanrag_engine.retrieval.filters import open_scope
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import QUERY_LIMITS, Filters, check_count, clean_text
@@ -350,7 +350,7 @@ def _make_entry(
         quote_exchange(chunk.text, place, LIMITS.statement),
         chunk.source,
         chunk.own_date,
-        next(within, chunk.heading),
+        ", ".join(filter(None, (find_posted(chunk.text[: place[0]]), next(within, chunk.heading)))),
         len(group),
         () if by_document else tuple(each.citation for each in group[1:]),
         partial=not any(best[each.id].whole for each in group),

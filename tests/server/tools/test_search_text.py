@@ -655,3 +655,28 @@ async def test_what_explains_a_term_is_quoted_with_it_and_a_term_with_what_expla
         for wanted, quoted in said.items():
             found = await call("search_text", text=wanted)
             assert found.data["matches"][0]["excerpt"].endswith(quoted), found.text
+
+
+async def test_a_post_within_a_thread_bears_its_own_date(tmp_path: Path, serve_in_process: Serve) -> None:
+    posts = (
+        "From: ada\nDate: Thu, 5 Jul 2018 10:00:00 +0000\nSubject: lamp\n\nThe lamp is broken.",
+        "From: bob\nDate: 2018-11-04T01:03:06Z\nSubject: Re: lamp\n\nThe lamp is mended.",
+    )
+    async with serve_in_process(tmp_path) as call:
+        await call(
+            "ingest_documents",
+            documents=[{"text": "\n\n---\n\n".join(posts), "title": "Thread"}],
+            wait_seconds=30,
+        )
+        for wanted, day in (("lamp is broken", "2018-07-05"), ("lamp is mended", "2018-11-04")):
+            for match in ("exact", "topic"):
+                found = await call("search_text", text=wanted, match=match)
+                assert f"{day}: The {wanted}." in found.text
+
+
+async def test_a_range_that_ends_before_it_says_so(tmp_path: Path, serve_in_process: Serve) -> None:
+    async with serve_in_process(tmp_path) as call:
+        await call("ingest_documents", documents=[{"text": "The lamp is lit."}], wait_seconds=30)
+        found = await call("get_sources", citations=["d1:c1-c9"])
+        assert "d1:c1-c9 ends with d1:c1." in found.text
+        assert "The lamp is lit." in found.text
