@@ -57,7 +57,8 @@ class Settings(BaseSettings):
         description="Token for the Chroma server, sent as Authorization: Bearer and as X-Chroma-Token.",
     )
     allow_dirs: Annotated[tuple[Path, ...], NoDecode] = Field(
-        default=(), description="Folders beneath which the server may read documents; none: it reads no path."
+        default=(),
+        description="Folders beneath which the server may read documents, separated as in PATH; none: it reads no path.",
     )
     collection: str = Field(
         default="default", pattern=COLLECTION_NAME, description="The collection used when none is named."

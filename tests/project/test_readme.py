@@ -75,13 +75,15 @@ def settings_table() -> str:
     rows = ["| variable | default | meaning |", "|---|---|---|"]
     for name, field in SETTINGS.items():
         default = "the platform's own" if field.default_factory else field.default
-        shown = (
-            "none"
-            if default in ((), None)
-            else str(default).lower()
-            if isinstance(default, bool)
-            else default
-        )
+        match default:
+            case () | None:
+                shown = "none"
+            case bool():
+                shown = str(default).lower()
+            case tuple():
+                shown = ",".join(default)
+            case _:
+                shown = default
         rows.append(f"| `LEANRAG_{name.upper()}` | {shown} | {field.description} |")
     return "\n".join(rows)
 
