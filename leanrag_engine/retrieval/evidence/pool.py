@@ -129,9 +129,8 @@ async def _compare_tokens(run: QueryRun, text: str, windows: Sequence[str]) -> d
     if not known:
         return {}
     near, strange = compare_tokens(question, [packed for _, packed in known])
-    if len(known) >= USUAL:
-        run.strange[text], run.likeness[text] = strange, float(near.max())
-        run.sure.update([text] * (len(known) >= run.query.relevance_options.compared))
+    run.strange[text], run.likeness[text] = strange, float(near.max())
+    run.sure.update([text] * (len(known) >= run.query.relevance_options.compared))
     near = spread_similarities(near)
     few = min(len(known) / USUAL, 1.0)
     gains = run.query.relevance_options.tokens * few * (near - near.min())
