@@ -853,6 +853,11 @@ class BuildRecord:
         return counts
 
     @property
+    def written(self) -> int:
+        """The number of aggregated entities whose summary a model or an agent wrote."""
+        return sum(count for made, count in self.summaries.items() if Method(made).written)
+
+    @property
     def graph(self) -> str:
         """Who wrote the graph, in a few words; "" where G0 was not counted, as in builds of earlier versions."""
         base = {name for each in self.methods if not each.layer for name in each.entities}

@@ -195,6 +195,18 @@ async def test_a_description_loses_only_what_rests_on_passages_that_are_gone(
         assert left == sven.description or "before" in change
 
 
+async def test_a_rebuild_says_how_many_summaries_found_no_cluster_of_theirs(tmp_path: Path) -> None:
+    async with built(tmp_path) as engine:
+        items = await all_items(engine, "summary")
+        done = await engine.submit_summaries(
+            [summary(each.work_id, number) for number, each in enumerate(items)]
+        )
+        assert len(done.accepted) > 2
+        await build(engine)
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, cluster_size=12, tau=1)) as engine:
+        assert "written summar" in (await build(engine, "rebuild")).reason
+
+
 async def test_texts_of_all_kinds_may_be_submitted_in_one_call(tmp_path: Path) -> None:
     async with built(tmp_path) as engine:
         cluster = (await engine.pending_work("summary", 1)).items[0]
