@@ -10,6 +10,8 @@ from leanrag_engine.core.model import is_code
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 from leanrag_engine.core.text.shortening import shorten
 
+from .dates import MONTH
+
 
 @dataclass(frozen=True, slots=True)
 class Heading:
@@ -64,6 +66,13 @@ _NUMBERED = re.compile(
     r"^(?P<number>\d{1,2}(?:\.\d{1,2}){0,3})\.?[ \t]+(?P<title>[^\W\d_a-z][^\n]{0,100})$", re.MULTILINE
 )
 _NO_NUMBERED_TITLE = re.compile(r"[.,;:!?。，；：！？][\"'”’)]?$|\.{4}|[ \t]{2,}\d+$|^.{0,20}[。！？]")
+_RELEASE = re.compile(
+    r"^(?P<title>(?:(?:version|release)[ \t])?v?\d{1,8}(?:\.\d{1,8}){1,4}[\w.~+-]{0,20}[ \t]{0,4}[:,(–—-]?[ \t]{0,4}(?:released (?:on )?)?"
+    rf"(?:\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d?[ \t](?:{MONTH})[ \t]\d{{4}}|(?:{MONTH})[ \t]\d\d?,?[ \t]\d{{4}})\)?"
+    r"|[a-z\d][a-z\d+.-]{1,60} \([^()\s]{1,40}\)[^\n;]{1,60}; urgency=\w{1,20}):?[ \t]{0,8}$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A release in a list of changes: *4.8.1: 2018-03-09*, *v1.2 (3 May 2019)*, *pkg (1.2-3) unstable; urgency=low*."""
 _LATEX = re.compile(
     r"^[ \t]*\\(?P<rank>part|chapter|section|subsection|subsubsection|paragraph)\*?(?:\[[^\]\n]*\])?"
     r"\{(?P<title>[^\n]{1,200}?)\}[^\n]*$",
@@ -198,9 +207,13 @@ def _sections(text: str) -> Iterator[Heading]:
 
 
 def _plain(text: str) -> Iterator[Heading]:
-    """Merge marked and numbered headings; a line that is both counts once."""
-    end = -1
-    for heading in merge(_markup_headings(text), _section_numbers(text), key=lambda heading: heading.start):
+    """Merge marked and numbered headings and, of several releases, their lines; a line that is two of these counts once."""
+    end, releases = (
+        -1,
+        [Heading(each.start(), each.end("title"), 2, each["title"]) for each in _RELEASE.finditer(text)],
+    )
+    found = (_markup_headings(text), _section_numbers(text), releases if releases[1:] else ())
+    for heading in merge(*found, key=lambda heading: heading.start):
         if heading.start >= end:
             end = heading.end
             yield heading
