@@ -629,9 +629,6 @@ class ReplyStore(Protocol):
     async def texts(self, collection: str, kind: AgentTextKind) -> dict[str, AgentText]:
         """Return the texts of agents by the ids of their tasks."""
 
-    async def cut_descriptions(self, collection: str) -> None:
-        """Take out of the descriptions that agents wrote what rests on chunks that do not exist any more."""
-
 
 class CorrectionStore(Protocol):
     """The corrections of graphs: facts of their own, which every build applies."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -379,6 +380,8 @@ class TextMatchCard(Card):
         if self.date and self.date in path and find_turn(self.excerpt):
             return path  # the title of a conversation names those who speak
         date = "" if self.date in f"{self.document} {path}" else self.date
+        if path and PurePath(self.path).stem.startswith(self.document.removesuffix("…")):
+            return " ".join(filter(None, (date, path)))
         return " ".join(filter(None, (date, self.document, f"({path})" if path else "")))
 
     def to_text(self, excerpt: str, things: tuple[str, str] = ("match", "matches")) -> str:

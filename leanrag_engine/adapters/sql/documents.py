@@ -64,6 +64,7 @@ from leanrag_engine.core.text.nearest import misspell
 from leanrag_engine.core.text.scripts import has_cjk
 
 from . import collections as collection_rows
+from . import replies
 from .dialect import fulltext
 from .dialect.fulltext import IndexedWindow, WindowPlace
 from .dialect.fulltext_index import RowCounts, SearchedRows
@@ -226,6 +227,8 @@ def _remove_missing_chunks(
     held = {row.id: row.label for row in connection.execute(select(chunks.c.id, chunks.c.label).where(here))}
     wanted = {part.id for part in new.chunks}
     gone = [label for id_, label in held.items() if id_ not in wanted]
+    texts = connection.execute(select(chunks.c.id, chunks.c.text).where(here, among(chunks.c.label, gone)))
+    replies.cut_descriptions(connection, collection, {row.id: row.text for row in texts})
     fulltext.remove_windows(connection, collection, document, gone)
     connection.execute(delete(chunks).where(here, among(chunks.c.label, gone)))
     return {id_: label for id_, label in held.items() if id_ in wanted}
@@ -236,6 +239,11 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
     this = (documents.c.collection == collection) & (documents.c.id == id_)
     number = connection.execute(select(documents.c.number).where(this)).scalar()
     if number is not None:
+        here = (chunks.c.collection == collection) & (chunks.c.document == number)
+        gone = {
+            row.id: row.text for row in connection.execute(select(chunks.c.id, chunks.c.text).where(here))
+        }
+        replies.cut_descriptions(connection, collection, gone)
         fulltext.remove_document(connection, collection, number)
         connection.execute(delete(documents).where(this))
 

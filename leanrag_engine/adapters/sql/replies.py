@@ -9,6 +9,7 @@ from sqlalchemy import delete as delete_from
 from leanrag_engine.core.graphs.restriction import cut_parts
 from leanrag_engine.core.model import Evidence, Spent
 from leanrag_engine.core.ports import AgentText, AgentTextKind, FinishReason, Reply, ReplyRecord
+from leanrag_engine.core.text.language.words import content_words
 
 from . import collections as collection_rows
 from .dialect.statements import among, rests_on_others
@@ -89,7 +90,6 @@ def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]
     held = select(chunks.c.id).where(chunks.c.collection == collection).scalar_subquery()
     gone = rests_on_others(replies.c.chunk_ids, held, untouched)
     connection.execute(update(replies).where(here, gone).values(text=None))
-    cut_descriptions(connection, name)
     mine = agent_texts.c.collection == collection
     gone = rests_on_others(agent_texts.c.chunk_ids, held, untouched)
     connection.execute(delete_from(agent_texts).where(mine, gone))
@@ -135,25 +135,26 @@ def drop_texts(connection: Connection, name: str, kind: AgentTextKind, tasks: Se
     )
 
 
-def cut_descriptions(connection: Connection, name: str) -> None:
-    """Take out of what agents wrote of entities what rests on chunks that are gone, and delete what has nothing left."""
-    collection = collection_rows.number_of(connection, name)
-    held = select(chunks.c.id).where(chunks.c.collection == collection)
+def cut_descriptions(connection: Connection, collection: int, gone: Mapping[str, str]) -> None:
+    """Take out of what agents wrote of entities of collection number ``collection`` what rests on chunks that are ``gone``, given with their
+    texts, or has a word that of its chunks only these say; delete what has nothing left."""
     mine = (agent_texts.c.collection == collection) & (agent_texts.c.kind == "description")
-    rests = rests_on_others(agent_texts.c.chunk_ids, held.scalar_subquery(), ())
     columns = (agent_texts.c.task, agent_texts.c.text, agent_texts.c.chunk_ids)
-    for row in connection.execute(select(*columns).where(mine, rests)).all():
-        left = set(connection.scalars(held.where(among(chunks.c.id, row.chunk_ids))))
-        text, evidence = cut_parts(
-            row.text["description"], (Evidence(*each) for each in row.text["evidence"]), left
-        )
-        here = mine & (agent_texts.c.task == row.task)
-        if not text:
-            connection.execute(delete_from(agent_texts).where(here))
+    for row in connection.execute(select(*columns).where(mine)).all() if gone else ():
+        kept = [id_ for id_ in row.chunk_ids if id_ not in gone]
+        if len(kept) == len(row.chunk_ids):
             continue
-        origins = [[each.start, each.end, each.chunk_id] for each in evidence]
-        kept = {
-            "text": {"description": text, "evidence": origins},
-            "chunk_ids": [id_ for id_ in row.chunk_ids if id_ in left],
-        }
-        connection.execute(update(agent_texts).where(here).values(kept))
+        said = connection.scalars(
+            select(chunks.c.text).where(chunks.c.collection == collection, among(chunks.c.id, kept))
+        )
+        lost = set().union(*(content_words(gone[id_]) for id_ in row.chunk_ids if id_ in gone))
+        lost -= set().union(*map(content_words, said))
+        origins = (Evidence(*each) for each in row.text.get("evidence", ()))
+        text, evidence = cut_parts(row.text["description"], origins, kept, lost)
+        here = mine & (agent_texts.c.task == row.task)
+        if text:
+            parts = [[each.start, each.end, each.chunk_id] for each in evidence]
+            new = {"text": {"description": text, "evidence": parts}, "chunk_ids": kept}
+            connection.execute(update(agent_texts).where(here).values(new))
+        else:
+            connection.execute(delete_from(agent_texts).where(here))

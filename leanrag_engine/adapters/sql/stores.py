@@ -281,7 +281,6 @@ class SqlReplyStore(_Store):
     spending = _reading(replies.sum_spending)
     put_texts = _writing(replies.put_texts)
     texts = _reading(replies.texts)
-    cut_descriptions = _writing(replies.cut_descriptions)
 
 
 class SqlCorrectionStore(_Store):

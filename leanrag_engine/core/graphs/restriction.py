@@ -56,9 +56,14 @@ def _quote_sentences(description: str, chunk_ids: Sequence[str], chunks: Mapping
 
 
 def reduce_entity(
-    entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk], extracts: Iterable[Extract]
+    entity: Entity,
+    chunk_ids: tuple[str, ...],
+    chunks: Mapping[str, Chunk],
+    extracts: Iterable[Extract],
+    lost: Collection[str] = (),
 ) -> Entity | None:
-    """Return a layer-0 entity as if only ``chunks`` existed, of which ``chunk_ids`` and ``extracts`` remain; None without a mention."""
+    """Return a layer-0 entity as if only ``chunks`` existed, of which ``chunk_ids`` and ``extracts`` remain, without what has a
+    word that is ``lost``; None without a mention."""
     texts = _index_texts(chunk_ids, chunks)
     stated = [each for extract in extracts for each in extract.entities]
     forms = {fold_case(form) for each in stated for form in (each.name, *each.aliases)}
@@ -69,7 +74,7 @@ def reduce_entity(
     ]
     if not names:
         return None
-    description, evidence = _select_parts(entity, chunks, texts)
+    description, evidence = _select_parts(entity, chunks, texts, lost)
     return replace(
         entity,
         name=names[0],
@@ -85,12 +90,13 @@ def reduce_entity(
 
 
 def reduce_relation(
-    relation: Relation, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk]
+    relation: Relation, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk], lost: Collection[str] = ()
 ) -> Relation | None:
-    """Return a layer-0 relation as if only ``chunks`` existed; None if none of its chunks remains."""
+    """Return a layer-0 relation as if only ``chunks`` existed, without what has a word that is ``lost``; None if none of its
+    chunks remains."""
     if not chunk_ids:
         return None
-    description, evidence = _select_parts(relation, chunks, _index_texts(chunk_ids, chunks))
+    description, evidence = _select_parts(relation, chunks, _index_texts(chunk_ids, chunks), lost)
     weight = max(relation.weight - (len(relation.chunk_ids) - len(chunk_ids)), len(chunk_ids))
     return replace(
         relation,
@@ -107,29 +113,32 @@ def _index_texts(chunk_ids: Sequence[str], chunks: Mapping[str, Chunk]) -> dict[
 
 
 def _select_parts(
-    item: Entity | Relation, chunks: Collection[str], texts: Mapping[str, str]
+    item: Entity | Relation, chunks: Collection[str], texts: Mapping[str, str], lost: Collection[str]
 ) -> tuple[str, tuple[Evidence, ...]]:
-    """Return the parts of a description that come from remaining chunks or stand in one, with their new places."""
-    return cut_parts(item.description, item.evidence, chunks, lambda part: _find_chunk(part, texts))
+    """Return the parts of a description that come from a remaining chunk or stand in one, with their new places."""
+    return cut_parts(item.description, item.evidence, chunks, lost, lambda part: _find_chunk(part, texts))
 
 
 def cut_parts(
     text: str,
     origins: Iterable[Evidence],
     chunks: Collection[str],
+    lost: Collection[str],
     find: Callable[[str], str | None] = lambda _: None,
 ) -> tuple[str, tuple[Evidence, ...]]:
-    """Return the parts of ``text`` of which all chunks remain, or that ``find`` finds in one, with their new places."""
+    """Return the parts of ``text`` that come from ``chunks``, or that ``find`` finds in one, without those that hold a word that is
+    ``lost``, with their new places."""
     parts: list[str] = []
     evidence: list[Evidence] = []
+    start = 0
     for (begin, end), cited in groupby(origins, key=lambda each: (each.start, each.end)):
-        part, ids = text[begin:end], [each.chunk_id for each in cited]
-        if not all(id_ in chunks for id_ in ids):
-            ids = [found] if (found := find(part)) else []
-        if part and ids:
-            start = sum(len(each) + 1 for each in parts)
+        part = text[begin:end]
+        ids = [each.chunk_id for each in cited if each.chunk_id in chunks]
+        ids = ids or [found for found in (find(part),) if found]
+        if part and ids and content_words(part).isdisjoint(lost):
             evidence += (Evidence(start, start + len(part), id_) for id_ in ids)
             parts.append(part)
+            start += len(part) + 1
     return " ".join(parts), tuple(evidence)
 
 

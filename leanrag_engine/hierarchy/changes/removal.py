@@ -67,7 +67,7 @@ def _reduce_entity(entity: Entity, remaining: RemainingChunks) -> Entity | None:
     if len(ids) == len(entity.chunk_ids):
         return entity
     extracts = [extract for id_ in ids for extract in remaining.extracts.get(id_, ())]
-    return reduce_entity(entity, ids, remaining.chunks, extracts)
+    return reduce_entity(entity, ids, remaining.chunks, extracts, _find_lost(entity, ids, remaining))
 
 
 def _reduce_relation(relation: Relation, remaining: RemainingChunks) -> Relation | None:
@@ -75,7 +75,15 @@ def _reduce_relation(relation: Relation, remaining: RemainingChunks) -> Relation
     if len(ids) == len(relation.chunk_ids):
         return relation
     # Which passage gave which type is not kept: the next build gives those of what remains.
-    return reduce_relation(replace(relation, types=()), ids, remaining.chunks)
+    lost = _find_lost(relation, ids, remaining)
+    return reduce_relation(replace(relation, types=()), ids, remaining.chunks, lost)
+
+
+def _find_lost(item: Entity | Relation, left: Collection[str], remaining: RemainingChunks) -> frozenset[str]:
+    """Return the words of a written description that only chunks say which are gone: heuristic ones quote their own chunk."""
+    if not item.method.written:
+        return frozenset()
+    return _find_lost_words(item.description, {*item.chunk_ids} - {*left}, left, remaining)
 
 
 def _find_changes(before: Iterable[Entity | Relation], after: Iterable[Entity | Relation]) -> set[str]:
@@ -232,7 +240,8 @@ def _recount_relations(
             continue
         ends = [touched[end] for end in pair if end in touched]
         if missing := _find_missing(each, remaining):
-            ends.append(_ChunksBeneath(missing, set()))
+            cited = {origin.chunk_id for origin in each.evidence}
+            ends.append(_ChunksBeneath(missing, cited - missing))
         if not ends:
             left.append(each)
             continue

@@ -377,9 +377,7 @@ async def read_extracts(
 
 
 async def descriptions_by_agents(stores: Stores, collection: str, base: Graph) -> dict[str, Description]:
-    """Return what agents wrote of entities of G0, by id, without what rests on chunks that are gone. Left
-    out is what rests on chunks of another entity, after a split."""
-    await stores.replies.cut_descriptions(collection)
+    """Return what agents wrote of entities of G0, by id. Left out is what rests on chunks of another entity, after a split."""
     texts = await stores.replies.texts(collection, "description")
     numbers = [number for number in find_rows(base.entities, [*texts]) if number >= 0]
     mentions = {each.id: frozenset(each.chunk_ids) for each in select_rows(base.entities, numbers)}

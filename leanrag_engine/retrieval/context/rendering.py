@@ -116,7 +116,8 @@ def format_document(chunk: Chunk, start: int | None = None, parts: int = 2, page
     start = chunk.start if start is None else start
     place = format_place(path, chunk.line_at(start))
     place += f", {pages}" if pages else ""
-    known = _letters(title) in (_letters(PurePosixPath(path).name), _letters(PurePosixPath(path).stem))
+    name, stem = _letters(PurePosixPath(path).name), _letters(PurePosixPath(path).stem)
+    known = _letters(title) in (name, stem) or (title.endswith("…") and stem.startswith(_letters(title)))
     return f"### {place}{dated}" if known else f"### {title} ({place}){dated}"
 
 

@@ -172,7 +172,9 @@ async def test_a_description_loses_only_what_rests_on_passages_that_are_gone(
             each for each in await all_items(engine, "description") if each.title.startswith("Sven Reid")
         )
         both = "Sven Reid bakes bread in Kotor and plays the organ in Lucca."
-        text = f"Sven Reid bakes bread in Kotor. {both} Anna Abel likes Sven Reid."
+        # Too few of its words are only in the second note for that to be cited.
+        mixed = "Sven Reid, a baker in Kotor who owns a red boat, has a brown boat."
+        text = f"Sven Reid bakes bread in Kotor. {both} {mixed} Anna Abel likes Sven Reid."
         assert (await engine.submit_summaries([{"work_id": item.work_id, "description": text}])).accepted
         if "before" not in change:
             await build(engine)
@@ -186,6 +188,7 @@ async def test_a_description_loses_only_what_rests_on_passages_that_are_gone(
             await finish(engine, job)
         left = (await engine.ancestors("Sven Reid"))[0].description
         assert "Lucca" not in left
+        assert "brown" not in left
         await build(engine)
         sven = (await engine.ancestors("Sven Reid"))[0]
         assert (sven.description, sven.method) == (

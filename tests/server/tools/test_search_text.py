@@ -680,3 +680,25 @@ async def test_a_range_that_ends_before_it_says_so(tmp_path: Path, serve_in_proc
         found = await call("get_sources", citations=["d1:c1-c9"])
         assert "d1:c1-c9 ends with d1:c1." in found.text
         assert "The lamp is lit." in found.text
+
+
+async def test_what_a_person_wrote_is_quoted_where_the_name_heads_or_signs_it(
+    tmp_path: Path, serve_in_process: Serve
+) -> None:
+    posts = (
+        "From: ada\nDate: 2018-07-05\nSubject: lamp\n\nThe lamp is broken. Who mends it?",
+        "From: bob\nDate: 2018-11-04\nSubject: Re: lamp\n\nI have mended it.\n\n-- zoe",
+    )
+    async with serve_in_process(tmp_path) as call:
+        await call(
+            "ingest_documents",
+            documents=[{"text": "\n\n------\n".join(posts), "title": "Thread"}],
+            wait_seconds=30,
+        )
+        for wanted, said in (
+            ("ada", "The lamp is broken."),
+            ("bob", "I have mended it."),
+            ("zoe", "I have mended it. -- zoe"),
+        ):
+            found = await call("search_text", text=wanted)
+            assert found.data["matches"][0]["excerpt"].endswith(said), found.text

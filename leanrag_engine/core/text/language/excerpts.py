@@ -11,6 +11,11 @@ from .turns import find_turn
 _GAP = " … "
 _LONGEST_TERM = 80
 _EXPLAINED = re.compile(r"[ \t]*\n(?:[ \t]*\n)?([ \t]+)\S[^\n]*")
+_POST_HEAD = re.compile(
+    r"(?:from|von|de|date|datum|subject|betreff|sent|to|cc)[ \t]*:.*\n.{0,40}:", re.IGNORECASE
+)
+"""Two lines of the head of a mail or post."""
+_SIGNATURE = re.compile(r"(?:--|—|–)[ \t]*\S+(?:[ \t]\S+)?[ \t]*$", re.MULTILINE)
 _ASKS = re.compile(r"[?？]\W*(\[[^]]*\]\W*)?$")
 """The end of a question, after which what is shown may be described."""
 
@@ -63,9 +68,22 @@ def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, in
     if turn:
         left_out = held[0][0] > 0 or held[-1][1] > limit
         return begin, finish, paragraph[: turn.said] + _GAP[1:] if left_out else ""
+    return _complete(text, begin, finish, first + len(paragraph), limit)
+
+
+def _complete(text: str, begin: int, finish: int, last: int, limit: int) -> tuple[int, int, str]:
+    """Return the bounds of a statement in a paragraph that ends at ``last``, with what it says nothing without, or the term before it."""
     if term := _find_term(text, begin):
         return begin, finish, term + _GAP
-    # A line that is itself such a term says nothing without the line beneath it.
+    if _POST_HEAD.match(text, begin):  # what was written follows
+        start = last + len(text[last:]) - len(text[last:].lstrip())
+        said = sentences(text[start : start + 4 * limit])
+        return begin, start + said[0][1] if said else finish, ""
+    if _SIGNATURE.match(text, begin):  # what was written stands before it
+        start = max(0, begin - 4 * limit)
+        said = sentences(text[start:begin])
+        return start + said[-1][0] if said else begin, finish, ""
+    # A line that is itself a term says nothing without the line beneath it.
     explained = _EXPLAINED.match(text, finish) if finish - begin <= _LONGEST_TERM else None
     indent = begin - text.rfind("\n", 0, begin) - 1
     return begin, explained.end() if explained and len(explained[1]) > indent else finish, ""
