@@ -131,7 +131,7 @@ def create_server(
     token_verifier: TokenVerifier | None = None,
     find_rights: Callable[[], Rights] = Rights,
 ) -> LeanRAGServer:
-    """Create the server that ``settings`` describe; the first call opens the store. ``auth``,
+    """Create the server that ``settings`` describe; the first call opens the store, unless it is open. ``auth``,
     ``token_verifier`` and ``find_rights`` control access over HTTP."""
     handle = EngineHandle(settings, find_rights)
     offered = Offered(frozenset(offer.name for offer in offers(settings)), ALL_TOOLS)

@@ -1,4 +1,5 @@
-"""The server's handle on the engine: opened on the first call that needs it, never before ``tools/list``."""
+"""The server's handle on the engine: over standard input opened on the first call that needs it, never before ``tools/list``; over HTTP at
+the start."""
 
 from __future__ import annotations
 

@@ -235,7 +235,8 @@ class Settings(BaseSettings):
 def load_settings(**overrides: object) -> Settings:
     """Read settings from the environment and the file, overridden by ``overrides`` that are not None. Raises :class:`InvalidInput`."""
     given = {name: value for name, value in overrides.items() if value is not None}
-    check_variables(Settings, but=("http", "tests", "config"))
+    # Kubernetes describes a service of this name to every container: LEANRAG_SERVICE_HOST, LEANRAG_PORT_….
+    check_variables(Settings, but=("http", "tests_", "service_", "port"))
     try:
         return Settings(**given)  # type: ignore[arg-type] # pydantic checks each value itself
     except ValidationError as problem:
@@ -267,7 +268,11 @@ def check_variables(settings: type[BaseSettings], within: str = "", but: tuple[s
     """Raise ``InvalidInput`` for a ``LEANRAG_`` variable that begins with ``within`` and sets nothing: it would be ignored silently."""
     names = (each[8:].lower() for each, value in os.environ.items() if each[:8] == "LEANRAG_" and value)
     for name in names:
-        if name.startswith(within) and not name.startswith(but) and name not in settings.model_fields:
+        if (
+            name.startswith(within)
+            and not name.startswith(but)
+            and name not in {"config", *settings.model_fields}
+        ):
             problem = unknown_setting(name, settings)
             raise InvalidInput(problem.message, f"{variable_of(name)} is set: unset it. {problem.next_step}")
 

@@ -139,13 +139,14 @@ def _date_in_metadata(metadata: Mapping[str, str]) -> str:
 
 
 _POSTED = re.compile(
-    r"^[> \t]*(?:date|sent|datum|gesendet|fecha|envoyé)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE
+    r"^[ \t]*(?:date|sent|datum|gesendet|fecha|envoyé)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE
 )
 _ON_DOCUMENT = re.compile(
     r"(?:last )?(?:version|valid|effective|in force|updated|revised|dated|as of|stand|gültig|fassung)\b",
     re.IGNORECASE,
 )
 """How a line begins that says of when a document is."""
+_ENDS = re.compile(r"\b(?:until|till|through|bis|jusqu|hasta|withdrawn|expire[sd]?)\b", re.IGNORECASE)
 
 
 def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str:
@@ -154,6 +155,7 @@ def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str
     first = [line.strip() for line in text[:1000].splitlines() if line.strip()][:lines]
     short = [each for each in first if len(each) <= longest and not find_turn(each)]
     short = [each for each in short if not ends_sentence(each) or _ON_DOCUMENT.match(each)]
+    short = [each for each in short if not _ENDS.search(each)]
     heads = [each for each in short if not (TABLE_LINE.match(each) or re.search(r"\d:\d|^[-*+•] ", each))]
     days = {day for each in heads for day in find_dates(each) if len(day) == len("2024-03-07")}
     return days.pop() if len(days) == 1 else ""

@@ -25,7 +25,7 @@ from .readers.chats import read_chat
 from .readers.reading import Reading
 
 _LONGEST_TITLE = 200
-_READING = "reading-6"
+_READING = "reading-7"
 """Changed when readers make another text of the same file: a file is then read again though it has not changed."""
 
 

@@ -124,7 +124,7 @@ async def restore(settings: Settings, source: Path, report: ProgressReport) -> B
     try:
         async with FileWriterLock(folder).hold("restore", waiting=partial(report_holder, report)):
             await to_thread.run_sync(stage)
-            found = await _count_documents(staging, renew=bool(settings.chroma_url))
+            found = await _count_documents(staging, renew=True)
             if found != manifest["collections"]:
                 raise StoreUnusable(
                     f"The backup {source} should hold {manifest['collections']}, and holds {found}.",

@@ -170,19 +170,24 @@ def serve_at(
     """Bind, print the address, and serve ``server`` until the process receives a signal to stop."""
     with listening(address) as bound:
         address = Address(address.host, bound.getsockname()[1])
-        typer.echo(greeting(address, access), err=True)
-        serve_app(http_app(server, http, address), server.handle, bound, http, log_level)
+        app, said = http_app(server, http, address), greeting(address, access)
+        serve_app(app, server.handle, bound, http, log_level, said)
 
 
 def serve_app(
-    app: ASGIApp, handle: EngineHandle, bound: socket.socket, http: HttpSettings, log_level: LogLevel
+    app: ASGIApp,
+    handle: EngineHandle,
+    bound: socket.socket,
+    http: HttpSettings,
+    log_level: LogLevel,
+    said: str = "",
 ) -> None:
-    """Open the store, resume its jobs and serve ``app`` at a bound socket until the process receives a signal to stop. Raises
-    ``StoreUnusable`` if the store cannot be opened."""
+    """Open the store, resume its jobs, say what is ``said`` and serve ``app`` at a bound socket until the process receives a signal to
+    stop. Raises ``StoreUnusable`` if the store cannot be opened."""
     # A thread that computes keeps Python's lock for this long when another one asks for it.
     sys.setswitchinterval(0.001)
     calls = Calls(app)
-    serving = Serving(configure_web_server(calls, http, log_level), calls, handle)
+    serving = Serving(configure_web_server(calls, http, log_level), calls, handle, said)
     # uvicorn shuts down cleanly on Ctrl-C and then raises the signal again.
     with suppress(KeyboardInterrupt):
         anyio.run(serving.serve, [bound])
@@ -268,12 +273,14 @@ class Calls:
 class Serving(uvicorn.Server):
     """A web server that opens its store before it answers, and lets running calls finish for a few seconds before it stops."""
 
-    def __init__(self, config: uvicorn.Config, calls: Calls, handle: EngineHandle) -> None:
+    def __init__(self, config: uvicorn.Config, calls: Calls, handle: EngineHandle, said: str) -> None:
         super().__init__(config)
-        self._calls, self._handle = calls, handle
+        self._calls, self._handle, self._said = calls, handle, said
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self._handle.get()
+        if self._said:
+            typer.echo(self._said, err=True)
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -393,7 +400,8 @@ class ReadableRefusals:
 
         async def read(message: Message) -> None:
             nonlocal refusal
-            if message["type"] == "http.response.start" and (is_bare(message) or message["status"] == ENDING):
+            ending = message.get("status") == ENDING and scope["path"] == PATH
+            if message["type"] == "http.response.start" and (is_bare(message) or ending):
                 refusal = self.explain(message["status"], Request(scope))
             if refusal is None:
                 await send(message)

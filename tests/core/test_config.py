@@ -20,6 +20,10 @@ def test_a_variable_that_sets_nothing_is_named_with_the_one_that_is_meant(
     with pytest.raises(InvalidInput, match="no setting 'readonly'") as refused:
         load_settings()
     assert refused.value.next_step == "LEANRAG_READONLY is set: unset it. Did you mean read_only?"
+    monkeypatch.delenv("LEANRAG_READONLY")
+    for name in ("SERVICE_HOST", "PORT_8000_TCP", "PORT"):  # of a service in Kubernetes
+        monkeypatch.setenv(f"LEANRAG_{name}", "10.0.0.1")
+    load_settings()
 
 
 def test_a_variable_of_the_http_server_that_sets_nothing_keeps_it_from_starting(

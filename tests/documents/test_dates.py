@@ -40,6 +40,7 @@ def read(path: Path, text: str, **source: object) -> LoadedDocument:
             "2025-07-01",
             "first lines",
         ),
+        ("a.md", "# Prices\n\nValid until 31 December 2027.\n", {}, "2020-05-17", "file time"),
         ("a.md", "# Travel\n\nAnn left on 1 July 2025.\n", {}, "2020-05-17", "file time"),
         ("a.txt", "One\nTwo\nThree\n22 March 2024\n", {}, "2020-05-17", "file time"),
         ("a.txt", "3 April 2024: sulphur\n9 April 2024: copper\n", {}, "2020-05-17", "file time"),

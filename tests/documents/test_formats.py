@@ -119,9 +119,10 @@ def test_percentages_and_the_comments_on_cells_are_read(tmp_path: Path) -> None:
     book = Workbook()
     sheet = book.active
     assert sheet is not None
-    for row in (("Item", "Margin"), ("tea", 0.153), ("milk", 0.07)):
+    for row in (("Item", "Margin"), ("tea", 0.153), ("milk", 0.07), ("oil", 12.5)):
         sheet.append(row)
     sheet["B2"].number_format, sheet["B3"].number_format = "0.0%", "0%"
+    sheet["B4"].number_format = '0.0"%"'  # a sign, no percentage
     sheet["A3"].comment = Comment("Ask the dairy in May.", "Ana")
     stream = BytesIO()
     book.save(stream)
@@ -129,9 +130,26 @@ def test_percentages_and_the_comments_on_cells_are_read(tmp_path: Path) -> None:
     assert lines[1:] == [
         "Row 2: Item: tea; Margin: 15.3%",
         "Row 3: Item: milk; Margin: 7%",
+        "Row 4: Item: oil; Margin: 12.5",
         "",
         "Comment on A3: Ask the dairy in May.",
     ]
+
+
+def test_comments_that_cannot_be_read_are_told_and_the_cells_are_read(tmp_path: Path) -> None:
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append(("lamp", "broken"))
+    sheet["A1"].comment = Comment("Ask Ana.", "Ana")
+    stream, damaged = BytesIO(), BytesIO()
+    book.save(stream)
+    with zipfile.ZipFile(stream) as whole, zipfile.ZipFile(damaged, "w") as left:
+        for name in whole.namelist():
+            left.writestr(name, b"<no" if "comment" in name else whole.read(name))
+    text = read(tmp_path, "lamp.xlsx", damaged.getvalue()).text
+    assert "lamp" in text
+    assert "The comments of the sheet Sheet cannot be read." in text
 
 
 # --- slides --------------------------------------------------------------------------------

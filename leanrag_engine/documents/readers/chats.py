@@ -157,7 +157,9 @@ def _read_message(message: JsonObject) -> _ChatTurn:
     keys = ("files", "attachments", "embeds", "poll", *(() if said else ("blocks",)))
     beside = [*map(message.get, keys), {"name": message.get("file_name")}]
     texts = [*([said] if isinstance(said, str) else []), *_find_texts(beside)]
-    whole = unescape(_LINKED.sub(r"\1", "\n".join(dict.fromkeys(texts))))
+    # A text that comes again is a copy for programs that show less; values of fields may be equal.
+    told = [each for at, each in enumerate(texts) if each not in texts[:at] or " " not in each]
+    whole = unescape(_LINKED.sub(r"\1", "\n".join(told)))
     lines = [line.strip() for line in whole.split("\n") if line.strip()]
     stamp = str(message.get("ts") or message.get("timestamp") or message.get("date"))
     when = datetime.fromtimestamp(float(stamp), UTC) if "ts" in message else datetime.fromisoformat(stamp)
@@ -171,9 +173,12 @@ def _find_texts(value: object, key: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _find_texts(each, key)
+    elif isinstance(value, dict) and value.get("type") == "rich_text_section":
+        yield "".join(str(each.get("text") or each.get("url") or "") for each in value.get("elements") or ())
     elif isinstance(value, dict):
         for name, each in value.items():
-            yield from _find_texts(each, name)
+            if name != "value" or "name" in value:  # a field of Discord, no button of Slack
+                yield from _find_texts(each, name)
 
 
 def _first_lines(text: str) -> list[str]:

@@ -160,12 +160,15 @@ async def _find_places(
         places += [(each.document, label) for label in selected]
         if not selected:
             missing.append(each.citation)
-        elif max(each.first, each.last) > (last := max(labels[each.document])):
-            short.append(f"{each.citation} ends with {format_citation(each.document, last)}.")
+        elif (wanted := max(each.first, each.last)) > (last := max(labels[each.document])):
+            asked = format_citation(each.document, wanted)
+            short.append(
+                f"There is no {asked}: the document ends with {format_citation(each.document, last)}."
+            )
         most_chunks = 100_000  # more than any document that a reader wants at once
         if len(places) > most_chunks:
             raise InvalidInput("The ranges hold too many passages.", "Give fewer or shorter ones.")
-    return places, list(dict.fromkeys(missing)), short
+    return places, list(dict.fromkeys(missing)), list(dict.fromkeys(short))
 
 
 async def _chunks_of_item(

@@ -496,8 +496,12 @@ def _make_match(entry: MatchedPassage, loaded: Mapping[str, Chunk]) -> TextMatch
     excerpt = quote_around(join_passages(parts), places, LIMITS.statement)
     within = (each.heading for each in chunk.windows if each.start <= entry.places[0][0] < each.end)
     page = chunk.page_at(entry.places[0][0])
-    posted = find_posted(chunk.text[: places[0][0]])
-    said = (f"page {page}" if page else "", posted, next(within, chunk.heading))
+    posted = {find_posted(chunk.text[:start]) for start, _ in places}
+    said = (
+        f"page {page}" if page else "",
+        *(posted if len(posted) == 1 else ()),
+        next(within, chunk.heading),
+    )
     return TextMatch(
         citation,
         chunk.title,

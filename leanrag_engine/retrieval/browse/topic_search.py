@@ -125,7 +125,8 @@ async def search_topic(
         share = sum(map(bool, words.values())) / len(words) if len(sides) > 1 else 1.0
         for window in await _score_windows(index, words):
             if share < 1:
-                window = replace(window, score=share * window.score, whole=False)  # noqa: PLW2901
+                score = min(share * window.score, ON_TOPIC.least - 0.01)
+                window = replace(window, score=score, whole=False)  # noqa: PLW2901
             if scope.allows(window.chunk_id) and window.score >= ON_TOPIC.lower:
                 known = best.setdefault(window.chunk_id, window)
                 best[window.chunk_id] = max(known, window, key=lambda each: each.score)

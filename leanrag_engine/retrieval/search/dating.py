@@ -101,7 +101,9 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
         ]
         if newer:
             first[place] = replace(older, older=True)
-            newest = max(newer, key=lambda other: _tell_date(first[other]))
+            newest = newer[0]
+            for other in newer[1:]:
+                newest = other if _is_newer(first[other], first[newest]) else newest
             lack = older.value - first[newest].value
             if lack >= 0:
                 first[newest] = first[newest].add("recent", lack + 0.01)
@@ -124,7 +126,8 @@ def _is_newer(window: RankedWindow, other: RankedWindow) -> bool:
 
 
 def _tell_version(window: RankedWindow) -> tuple[str, list[int]]:
-    """Return the name of the file of a window without figures, and the version that it names: *policy v2 (2025).md*."""
-    name = PurePath(window.chunk.source).name
-    found = _VERSION.search(name)
-    return re.sub(r"\d+", "", name), [int(each) for each in found[1].split(".")] if found else []
+    """Return the path of the file of a window without version and what is in brackets, and its version: *policy v2 (2025).md*."""
+    path = PurePath(window.chunk.source)
+    found = _VERSION.search(path.name)
+    bare = re.sub(r"\s*\([^()]*\)", "", _VERSION.sub("", path.name)).replace(" ", "")
+    return f"{path.parent}/{bare}", [int(each) for each in found[1].split(".")] if found else []

@@ -62,14 +62,17 @@ function markText(passage, first, start, end) {
   return [cut(first, from), element("mark", {}, cut(from, to)), cut(to, last)];
 }
 
-// Where in the document a passage holds the first and the last words of what is quoted of it, whatever the white space; null if it does not.
+// From where to where in the document a passage holds what is quoted of it, whatever the white space and what is left out; null if it does not.
 function findQuoted(passage, quoted) {
-  const words = quoted.split(/\s+/).filter((word) => word && !/^\[?…\]?$/.test(word));
-  const find = (some) => new RegExp(some.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("\\s+"));
-  const begin = passage && words.length ? find(words.slice(0, 6)).exec(passage.text) : null;
-  if (!begin) return null;
-  const rest = passage.text.slice(begin.index);
-  const ended = find(words.slice(-4)).exec(rest);
-  const length = ended ? ended.index + ended[0].length : begin[0].length;
-  return [passage.start + begin.index, passage.start + begin.index + length];
+  let first = -1;
+  let last = 0;
+  for (const piece of passage ? quoted.split("…") : []) {
+    const words = piece.split(/\s+/).filter((word) => /\p{L}|\p{N}/u.test(word)).slice(0, 400);
+    const pattern = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("[^\\p{L}\\p{N}]+");
+    const found = words.length ? new RegExp(pattern, "u").exec(passage.text.slice(last)) : null;
+    if (!found) continue;
+    if (first < 0) first = last + found.index;
+    last += found.index + found[0].length;
+  }
+  return first < 0 ? null : [passage.start + first, passage.start + last];
 }

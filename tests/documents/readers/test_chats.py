@@ -349,7 +349,25 @@ def test_what_comes_with_messages_is_named_and_no_message_of_an_export_is_lost(t
 def test_blocks_fields_and_answers_of_a_poll_are_read(tmp_path: Path) -> None:
     block = {"type": "section", "text": {"type": "mrkdwn", "text": "Deploy 4471 is done."}}
     slack = [{"type": "message", "bot_id": "B1", "text": "", "ts": "1778485800.000000", "blocks": [block]}]
-    fields = [{"name": "Status", "value": "down since noon"}]
+    fields = [{"name": "Status", "value": "down"}, {"name": "Backup", "value": "down"}]
+    rich = {
+        "type": "rich_text_section",
+        "elements": [
+            {"type": "text", "text": "It is "},
+            {"type": "text", "text": "down"},
+            {"type": "emoji", "name": "fire"},
+        ],
+    }
+    button = {"type": "button", "text": {"type": "plain_text", "text": "Retry"}, "value": "click_me_123"}
+    slack += [
+        {
+            "type": "message",
+            "bot_id": "B1",
+            "text": "",
+            "ts": "1778485801.000000",
+            "blocks": [{"type": "rich_text", "elements": [rich]}, {"type": "actions", "elements": [button]}],
+        }
+    ]
     discord = {
         "messages": [
             {
@@ -373,7 +391,11 @@ def test_blocks_fields_and_answers_of_a_poll_are_read(tmp_path: Path) -> None:
             }
         ]
     }
-    texts = ("Deploy 4471 is done.", "Status\ndown since noon", "When do we meet?\nMonday")
+    texts = (
+        "Deploy 4471 is done.\n\n[07:50] Unknown: It is down\nRetry",
+        "Status\ndown\nBackup\ndown",
+        "When do we meet?\nMonday",
+    )
     for export, said in zip((slack, discord, telegram), texts, strict=True):
         (tmp_path / "day.json").write_text(json.dumps(export))
         chat = load(DocumentSource(path=str(tmp_path / "day.json")), allowed=None, max_bytes=10_000)

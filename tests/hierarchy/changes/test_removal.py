@@ -291,3 +291,32 @@ def test_a_written_text_goes_with_what_it_cites_although_that_lies_beneath_anoth
     assert (kept.description, kept.findings, kept.evidence) == ("Bob sold it.", (), evidence[:1])
     assert kept.stale
     assert "gizmotron" not in repr(left)
+
+
+def test_a_sentence_on_two_clusters_stays_where_a_cited_passage_elsewhere_still_says_it() -> None:
+    chunks = {id_: chunk(id_, "Ada met Bob.") for id_ in ("k0", "k1", "k2")}
+    base = Graph(
+        tuple(Entity(f"e{n}", f"Cy{n}", parent_id=f"c{n}", mentions=1, chunk_ids=("k2",)) for n in range(2)),
+        (Relation("r0", "e0", "e1", weight=1, chunk_ids=("k2",)),),
+    )
+    sentence = "Ada met Bob."
+    said = Relation(
+        "r1",
+        "c0",
+        "c1",
+        layer=1,
+        description=sentence,
+        method=Method.AGENT,
+        evidence=(Evidence(0, 12, "k0"), Evidence(0, 12, "k1")),
+    )
+    clusters = tuple(
+        Entity(f"c{n}", f"Circle {n}", layer=1, parent_id="r", members=1, mentions=1) for n in range(2)
+    )
+    root = Entity("r", "All", layer=2, members=2, mentions=2)
+    gone = {"k0": chunks.pop("k0")}
+    left = remove_chunks(
+        Hierarchy((base, Graph(clusters, (said,)), Graph((root,), ()))), RemainingChunks(chunks, {}, gone)
+    )
+    assert left
+    (relation,) = left.layers[1].relations
+    assert (relation.description, [each.chunk_id for each in relation.evidence]) == (sentence, ["k1"])

@@ -183,3 +183,21 @@ def test_of_two_versions_of_a_file_the_later_one_is_the_newer() -> None:
     ranked = put_newer_first(found, "When are receipts due at present?")
     assert [each.chunk.id for each in ranked] == ["c1", "c0"]
     assert [each.chunk.id for each in ranked if each.older] == ["c0"]
+
+
+def test_the_latest_of_several_versions_comes_first_whatever_the_times_of_their_files() -> None:
+    found = [
+        replace(each, chunk=replace(each.chunk, source=f"/notes/man-v{number}.md", date_origin=FILE_TIME))
+        for each, number in zip(
+            statements(
+                ("2026-03-01", "The lamp costs 1.", 5.0),
+                ("2026-02-01", "The lamp costs 2.", 4.8),
+                ("2026-01-01", "The lamp costs 3.", 4.6),
+            ),
+            ("1", "2", "2.1"),
+            strict=True,
+        )
+    ]
+    ranked = put_newer_first(found, "What does the lamp cost now?")
+    assert ranked[0].chunk.id == "c2"
+    assert [each.older for each in ranked] == [False, True, True]

@@ -110,5 +110,5 @@ def test_the_list_shows_no_password(file: Path) -> None:
     assert leanrag("set", "llm_api_base", "http://me:secret@rag.example/v1").exit_code == 0
     assert "secret" in file.read_text()
     assert listed()["llm_api_base"] == ("http://...@rag.example/v1", "file")
-    assert leanrag("set", "llm_api_base", "http://me:sec@ret@rag.example/v1").exit_code == 0
+    assert leanrag("set", "llm_api_base", "http://me:sec@re/t@rag.example/v1").exit_code == 0
     assert listed()["llm_api_base"] == ("http://...@rag.example/v1", "file")

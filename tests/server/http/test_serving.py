@@ -78,7 +78,8 @@ def serve(
         else Fork(words[words.index("serve") :], stderr=subprocess.PIPE, env=env)
     )
     assert child.stderr
-    greeting = child.stderr.readline()
+    # The web server may log lines of its own before.
+    greeting = next((line for line in child.stderr if "LeanRAG" in line), "")
     # An unread pipe fills up, and then the server waits for ever to log a line.
     said: list[str] = []
     drain = threading.Thread(target=said.extend, args=(child.stderr,), daemon=True)

@@ -641,12 +641,14 @@ async def test_what_explains_a_term_is_quoted_with_it_and_a_term_with_what_expla
         "OPTIONS\n\n"
         "**-A, --all-tagged**\n    Use all hosts of the list. Currently in beta.\n\n"
         "onchange\n   Run this command after a download.\n\n"
+        "FLAGS\n   -q, --quiet\n          Say nothing.\n\n"
         "4.8.1: 2018-03-09\n\t* Core: Fix the cache\n\t* Core: Add an exporter\n\n"
         "def load(path):\n    return exporter_of(path)\n"
     )
     said = {
         "Currently in beta": "**-A, --all-tagged** … Currently in beta.",
         "onchange": "onchange Run this command after a download.",
+        "--quiet": "-q, --quiet Say nothing.",
         "Add an exporter": "4.8.1: 2018-03-09 … * Core: Add an exporter",
         "exporter_of": "return exporter_of(path)",
     }
@@ -671,14 +673,15 @@ async def test_a_post_within_a_thread_bears_its_own_date(tmp_path: Path, serve_i
         for wanted, day in (("lamp is broken", "2018-07-05"), ("lamp is mended", "2018-11-04")):
             for match in ("exact", "topic"):
                 found = await call("search_text", text=wanted, match=match)
-                assert f"{day}: The {wanted}." in found.text
+                assert f"] Thread: {day}: " in found.text
+                assert f"The {wanted}." in found.text
 
 
 async def test_a_range_that_ends_before_it_says_so(tmp_path: Path, serve_in_process: Serve) -> None:
     async with serve_in_process(tmp_path) as call:
         await call("ingest_documents", documents=[{"text": "The lamp is lit."}], wait_seconds=30)
         found = await call("get_sources", citations=["d1:c1-c9"])
-        assert "d1:c1-c9 ends with d1:c1." in found.text
+        assert "There is no d1:c9: the document ends with d1:c1." in found.text
         assert "The lamp is lit." in found.text
 
 

@@ -73,6 +73,10 @@ def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, in
 
 def _complete(text: str, begin: int, finish: int, last: int, limit: int) -> tuple[int, int, str]:
     """Return the bounds of a statement in a paragraph that ends at ``last``, with what it says nothing without, or the term before it."""
+    # A line that is itself a term says nothing without the line beneath it.
+    explained = _EXPLAINED.match(text, finish) if finish - begin <= _LONGEST_TERM else None
+    if explained and len(explained[1]) > begin - text.rfind("\n", 0, begin) - 1:
+        return begin, explained.end(), ""
     if term := _find_term(text, begin):
         return begin, finish, term + _GAP
     if _POST_HEAD.match(text, begin):  # what was written follows
@@ -83,10 +87,7 @@ def _complete(text: str, begin: int, finish: int, last: int, limit: int) -> tupl
         start = max(0, begin - 4 * limit)
         said = sentences(text[start:begin])
         return start + said[-1][0] if said else begin, finish, ""
-    # A line that is itself a term says nothing without the line beneath it.
-    explained = _EXPLAINED.match(text, finish) if finish - begin <= _LONGEST_TERM else None
-    indent = begin - text.rfind("\n", 0, begin) - 1
-    return begin, explained.end() if explained and len(explained[1]) > indent else finish, ""
+    return begin, finish, ""
 
 
 def _find_term(text: str, start: int) -> str:

@@ -58,7 +58,7 @@ _SPELLED = "ßss ẞSS æae ÆAE œoe ŒOE øo ØO łl ŁL đd ĐD ðd ÐD þth 
 _LETTERS = {each[0]: each[1:] for each in _SPELLED.split()}
 _LETTERS |= {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full width
 _LETTERS |= {
-    chr(code): "" for code in (*range(0x5B0, 0x5BE), 0x5BF, 0x5C1, 0x5C2, *range(0x64B, 0x660), 0x670)
+    chr(code): "" for code in (*range(0x591, 0x5BE), 0x5BF, *range(0x5C1, 0x5C8), *range(0x64B, 0x660), 0x670)
 }  # vowels
 _LETTER = re.compile(f"[{''.join(map(re.escape, _LETTERS))}]")
 _KOREAN_PARTICLE = re.compile(

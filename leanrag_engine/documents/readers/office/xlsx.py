@@ -20,6 +20,8 @@ from leanrag_engine.documents.records import Rows, format_table, has_header
 
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
 _COMPUTED = re.compile(rb"(?:</(?:\w+:)?f>|<(?:\w+:)?f [^<>]*/>)\s*<(?:\w+:)?v>[^<]")
+_LITERAL = re.compile(r'"[^"]*"|\\.')
+"""Signs in the format of a number that stand for themselves."""
 _MERGED = re.compile(rb'mergeCell ref="([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})"')
 
 
@@ -48,17 +50,25 @@ def read_xlsx(data: bytes, name: str) -> Reading:
 
 
 def _show_percent(cell: ReadOnlyCell) -> object:
-    number = isinstance(cell.value, (int, float)) and "%" in str(cell.number_format)
+    number = type(cell.value) in (int, float) and "%" in _LITERAL.sub("", str(cell.number_format))
     return f"{round(100 * cell.value, 10):.15g}%" if number else cell.value
 
 
 def _read_comments(book: Workbook, sheet: ReadOnlyWorksheet) -> Iterator[str]:
     """Yield what people wrote beside the cells of a sheet, which reading row by row leaves out."""
     archive, links = book._archive, get_rels_path(sheet._worksheet_path)  # noqa: SLF001 - as above
-    for link in get_dependents(archive, links) if links in archive.namelist() else ():
-        if link.Type.endswith("/comments"):
-            found = CommentSheet.from_tree(fromstring(archive.read(link.target))).comments
-            yield "\n".join(f"Comment on {place}: {clean_line(each.text)}" for place, each in found)
+    try:
+        for link in get_dependents(archive, links) if links in archive.namelist() else ():
+            if link.Type.endswith("/comments"):
+                found = CommentSheet.from_tree(fromstring(archive.read(link.target))).comments
+                yield "\n".join(f"Comment on {place}: {_read_comment(each.text)}" for place, each in found)
+    except (LookupError, ValueError, TypeError, AttributeError, SyntaxError):
+        yield f"The comments of the sheet {sheet.title} cannot be read."
+
+
+def _read_comment(text: str) -> str:
+    """Return a comment without what Excel says of threads in front of it."""
+    return clean_line(text.partition("Comment:\n")[2] if text.startswith("[Threaded comment]") else text)
 
 
 def _show_formulas(values: Sequence[object], formulas: Sequence[object]) -> list[object]:

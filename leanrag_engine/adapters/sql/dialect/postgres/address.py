@@ -20,7 +20,7 @@ def parse_address(given: str) -> URL:
         url = make_url(given)
     except ArgumentError:
         url = None
-    usable = url is not None and url.database and "@" not in (url.host or "")
+    usable = url is not None and url.database and "@" not in f"{url.host}{url.database}"
     if url is None or not usable or url.get_backend_name() not in ("postgresql", "postgres"):
         raise InvalidInput(
             "The setting database_url is no address of a PostgreSQL database.",
