@@ -68,6 +68,8 @@ def start_telemetry(tools: Collection[str]) -> None:
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
             return super().export([without_words(each, tools) for each in spans])
 
+    # A collector that is away must not hold up the end of a command: the default is ten seconds.
+    os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
     named = {
         "service.name": os.environ.get("OTEL_SERVICE_NAME") or "leanrag",
         "service.version": version("leanrag-mcp"),
