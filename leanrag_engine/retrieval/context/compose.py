@@ -272,8 +272,9 @@ class _Pool:
                 spent[place] += self._cost(item)
             elif item.key not in seen:
                 seen.add(item.key)
+                is_first = not self._chunks
                 cost = self._take(item, room)
-                following = self._find_answer(item) if cost else None
+                following = self._find_answer(item, is_first=is_first) if cost else None
                 if following and following.key not in seen | self._taken.keys():
                     cost += self._take(following, min(room - cost, self._options.answer_tokens))
                 for between in self._find_between(item) if cost and isinstance(item, RankedWindow) else ():
@@ -323,10 +324,14 @@ class _Pool:
         for end in sorted({*ends, *words}, reverse=True):
             yield replace(best, turns=((start, start + end),))
 
-    def _find_answer(self, item: Evidence) -> RankedWindow | None:
-        """Return the window after one that ends with a question or an announcement: what it leads to."""
-        if not isinstance(item, RankedWindow) or not item.text.rstrip().endswith(("?", "？")):
+    def _find_answer(self, item: Evidence, *, is_first: bool) -> RankedWindow | None:
+        """Return the window after one that ends with a question, or after the first one of all if that stands in running text: what
+        it leads to."""
+        if not isinstance(item, RankedWindow):
             return None
+        if not item.text.rstrip().endswith(("?", "？")):
+            following = self._following(item) if is_first and _is_running(item.chunk) else None
+            return following if following and following.heading == item.heading else None
         if item.turns:
             document, number = item.chunk.document_id, item.chunk.number
             here = [each for each in self._turned[document, number] if each.turns[0][0] >= item.turns[-1][1]]
@@ -384,6 +389,11 @@ class _Pool:
         if chunk.document_id in self._documents:
             return 0
         return self._counter.count(f"{format_document(chunk)}\n{self._counter.fence}\n\n\n") + 2
+
+
+def _is_running(chunk: Chunk, least: int = 3) -> bool:
+    """Return whether a passage is running text: of several windows, all of one section."""
+    return len(chunk.windows) >= least and len({each.heading for each in chunk.windows}) == 1
 
 
 def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:

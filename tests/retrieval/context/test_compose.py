@@ -337,8 +337,17 @@ def test_what_stands_between_two_windows_that_are_shown_is_shown_if_it_is_short(
     first, *weak, last = rank(make_chunk(1, said))
     far = [replace(each, value=0.1, near=0.1) for each in weak]
     others = rank(*(make_chunk(1, [saying("Bell", number)], number) for number in range(2, 9)))
-    context = compose([first, last, *others, *far])
+    context = compose([others[0], first, last, *others[1:], *far])
     assert [said[1] in context.text, "[…]" in context.text] == [shown, not shown]
+
+
+@pytest.mark.parametrize("windows", [2, 3])
+def test_what_follows_the_best_window_of_running_text_is_shown_with_it(windows: int) -> None:
+    first, *rest = rank(make_chunk(1, [saying("Ada", number) for number in range(windows)]))
+    far = [replace(each, value=0.1, near=0.1) for each in rest]
+    others = rank(*(make_chunk(1, [saying("Bell", number)], number) for number in range(2, 9)))
+    assert (saying("Ada", 1) in compose([first, *others, *far]).text) is (windows > 2)
+    assert saying("Ada", 1) not in compose([others[0], first, *others[1:], *far]).text
 
 
 def test_an_event_that_written_sentences_tell_of_each_thing_that_took_part_is_told_once() -> None:
