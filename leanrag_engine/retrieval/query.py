@@ -8,7 +8,7 @@ from leanrag_engine.core.runtime.threads import run_chain
 
 from .browse import load_ancestors
 from .browse.namesakes import mark_namesakes
-from .context.compose import ContextMaterial, compose_context, find_shown
+from .context.compose import ContextMaterial, compose_context, find_shown, keep_worth
 from .context.explanation import explain_subgraph
 from .context.rendering import Statement
 from .context.statements import is_written
@@ -288,6 +288,8 @@ def _make_result(
         rankings = [ranking[: options.weak_excerpts] for ranking in rankings]
     elif found and run.doubtful.issuperset(each.text for each in found):
         budget = min(budget, 2 * options.weak_tokens)
+    worth = (each for ranking in rankings for each in keep_worth(ranking, options.cutoff))
+    files = dict.fromkeys(each.chunk.source for each in worth if isinstance(each, RankedWindow))
     material = ContextMaterial(
         rankings=tuple(tuple(each) for each in rankings),
         notes=tuple(dict.fromkeys(run.warnings)),
@@ -296,7 +298,7 @@ def _make_result(
         newest_first=not in_order and any(map(asks_for_newest, query.texts)),
         graph="" if plain else index.generation.record.graph,
         is_weak=budget <= options.weak_tokens < query.token_budget,
-        about=index.collection.describe_folders([each.chunk.source for each in sources]),
+        about=index.collection.describe_folders([*files]),
     )
     context = compose_context(material, budget, index.tokenizer, options)
     if not query.include_relations:
