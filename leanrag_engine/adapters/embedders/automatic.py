@@ -6,6 +6,7 @@ its pieces in six languages with Latin letters, and for 98 to 100 % in seven oth
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import anyio.to_thread
 
@@ -13,24 +14,16 @@ from leanrag_engine.core.ports import Embedder, EmbedderSource
 from leanrag_engine.core.text.scripts import is_mostly_english, is_mostly_latin
 
 
+@dataclass(eq=False)
 class AutomaticSource:
     """Three sources as one: ``english``, ``multilingual`` (if there is one), and ``other`` for scripts other
     than Latin. ``other`` is called only where it is needed."""
 
     name = "auto"
-
-    def __init__(
-        self,
-        english: EmbedderSource,
-        multilingual: EmbedderSource,
-        other: Callable[[], EmbedderSource],
-        *,
-        has_multilingual: bool,
-    ) -> None:
-        self._english = english
-        self._multilingual = multilingual
-        self._other = other
-        self._has_multilingual = has_multilingual
+    english: EmbedderSource
+    multilingual: EmbedderSource
+    other: Callable[[], EmbedderSource]
+    has_multilingual: bool
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
         """Fit the source that gave ``before``; if none did, the one for the language of most of ``texts``."""
@@ -51,14 +44,14 @@ class AutomaticSource:
         return await (await self._source_of(identity)).restrict(identity, state, texts)
 
     async def _choose(self, texts: Sequence[str]) -> EmbedderSource:
-        if self._has_multilingual:
+        if self.has_multilingual:
             english = await anyio.to_thread.run_sync(is_mostly_english, texts)
-            return self._english if english else self._multilingual
+            return self.english if english else self.multilingual
         latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
-        return self._english if latin else self._other()
+        return self.english if latin else self.other()
 
     async def _source_of(self, identity: str) -> EmbedderSource:
-        for source in (self._english, self._multilingual):
+        for source in (self.english, self.multilingual):
             if await source.gave(identity):
                 return source
-        return self._other()
+        return self.other()

@@ -65,9 +65,6 @@ class SentenceTransformersSource(PretrainedSource):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
-        return await anyio.to_thread.run_sync(self._embedder), b""
-
     async def gave(self, identity: str) -> bool:
         """Return whether ``identity`` is the model's by its files; a model that is not on this machine may be any."""
         if not identity.startswith(f"{_KIND}-"):

@@ -19,19 +19,14 @@ from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 
 from .pretrained import EmbeddingWindows, PretrainedSource, Span, Windows, pool_windows, repeat_windows
 
-
-@dataclass(frozen=True, slots=True)
-class BatchOptions:
-    """Sizes of batches and threads."""
-
-    texts: int = 16
-    """Most texts of a batch: 8, 16 and 32 are equally fast on two cores."""
-    tokens: int = 4096
-    """Most tokens of a batch, which bounds its memory: 16 windows of 256."""
-    threads: int = 8
-    """Most batches at once, by reading; fewer where fewer processors are available. Each batch has one thread: two threads for
-    one batch took 18 to 24 % more processor time, as they wait for each other at every operator."""
-
+# Sizes of batches and threads.
+_BATCH_TEXTS = 16
+"""Most texts of a batch: 8, 16 and 32 are equally fast on two cores."""
+_BATCH_TOKENS = 4096
+"""Most tokens of a batch, which bounds its memory: 16 windows of 256."""
+_THREADS = 8
+"""Most batches at once, by reading; fewer where fewer processors are available. Each batch has one thread: two threads for
+one batch took 18 to 24 % more processor time, as they wait for each other at every operator."""
 
 T = TypeVar("T", PackedTokens, QueryTokens)
 
@@ -57,14 +52,10 @@ class OnnxSource(PretrainedSource):
         self.identity = identity
         self._load = load
 
-    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
-        """Return the model with an empty state: nothing is fitted. Raises ``InvalidInput`` if it cannot be loaded."""
-        return await anyio.to_thread.run_sync(self._load_alone), b""
-
     async def gave(self, identity: str) -> bool:
         return identity == self.identity
 
-    def _load_alone(self) -> Embedder:
+    def _embedder(self) -> Embedder:
         with _LOADING:
             return self._load()
 
@@ -79,9 +70,6 @@ class OnnxEmbedder:
     related: float | None
     room: int
     """Most tokens of a window."""
-
-    def __init__(self, options: BatchOptions = BatchOptions()) -> None:
-        self._options = options
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         return pool_windows(await self.embed_windows(texts, report), len(texts))
@@ -105,7 +93,7 @@ class OnnxEmbedder:
         distinct = list(dict.fromkeys(texts))
         pieces = EmbeddingWindows.of(distinct, await self._spans(distinct), self.room)
         rows = np.zeros((len(pieces.texts), self.dimension), dtype=np.float32)
-        batches = iter(pieces.batches(self._options.texts, self._options.tokens))
+        batches = iter(pieces.batches(_BATCH_TEXTS, _BATCH_TOKENS))
         tokens: dict[int, T] = {}
         done = 0
 
@@ -121,7 +109,7 @@ class OnnxEmbedder:
                 done += len(places)
 
         async with open_task_group() as group:
-            for _ in range(_count_threads(self._options.threads)):
+            for _ in range(_count_threads(_THREADS)):
                 group.start_soon(embed_batches)
         windows, order = repeat_windows(Windows(rows, pieces.owners), distinct, texts)
         return windows, {place: tokens[row] for place, row in enumerate(order) if row in tokens}

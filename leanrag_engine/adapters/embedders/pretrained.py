@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
@@ -20,8 +21,11 @@ _ROUGH = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,2}|\S")
 class PretrainedSource:
     """What every source of a pretrained model answers alike, as it fits nothing to a collection's texts."""
 
-    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
-        """Return the model with what ``restore`` needs."""
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
+        """Return the model with an empty state: nothing is fitted. Raises ``InvalidInput`` if it cannot be loaded."""
+        return await anyio.to_thread.run_sync(self._embedder), b""
+
+    def _embedder(self) -> Embedder:
         raise NotImplementedError
 
     async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments

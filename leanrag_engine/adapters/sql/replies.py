@@ -106,7 +106,8 @@ def put_texts(
     if not written:
         return others
     collection = collection_rows.raise_revision(connection, name)
-    drop_texts(connection, name, kind, [*written])
+    here = (agent_texts.c.collection == collection) & (agent_texts.c.kind == kind)
+    connection.execute(delete_from(agent_texts).where(here, among(agent_texts.c.task, [*written])))
     rows = [
         {"collection": collection, "kind": kind, "task": task, "chunk_ids": each.chunk_ids, "text": each.text}
         for task, each in written.items()
@@ -126,13 +127,6 @@ def texts(
         statement = statement.where(among(agent_texts.c.task, tasks))
     rows = connection.execute(statement.order_by(agent_texts.c.task))
     return {row.task: AgentText(row.text, tuple(row.chunk_ids)) for row in rows}
-
-
-def drop_texts(connection: Connection, name: str, kind: AgentTextKind, tasks: Sequence[str]) -> None:
-    here = agent_texts.c.collection == collection_rows.number_of(connection, name)
-    connection.execute(
-        delete_from(agent_texts).where(here, agent_texts.c.kind == kind, among(agent_texts.c.task, tasks))
-    )
 
 
 def cut_descriptions(connection: Connection, collection: int, gone: Mapping[str, str]) -> None:

@@ -304,12 +304,12 @@ class SqlJobStore(_Store):
     request_cancel = _writing_row(jobs.request_cancel)
 
 
-class SqlDatabase:
+class SqlDatabase(_Store):
     """One database, opened; its stores share their transactions. Several threads, event loops and processes may use it
     at once. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a collection's name ``NotFound``."""
 
     def __init__(self, database: OpenedDatabase) -> None:
-        self._transactions = Transactions(database)
+        super().__init__(Transactions(database))
         row_counts = RowCounts()
         self.documents = SqlDocumentStore(self._transactions, row_counts)
         self.generations = SqlGenerationStore(self._transactions, row_counts)
@@ -337,12 +337,8 @@ class SqlDatabase:
         database = await to_thread.run_sync(partial(server.open_server, url, read_only=read_only))
         return cls(database)
 
-    async def identity(self) -> str:
-        """Return the name that the database got when it was made."""
-        return await self._transactions.read(collection_rows.read_identity)
-
-    async def renew_identity(self) -> None:
-        await self._transactions.write(collection_rows.renew_identity)
+    identity = _reading(collection_rows.read_identity)
+    renew_identity = _writing(collection_rows.renew_identity)
 
     async def check(self) -> None:
         await self._transactions.check()

@@ -50,7 +50,6 @@ class E5Embedder(OnnxEmbedder):
     def __init__(
         self, session: Any, weights: E5Weights, tokenizer: PieceTokenizer, prefix: str = PASSAGE
     ) -> None:
-        super().__init__()
         self._model = session, weights, tokenizer
         self._prefix = [BEGIN, *tokenizer.tokens(prefix)]
 

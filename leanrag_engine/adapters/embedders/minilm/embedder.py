@@ -59,7 +59,6 @@ class MiniLMEmbedder(OnnxEmbedder):
     related = 0.5
 
     def __init__(self, session: Any, tokenizer: Any) -> None:
-        super().__init__()
         self._session = session
         self._tokenizer = tokenizer
         # Those of a conversation come again with each question.

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
 from anyio import to_thread
@@ -35,12 +36,7 @@ class Transactions:
         if chain is not None:
             with self._database.map_errors():
                 return work(chain.share(self, self._begin_reading), *args, **kwargs)
-
-        def transaction() -> T:
-            with self._begin_reading() as connection:
-                return work(connection, *args, **kwargs)
-
-        return await to_thread.run_sync(transaction)
+        return await to_thread.run_sync(partial(self.read_now, work, *args, **kwargs))
 
     def read_now(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in a transaction of its own on this thread, which waits."""

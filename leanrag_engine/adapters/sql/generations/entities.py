@@ -1,7 +1,6 @@
 """Read the entities of a generation: by layer, id, name, parent or keyword."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection, bindparam, func, select
@@ -17,18 +16,11 @@ from leanrag_engine.core.text.nearest import similarity
 
 from .fields import list_columns, read_items, visible
 
-
-@dataclass(frozen=True, slots=True)
-class NameSearchOptions:
-    """Limits of the search for names that look like a given one. None of them was tuned."""
-
-    candidates: int = 200  # Names sharing trigrams with the given one that are compared letter by letter
-    key_length: int = 80  # Characters of the given name that are used: comparing is quadratic
-    short_key: int = 5  # Up to this length names of about that length with its first letter are candidates
-    word_weight: float = 0.95  # Factor of a match word by word: one of the whole name comes first
-
-
-DEFAULT = NameSearchOptions()
+# Limits of the search for names that look like a given one. None of them was tuned.
+_CANDIDATES = 200  # Names sharing trigrams with the given one that are compared letter by letter
+_KEY_LENGTH = 80  # Characters of the given name that are used: comparing is quadratic
+_SHORT_KEY = 5  # Up to this length names of about that length with its first letter are candidates
+_WORD_WEIGHT = 0.95  # Factor of a match word by word: one of the whole name comes first
 
 _entities = partial(read_items, Entity, entities)
 _SELECTED = select_unparsed(*list_columns(entities, Entity))
@@ -104,7 +96,7 @@ def find_by_name(connection: Connection, generation: int, wanted: Sequence[str])
 def find_by_prefix(
     connection: Connection, generation: int, prefix: str, limit: int, *, aggregated: bool
 ) -> list[Entity]:
-    key = _encodable_key(prefix, DEFAULT)
+    key = _encodable_key(prefix)
     first = collection_rows.first_position(1)
     statement = (
         _SELECTED.join(
@@ -120,35 +112,31 @@ def find_by_prefix(
     return _entities(connection.execute(statement).all())
 
 
-def find_similar(
-    connection: Connection, generation: int, name: str, limit: int, options: NameSearchOptions = DEFAULT
-) -> list[Entity]:
-    key = _encodable_key(name, options)
+def find_similar(connection: Connection, generation: int, name: str, limit: int) -> list[Entity]:
+    key = _encodable_key(name)
     held = collection_rows.find_rows(connection, generation)
     if not key or limit < 1 or held is None:
         return []
-    positions = _find_spelled_alike(connection, generation, held.edition, key, options)
+    positions = _find_spelled_alike(connection, generation, held.edition, key)
     statement = _SELECTED.where(visible(entities, generation), among(entities.c.position, positions))
 
     def order(entity: Entity) -> tuple[float, int, int, str, str]:
-        alike = max(_compare_keys(key, name_key(name), options) for name in (entity.name, *entity.aliases))
+        alike = max(_compare_keys(key, name_key(name)) for name in (entity.name, *entity.aliases))
         return -alike, entity.layer, -entity.mentions, entity.name, entity.id
 
     return sorted(_entities(connection.execute(statement).all()), key=order)[:limit]
 
 
-def _encodable_key(name: str, options: NameSearchOptions) -> str:
+def _encodable_key(name: str) -> str:
     """Return the name key without lone surrogates, which SQLite cannot bind."""
-    return name_key(name[: options.key_length]).encode("utf-8", "ignore").decode()
+    return name_key(name[:_KEY_LENGTH]).encode("utf-8", "ignore").decode()
 
 
-def _find_spelled_alike(
-    connection: Connection, generation: int, edition: int, key: str, options: NameSearchOptions
-) -> list[int]:
+def _find_spelled_alike(connection: Connection, generation: int, edition: int, key: str) -> list[int]:
     """Return positions of entities whose names are worth comparing: they share trigrams with ``key`` or, for
     a short one, contain it or have its first letter and about its length."""
-    found = fulltext.entities_spelled_like(connection, edition, key, options.candidates)
-    if len(key) > options.short_key:
+    found = fulltext.entities_spelled_like(connection, edition, key, _CANDIDATES)
+    if len(key) > _SHORT_KEY:
         return found
     length = func.length(names.c.key)
     alike = names.c.key.startswith(key[0], autoescape=True) & length.between(len(key) - 1, len(key) + 2)
@@ -156,16 +144,16 @@ def _find_spelled_alike(
         select(names.c.entity)
         .where(visible(names, generation), names.c.key.contains(key, autoescape=True) | alike)
         .order_by(length, names.c.key, names.c.entity)
-        .limit(options.candidates)
+        .limit(_CANDIDATES)
     )
     return [*found, *connection.execute(statement).scalars()]
 
 
-def _compare_keys(key: str, other: str, options: NameSearchOptions) -> float:
+def _compare_keys(key: str, other: str) -> float:
     """Return the similarity of two name keys, from 0 to 1, the greater of that as a whole and of each word of
     ``key`` with its best match in ``other``."""
     whole = similarity(key, other)
     words = key.split()
     best = [max((similarity(word, each) for each in other.split()), default=0.0) for word in words]
-    by_word = options.word_weight * sum(best) / len(words) if words else 0.0
+    by_word = _WORD_WEIGHT * sum(best) / len(words) if words else 0.0
     return max(whole, by_word)

@@ -99,7 +99,11 @@ def prepare_build(
         )
     changes = _find_changes(shared, hierarchy) if shared else None
     base = shared if changes else None
-    added, joined = changes or _place_all(hierarchy)
+    added, joined = changes or (RowChanges[Entity](), RowChanges[Relation]())
+    if not changes:
+        for layer, graph in enumerate(hierarchy.layers):
+            added.extend(place_rows(layer, graph.entities))
+            joined.extend(place_rows(layer, graph.relations))
     watch = _Watch(report, "preparing", len(added.added))
     words = [
         (position, fulltext.make_indexed_entity(each))
@@ -109,14 +113,6 @@ def prepare_build(
     names = sorted((key, position) for position, each in words for key in each.keys)
     number = base.published.generation if base else None
     return Build(content, number, added, joined, words, names)
-
-
-def _place_all(hierarchy: Hierarchy) -> tuple[RowChanges[Entity], RowChanges[Relation]]:
-    entities_, relations_ = RowChanges[Entity](), RowChanges[Relation]()
-    for number, layer in enumerate(hierarchy.layers):
-        entities_.extend(place_rows(number, layer.entities))
-        relations_.extend(place_rows(number, layer.relations))
-    return entities_, relations_
 
 
 def _find_changes(
