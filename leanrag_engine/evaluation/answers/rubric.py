@@ -15,6 +15,7 @@ from leanrag_engine.llm.item_schema import object_schema
 from leanrag_engine.llm.prompts import Prompts
 
 T = TypeVar("T", int, float)
+V = TypeVar("V")
 
 MEASURES = ("comprehensiveness", "diversity", "empowerment", "overall")
 """Three criteria and the overall quality."""
@@ -65,25 +66,19 @@ def choice_request(
 
 def read_scores(text: str) -> Scores:
     """Read the scores. Raises ``ReplyUnusable`` with what is missing or out of range."""
-    return {
-        measure: Score(value, reason)
-        for measure, (value, reason) in _read(text, "score", _score, "a number from 1 to 10").items()
-    }
+    return _read(text, "score", _score, "a number from 1 to 10", Score)
 
 
 def read_choices(text: str) -> Choices:
     """Read the winners. Raises ``ReplyUnusable`` with what is missing or not 1 or 2."""
-    return {
-        measure: Choice(value, reason)
-        for measure, (value, reason) in _read(text, "winner", _winner, "1 or 2").items()
-    }
+    return _read(text, "winner", _winner, "1 or 2", Choice)
 
 
 def _read(
-    text: str, key: str, value_of: Callable[[Json], T | None], expected: str
-) -> dict[str, tuple[T, str]]:
+    text: str, key: str, value_of: Callable[[Json], T | None], expected: str, make: Callable[[T, str], V]
+) -> dict[str, V]:
     verdicts = {_plain(name): value for name, value in read_object(text).items()}
-    found: dict[str, tuple[T, str]] = {}
+    found: dict[str, V] = {}
     for measure in MEASURES:
         verdict = verdicts.get(measure)
         if not isinstance(verdict, dict):
@@ -96,7 +91,7 @@ def _read(
             )
         if not isinstance(reason, str) or not reason.strip():
             raise ReplyUnusable(f'The {key} of "{measure}" has no reason.')
-        found[measure] = (value, reason.strip())
+        found[measure] = make(value, reason.strip())
     return found
 
 

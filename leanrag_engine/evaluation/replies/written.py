@@ -21,19 +21,12 @@ from leanrag_engine.llm.item_schema import TEXT, find_faults, join_faults, objec
 
 from .reply_set import EXPECTED, QUESTIONS_FILE, find_documents, read_questions
 
-
-@dataclass(frozen=True, slots=True)
-class WritingLimits:
-    """On which passages questions are written, and which facts count."""
-
-    passage_tokens: int = 600
-    fewest_tokens: int = 30  # A shorter passage, such as a heading alone, gets no question
-    common: float = 0.1  # A fact that stands in more than this share of the passages, and in more than `several`, tells nothing
-    several: int = 3
-    fact_characters: int = 200
-
-
-LIMITS = WritingLimits()
+# On which passages questions are written, and which facts count.
+_PASSAGE_TOKENS = 600
+_FEWEST_TOKENS = 30  # A shorter passage, such as a heading alone, gets no question
+_COMMON = 0.1  # A fact that stands in more than this share of the passages, and in more than `_SEVERAL`, tells nothing
+_SEVERAL = 3
+_FACT_CHARACTERS = 200
 
 
 QUESTION_SCHEMA = object_schema(
@@ -42,7 +35,7 @@ QUESTION_SCHEMA = object_schema(
         "answer": TEXT,
         "facts": {
             "type": "array",
-            "items": TEXT | {"maxLength": LIMITS.fact_characters},
+            "items": TEXT | {"maxLength": _FACT_CHARACTERS},
             "minItems": 1,
             "maxItems": 5,
         },
@@ -169,14 +162,14 @@ def read_corpus(folder: Path, tokenizer: Tokenizer, max_bytes: int) -> SourceCor
         except LeanRAGError as problem:
             failed.append(f"{path.name}: {problem.message}")
             continue
-        for each in chunk(document, tokenizer=tokenizer, max_tokens=LIMITS.passage_tokens, overlap=0):
-            if each.tokens >= LIMITS.fewest_tokens:
+        for each in chunk(document, tokenizer=tokenizer, max_tokens=_PASSAGE_TOKENS, overlap=0):
+            if each.tokens >= _FEWEST_TOKENS:
                 id_ = content_id("q", each.text)
                 passages.setdefault(id_, SourcePassage(id_, document.title, each.text))
     if not passages:
         why = f" {'; '.join(failed)}" if failed else ""
         raise InvalidInput(
-            f"No document of {folder} has a passage of at least {LIMITS.fewest_tokens} tokens.{why}", EXPECTED
+            f"No document of {folder} has a passage of at least {_FEWEST_TOKENS} tokens.{why}", EXPECTED
         )
     return SourceCorpus(tuple(passages.values()), tuple(failed))
 
@@ -214,7 +207,7 @@ def _find_problem(corpus: SourceCorpus, question: WrittenQuestion, place: int) -
     if any(pattern.search(other) for other in question.facts[:place]):
         return "is said by an earlier one already"
     count = sum(pattern.search(line) is not None for line in corpus.lines)
-    if count > max(LIMITS.several, LIMITS.common * len(corpus.lines)):
+    if count > max(_SEVERAL, _COMMON * len(corpus.lines)):
         return f"stands in {count} of {len(corpus.lines)} passages; take a longer or rarer one"
     return ""
 

@@ -121,17 +121,19 @@ def _list_relations(graph: ExportedGraph) -> Iterator[Record]:
         }
 
 
-def _list_frames(graph: ExportedGraph) -> Iterator[tuple[Entity, Record]]:
-    """Yield each aggregated entity, the root first as GraphRAG numbers them, with the columns that communities and reports share."""
+def _list_frames(graph: ExportedGraph) -> Iterator[tuple[Entity, Sequence[str], Record]]:
+    """Yield each aggregated entity, the root first as GraphRAG numbers them, with the ids of the base entities beneath it and
+    the columns that communities and reports share."""
     upper = [entity for layer in reversed(graph.layers[1:]) for entity in layer.entities]
     numbers = {entity.id: number for number, entity in enumerate(upper)}
     children: dict[str, list[int]] = defaultdict(list)
     for number, entity in enumerate(upper):
         children[entity.parent_id or ""].append(number)
-    sizes = _list_members(graph)
+    members = _list_members(graph)
     for number, entity in enumerate(upper):
         yield (
             entity,
+            members[entity.id],
             {
                 "id": entity.id,
                 "human_readable_id": number,
@@ -140,7 +142,7 @@ def _list_frames(graph: ExportedGraph) -> Iterator[tuple[Entity, Record]]:
                 "parent": numbers.get(entity.parent_id or "", -1),
                 "children": children[entity.id],
                 "title": entity.name,
-                "size": len(sizes[entity.id]),
+                "size": len(members[entity.id]),
             },
         )
 
@@ -158,23 +160,22 @@ def _list_members(graph: ExportedGraph) -> dict[str, list[str]]:
 
 
 def _list_communities(graph: ExportedGraph) -> Iterator[Record]:
-    members = _list_members(graph)
     base = graph.layers[0]
     chunks = {each.id: each.chunk_ids for each in base.entities}
-    for entity, frame in _list_frames(graph):
-        beneath = set(members[entity.id])
+    for _, members, frame in _list_frames(graph):
+        beneath = set(members)
         inner = [each.id for each in base.relations if {each.source_id, each.target_id} <= beneath]
-        units = dict.fromkeys(each for id_ in members[entity.id] for each in chunks[id_])
+        units = dict.fromkeys(each for id_ in members for each in chunks[id_])
         yield {
             **frame,
-            "entity_ids": members[entity.id],
+            "entity_ids": members,
             "relationship_ids": inner,
             "text_unit_ids": [each for each in units if each in graph.chunks],
         }
 
 
 def _list_reports(graph: ExportedGraph) -> Iterator[Record]:
-    for entity, frame in _list_frames(graph):
+    for entity, _, frame in _list_frames(graph):
         findings = [{"summary": each.summary, "explanation": each.explanation} for each in entity.findings]
         parts = [f"## {each['summary']}\n\n{each['explanation']}".rstrip() for each in findings]
         yield {

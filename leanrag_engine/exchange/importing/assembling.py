@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from leanrag_engine.core.jobs import ImportCounts
 from leanrag_engine.core.model import (
+    Chunk,
     Extract,
     ExtractedEntity,
     ExtractedRelation,
@@ -51,9 +52,12 @@ def assemble(graph: ForeignGraph, origin: str, tokenizer: Tokenizer, max_tokens:
     return Assembled(read, found, taken)
 
 
-def import_digest(document: LoadedDocument, extracts: Iterable[Extract]) -> str:
-    """Return a digest of a document and of what was found in it: an import of the same changes nothing."""
-    return content_id("i", document.digest, *(repr(each) for each in extracts))
+def join_document(
+    document: LoadedDocument, chunks: Sequence[Chunk], extracts: Sequence[Extract]
+) -> ReadDocument:
+    """Return a document with what was found in it, of which it has a digest: an import of the same changes nothing."""
+    digest = content_id("i", document.digest, *(repr(each) for each in extracts))
+    return ReadDocument(replace(document, file_digest=digest), chunks, extracts)
 
 
 # --- entities and relations ----------------------------------------------------------------
@@ -256,7 +260,7 @@ def _read_document(
         placed[passage.id].extract(chunk.id) if passage.id in placed else Extract(chunk.id, Method.IMPORTED)
         for chunk, (_, _, passage) in zip(chunks, located, strict=True)
     ]
-    return ReadDocument(replace(document, file_digest=import_digest(document, extracts)), chunks, extracts)
+    return join_document(document, chunks, extracts)
 
 
 # --- what was found where ------------------------------------------------------------------

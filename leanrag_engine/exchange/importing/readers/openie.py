@@ -1,6 +1,5 @@
 """Take over HippoRAG's OpenIE files: each passage is a document, with the entities and triples that a model found in it."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from leanrag_engine.core.jobs import ImportCounts
@@ -9,7 +8,7 @@ from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.documents.chunking import chunk
-from leanrag_engine.exchange.importing.assembling import Assembled, import_digest
+from leanrag_engine.exchange.importing.assembling import Assembled, join_document
 from leanrag_engine.exchange.importing.graph import Remarks
 from leanrag_engine.extraction.openie import Entry, extracts_from, read_openie
 
@@ -51,8 +50,7 @@ def assemble_openie(path: Path, tokenizer: Tokenizer, max_tokens: int, remarks: 
                 triples -= 1
         if name_key(title):
             remarks.add("titles of passages, taken as entities that relate to those of the passage", title)
-        digest = import_digest(document, extracts)
-        read[document.id] = ReadDocument(replace(document, file_digest=digest), chunks, extracts)
+        read[document.id] = join_document(document, chunks, extracts)
     every = set().union(*map(_name_keys, found.entries))
     passages = len(found.entries)
     return Assembled(

@@ -23,7 +23,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
-from leanrag_engine.exchange.importing.assembling import Assembled, import_digest
+from leanrag_engine.exchange.importing.assembling import Assembled, join_document
 from leanrag_engine.exchange.importing.graph import Remarks
 from leanrag_engine.extraction.heuristic.passages import without_notices
 
@@ -57,8 +57,7 @@ def assemble_vault(path: Path, tokenizer: Tokenizer, max_tokens: int, remarks: R
     for note in notes:
         chunks = chunk(note.document, tokenizer=tokenizer, max_tokens=max_tokens, overlap=0)
         extracts = [links.extract(note, each) for each in chunks]
-        digest = import_digest(note.document, extracts)
-        read.append(ReadDocument(replace(note.document, file_digest=digest), chunks, extracts))
+        read.append(join_document(note.document, chunks, extracts))
     entities = {
         name_key(entity.name) for each in read for extract in each.extracts for entity in extract.entities
     }
