@@ -15,19 +15,12 @@ from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from .heuristic.words import vocabulary as known
 from .mentions import Flags, MentionTable, Numbers, Trait, count_rows, find_traits
 
-
-@dataclass(frozen=True, slots=True)
-class NamesakeOptions:
-    """When two bearers of a name count as two entities. Set by reading; no experiment fixed a value."""
-
-    common_words: int = 5  # Words of the language that two contexts must share, lacking others
-    common_share: float = 0.3  # Their least share of the smaller context
-    few_documents: int = 10  # Documents below which no name counts as wide
-    wide: float = 0.5  # Share of documents beyond which a name tells nothing, unless it is a first name
-    with_article: float = 1 / 3  # Least share of mentions after an article of a word that names others
-
-
-DEFAULT_OPTIONS = NamesakeOptions()
+# When two bearers of a name count as two entities. Set by reading; no experiment fixed a value.
+_COMMON_WORDS = 5  # Words of the language that two contexts must share, lacking others
+_COMMON_SHARE = 0.3  # Their least share of the smaller context
+_FEW_DOCUMENTS = 10  # Documents below which no name counts as wide
+_WIDE = 0.5  # Share of documents beyond which a name tells nothing, unless it is a first name
+_WITH_ARTICLE = 1 / 3  # Least share of mentions after an article of a word that names others
 
 _ARTICLE = re.compile(
     r"\b(?:an?|the|this|that|these|those|my|your|his|her|its|our|their|every|each|another|some|any|no|one)\s+$",
@@ -50,10 +43,7 @@ class _Surroundings:
         if not self.telling.isdisjoint(other.telling):
             return True
         shared = len(self.common & other.common)
-        return shared >= max(
-            DEFAULT_OPTIONS.common_words,
-            DEFAULT_OPTIONS.common_share * min(len(self.common), len(other.common)),
-        )
+        return shared >= max(_COMMON_WORDS, _COMMON_SHARE * min(len(self.common), len(other.common)))
 
 
 @dataclass(slots=True)
@@ -167,7 +157,7 @@ def _find_words_after_articles(mentioned: _Mentioned, words: Flags) -> Flags:
         np.bincount(mentioned.keys[places], weights=table.articles[places, column], minlength=len(words))
         for column in (0, 1)
     )
-    return np.asarray(words & (after >= DEFAULT_OPTIONS.with_article * (after + bare)) & (after > 0))
+    return np.asarray(words & (after >= _WITH_ARTICLE * (after + bare)) & (after > 0))
 
 
 def _count_articles(entity: ExtractedEntity) -> tuple[int, int]:
@@ -182,13 +172,11 @@ def _count_articles(entity: ExtractedEntity) -> tuple[int, int]:
 
 
 def _find_wide_names(mentioned: _Mentioned, documents: int) -> frozenset[str]:
-    if documents < DEFAULT_OPTIONS.few_documents:
+    if documents < _FEW_DOCUMENTS:
         return frozenset()
     counts = mentioned.count_documents(mentioned.keys >= 0)
     keys = mentioned.table.words.keys
-    return frozenset(
-        keys[number] for number in np.flatnonzero(counts > DEFAULT_OPTIONS.wide * documents).tolist()
-    )
+    return frozenset(keys[number] for number in np.flatnonzero(counts > _WIDE * documents).tolist())
 
 
 def _contexts(

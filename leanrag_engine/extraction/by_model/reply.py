@@ -386,7 +386,10 @@ class _ReplyReader:
 
     def extract(self, chunk_id: str) -> Extract:
         entities = tuple(self.entities.values())
-        return Extract(chunk_id, Method.MODEL, entities, self._most_important(), self._types.digest)
+        # Relations stay in order; if there are too many, only the most important ones are taken.
+        ranked = sorted(range(len(self.relations)), key=lambda place: -self.relations[place].importance)
+        relations = tuple(self.relations[place] for place in sorted(ranked[: LIMITS.relations]))
+        return Extract(chunk_id, Method.MODEL, entities, relations, self._types.digest)
 
     def entity(self, row: JsonObject) -> None:
         given = _bare(_field(row, "name"))
@@ -491,11 +494,6 @@ class _ReplyReader:
             key = self._enter(entity)
             self.entities[key] = entity
         return key
-
-    def _most_important(self) -> tuple[ExtractedRelation, ...]:
-        """Return the relations in order; if there are too many, only the most important ones."""
-        ranked = sorted(range(len(self.relations)), key=lambda place: -self.relations[place].importance)
-        return tuple(self.relations[place] for place in sorted(ranked[: LIMITS.relations]))
 
     def _note(self, problem: str) -> None:
         self.reasons.setdefault(problem)

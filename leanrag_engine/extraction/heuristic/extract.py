@@ -131,7 +131,8 @@ def _find_names(
     for name in topics.headings.values():
         lexicon.know(name)
     if topics.title:
-        lexicon.prefer(topics.title)
+        lexicon.preferred[name_key(topics.title)] = topics.title
+        lexicon.know(topics.title)
         lexicon.define(without_remark(topics.title), topics.title)
 
 

@@ -18,32 +18,24 @@ from leanrag_engine.core.text.language.names import name_key
 
 from .matching import UNKNOWN, TypeMatcher
 
+CONFIDENCE, CHUNKS = 0.9, 3
+"""When a type outside the schema is adopted: with at least this confidence (μ of Youtu §1) in at least this many
+chunks, which is our reading of its "high-frequency"."""
 
-@dataclass(frozen=True, slots=True)
-class AdoptionOptions:
-    """When a type outside the schema is adopted: with at least this ``confidence`` (μ of Youtu §1) in at least this many
-    chunks, which is our reading of its "high-frequency". ``listed``: the most proposals that a build records."""
-
-    confidence: float = 0.9
-    chunks: int = 3
-    listed: int = 50
+LISTED = 50
+"""The most proposals that a build records."""
 
 
-DEFAULT_ADOPTION = AdoptionOptions()
-
-
-def conform(
-    extracts: Sequence[Extract], schema: ExtractionSchema, options: AdoptionOptions = DEFAULT_ADOPTION
-) -> tuple[list[Extract], SchemaEffects]:
+def conform(extracts: Sequence[Extract], schema: ExtractionSchema) -> tuple[list[Extract], SchemaEffects]:
     """Return the extracts with only the types of the schema and adopted ones, and what was adopted and kept apart.
     Heuristic extracts keep all entities: their types are mapped to the schema's where they are known, else left as
     they are. A relation goes with its ends; one without a type, from a reading without a schema, stays."""
-    proposals = _find_proposals(extracts, replace(schema, adopted=()), options)
+    proposals = _find_proposals(extracts, replace(schema, adopted=()))
     adopted = tuple(each.ref for each in proposals if each.adopted)
     matcher = TypeMatcher(replace(schema, adopted=adopted))
     filtering = _Filter(matcher)
     found = [filtering.apply(extract) for extract in extracts]
-    listed = proposals[: max(options.listed, len(adopted))]
+    listed = proposals[: max(LISTED, len(adopted))]
     return found, SchemaEffects(
         schema.name,
         schema.digest,
@@ -54,9 +46,7 @@ def conform(
     )
 
 
-def _find_proposals(
-    extracts: Sequence[Extract], schema: ExtractionSchema, options: AdoptionOptions
-) -> list[TypeProposal]:
+def _find_proposals(extracts: Sequence[Extract], schema: ExtractionSchema) -> list[TypeProposal]:
     """Return the types outside the schema: adopted ones first, then by the number of their chunks."""
     matcher = TypeMatcher(schema)
     chunks: dict[tuple[TypeKind, str], dict[str, float]] = {}
@@ -67,9 +57,9 @@ def _find_proposals(
                 held[extract.chunk_id] = max(confidence, held.get(extract.chunk_id, 0.0))
     proposals = []
     for (kind, name), found in chunks.items():
-        confident = sum(each >= options.confidence for each in found.values())
+        confident = sum(each >= CONFIDENCE for each in found.values())
         # ``concept`` stands for an entity without a given type.
-        enough = confident >= options.chunks and name != UNKNOWN
+        enough = confident >= CHUNKS and name != UNKNOWN
         adopted = schema.decisions.get(f"{kind}:{name}", enough)
         proposals.append(TypeProposal(kind, name, len(found), confident, adopted))
     return sorted(proposals, key=lambda each: (not each.adopted, -each.chunks, each.ref))

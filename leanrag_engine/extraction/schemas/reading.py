@@ -3,7 +3,6 @@
 open. The YAML is read as nodes and never as values, so that every fault names its line, and no tag can make an object."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,12 @@ from leanrag_engine.core.text.shortening import cut_end, one_line
 SECTIONS = ("entities", "relations", "attributes")
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaLimits:
-    """How large a schema may be."""
-
-    types: int = 60
-    """Types of one kind: each stands in every request to the model."""
-    name_characters: int = 40
-    description_characters: int = 200
-    file_bytes: int = 100_000
-
-
-LIMITS = SchemaLimits()
+# How large a schema may be.
+_TYPES = 60
+"""Types of one kind: each stands in every request to the model."""
+_NAME_CHARACTERS = 40
+_DESCRIPTION_CHARACTERS = 200
+_FILE_BYTES = 100_000
 
 _READY = files(__package__).joinpath("ready")
 
@@ -59,10 +52,10 @@ def load_schema(source: str) -> ExtractionSchema:
             f"{hint}Give a YAML file, or one of {', '.join(ready)}.",
         )
     try:
-        if path.stat().st_size > LIMITS.file_bytes:
+        if path.stat().st_size > _FILE_BYTES:
             raise InvalidInput(
-                f"The file {path} has {path.stat().st_size:,} bytes; expected at most {LIMITS.file_bytes:,}.",
-                f"Give a schema with at most {LIMITS.types} types of each kind.",
+                f"The file {path} has {path.stat().st_size:,} bytes; expected at most {_FILE_BYTES:,}.",
+                f"Give a schema with at most {_TYPES} types of each kind.",
             )
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -128,29 +121,27 @@ def _read_section(section: str, node: Any, faults: _Faults) -> dict[str, str]:
     found: dict[str, str] = {}
     lines: dict[str, int] = {}
     entries = list(_entries(section, node, faults))
-    if len(entries) > LIMITS.types:
-        raise faults.at(
-            node.start_mark, f"{section} has {len(entries):,} types; expected at most {LIMITS.types}"
-        )
+    if len(entries) > _TYPES:
+        raise faults.at(node.start_mark, f"{section} has {len(entries):,} types; expected at most {_TYPES}")
     for given, description, mark in entries:
         name = " ".join(clean(given).replace("_", " ").lower().split())
         key = name_key(name)
         if not key:
             raise faults.at(mark, f"a type of {section} has an empty name; expected a word or two")
-        if len(name) > LIMITS.name_characters:
+        if len(name) > _NAME_CHARACTERS:
             raise faults.at(
                 mark,
                 f"the name {_quote(name)} in {section} has {len(name):,} characters; "
-                f"expected at most {LIMITS.name_characters}",
+                f"expected at most {_NAME_CHARACTERS}",
             )
         if key in lines:
             raise faults.at(mark, f"{name!r} is in {section} twice (also line {lines[key]})")
         said = " ".join(clean(description).split())
-        if len(said) > LIMITS.description_characters:
+        if len(said) > _DESCRIPTION_CHARACTERS:
             raise faults.at(
                 mark,
                 f"the description of {name!r} in {section} has {len(said):,} characters; "
-                f"expected at most {LIMITS.description_characters}",
+                f"expected at most {_DESCRIPTION_CHARACTERS}",
             )
         lines[key] = mark.line + 1
         found[name] = said

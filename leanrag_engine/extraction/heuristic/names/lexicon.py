@@ -29,7 +29,9 @@ class Lexicon:
     surfaces: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
     kinds: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
     full: dict[str, str] = field(default_factory=dict)  # Short form → full form, both as keys
-    preferred: dict[str, str] = field(default_factory=dict)
+    preferred: dict[str, str] = field(
+        default_factory=dict
+    )  # Spellings to use even if others are more frequent
     persons: set[str] = field(default_factory=set)
     speakers: set[str] = field(default_factory=set)  # Keys of the speakers of a conversation
     addressed: set[str] = field(default_factory=set)  # Keys of names after a form of address
@@ -45,11 +47,6 @@ class Lexicon:
     def know(self, name: str) -> None:
         """Add a name that no sentence mentions."""
         self.surfaces[name_key(name)][name] += 0
-
-    def prefer(self, name: str) -> None:
-        """Use this spelling of the name even if others are more frequent."""
-        self.preferred[name_key(name)] = name
-        self.know(name)
 
     def define(self, short: str, long: str) -> None:
         """Let ``short`` stand for ``long``, unless that would make a cycle."""
