@@ -118,7 +118,10 @@ class _LayerStack:
         """The vectors by which the highest layer is clustered."""
         if len(self.graphs) == 1:
             return self.vectors[0]
-        return _mix_with_members(self.vectors[-1], self.sums)
+        # The vector of an aggregated entity is a poor sample of all members: in equal parts, (n, 2d), beside it
+        # stands the direction of the sums of the base entities beneath.
+        both = np.hstack((self.vectors[-1], unit_rows(self.sums)))
+        return np.asarray(both / np.sqrt(2.0), dtype=np.float32)
 
 
 async def build(
@@ -281,12 +284,6 @@ async def _embed(graph: Graph, embedder: Embedder, progress: ProgressReport) -> 
             "Check the embedder on that text, or set another one.",
         )
     return vectors
-
-
-def _mix_with_members(vectors: Vectors, sums: NDArray[np.floating[Any]]) -> Vectors:
-    """Return the (n, 2d) points by which an aggregated layer is clustered: its own vector, a poor sample of
-    all members, beside the direction of the ``sums`` (n, d) of the base entities beneath, in equal parts."""
-    return np.asarray(np.hstack((vectors, unit_rows(sums))) / np.sqrt(2.0), dtype=np.float32)
 
 
 def _lift_touched(step: LayerStep, beneath: Flags, previous: PreviousBuild) -> Flags:

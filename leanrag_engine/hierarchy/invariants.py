@@ -24,7 +24,7 @@ def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:
         lifted = parents[lifted]
         _check_members(parents, lifted, upper)
         below, count = len(lower.entities), len(upper.entities)
-        joined = _count_pairs(parents[lower.ends], count)
+        joined = np.unique(_number_pairs(parents[lower.ends], count), return_counts=True)
         supported = _lift_pairs(supported, below, parents, count) if supported else joined
         _check_relations(upper, joined, supported)
 
@@ -82,12 +82,6 @@ def _number_pairs(pairs: NDArray[np.intp], count: int) -> Places:
     """Return one number for each unordered pair of different places below ``count``; others are left out."""
     ordered = np.sort(pairs, axis=1)
     return np.asarray((ordered[:, 0] * count + ordered[:, 1])[ordered[:, 0] != ordered[:, 1]], dtype=np.intp)
-
-
-def _count_pairs(ends: NDArray[np.intp], count: int) -> tuple[Places, Places]:
-    """Return the pairs of places that relations with these ends join, as numbers, and how many join each."""
-    numbers, found = np.unique(_number_pairs(ends, count), return_counts=True)
-    return np.asarray(numbers, dtype=np.intp), np.asarray(found, dtype=np.intp)
 
 
 def _lift_pairs(

@@ -41,14 +41,6 @@ def relation_task(
     return Task(id_, text, partial(_read, names), (near.id, far.id, *origins))
 
 
-def relation_task_in_order(
-    one: Entity, other: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
-) -> Task[str]:
-    """Return the task with the clusters in the order of their ids: its id depends on nothing but what it shows."""
-    near, far = sorted((one, other), key=lambda each: each.id)
-    return relation_task(near, far, relations, members)
-
-
 def _format_task(
     near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
 ) -> str:

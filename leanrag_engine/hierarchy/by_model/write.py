@@ -268,7 +268,10 @@ async def write_sentences(
     layer = f"layer {drafts[0].layer}"
     upper = [(entity, written.get(cluster)) for cluster, entity in enumerate(drafts)]
     ends = _PairEnds(step, counts, upper)
-    pairs = _pairs_above(counts, tau)
+    above = np.flatnonzero(counts.strengths > tau)
+    # In the order of their second and first clusters
+    order = np.lexsort((counts.pairs.first[above], counts.pairs.second[above]))
+    pairs: list[int] = above[order].tolist()
     by_agents = _read_agent_sentences(pairs, published, sources, carried)
     found = {pair: ends.cite(pair, text, Method.AGENT) for pair, text in by_agents.items()}
     if sources.work is None or not sources.relates:
@@ -299,14 +302,6 @@ def _read_agent_sentences(
         if sentence and (old is None or (old.method, old.description) != (Method.AGENT, sentence)):
             found[pair] = sentence
     return found
-
-
-def _pairs_above(counts: PairCounts, tau: int) -> list[int]:
-    """Return the pairs with λ > ``tau``, in the order of their second and first clusters."""
-    above = np.flatnonzero(counts.strengths > tau)
-    order = np.lexsort((counts.pairs.first[above], counts.pairs.second[above]))
-    pairs: list[int] = above[order].tolist()
-    return pairs
 
 
 def apply_sentences(

@@ -130,7 +130,8 @@ def _add_up(steps: Sequence[EntityChanges]) -> EntityChanges:
                 stale.pop(ref, None)  # written again, or gone
                 kinds[ref] = _TOGETHER.get((kinds.get(ref, ""), kind), kind)
 
-    def collect(kind: str, refs: Sequence[str]) -> NamedChanges:
+    def collect(kind: str) -> NamedChanges:
+        refs = list(stale) if kind == "stale" else [ref for ref, each in kinds.items() if each == kind]
         parts = [_by_kind(step)[kind] for step in steps]
         if all(part.total == len(part.names) for part in parts):
             total = len(refs)
@@ -138,15 +139,7 @@ def _add_up(steps: Sequence[EntityChanges]) -> EntityChanges:
             total = sum(part.total for part in parts)
         return NamedChanges(total, {ref: names[ref] for ref in refs[:NAMED]})
 
-    def refs_of(wanted: str) -> list[str]:
-        return [ref for ref, kind in kinds.items() if kind == wanted]
-
-    return EntityChanges(
-        collect("added", refs_of("added")),
-        collect("removed", refs_of("removed")),
-        collect("changed", refs_of("changed")),
-        collect("stale", list(stale)),
-    )
+    return EntityChanges(*map(collect, ("added", "removed", "changed", "stale")))
 
 
 def _by_kind(step: EntityChanges) -> Mapping[str, NamedChanges]:
