@@ -99,7 +99,11 @@ async def restore(settings: Settings, source: Path, report: ProgressReport) -> B
     hash. Raises ``InvalidInput`` if ``source`` is no backup or the data folder holds a store already,
     ``StoreUnusable`` if a file of the backup is missing or damaged, or it is of a newer version."""
     folder = _check_kept_here(settings)
-    _check_empty(folder)
+    if any(folder.glob(f"{FILE}*")):
+        raise InvalidInput(
+            f"The data folder {folder} holds a store already.",
+            "Name another folder with --data-dir, or move that one away: nothing is overwritten.",
+        )
     manifest = _read_manifest(source)
     staging = folder / STAGING
 
@@ -160,14 +164,6 @@ def _check_target(target: Path, folder: Path) -> Path:
     if target.is_relative_to(folder):
         raise InvalidInput(f"{target} lies in the data folder {folder}.", "Name a place outside of it.")
     return target
-
-
-def _check_empty(folder: Path) -> None:
-    if any(folder.glob(f"{FILE}*")):
-        raise InvalidInput(
-            f"The data folder {folder} holds a store already.",
-            "Name another folder with --data-dir, or move that one away: nothing is overwritten.",
-        )
 
 
 async def _count_documents(folder: Path, *, renew: bool = False) -> dict[str, int]:

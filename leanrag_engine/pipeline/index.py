@@ -195,11 +195,6 @@ async def embed_rows(
     return VectorRows([id_ for id_, _ in texts], vectors)
 
 
-def vectors_of_layers(layers: Sequence[Vectors]) -> dict[str, Vectors]:
-    """Return the vectors of layer 0 and those of all layers above it, by kind."""
-    return {"entities": layers[0], "aggregates": np.concatenate(layers[1:])}
-
-
 async def write_space(stores: Stores, space: str, rows: VectorRows, report: ProgressReport) -> None:
     """Write exactly these rows to a space: rows of a cancelled build are completed, an inconsistent space is dropped first."""
     try:

@@ -79,12 +79,6 @@ def publish_schema(kind: TaskKind) -> JsonSchema:
     }
 
 
-def write_instructions(kind: TaskKind) -> str:
-    """Return the instructions of a kind of task for an agent, without the reply format of chat models."""
-    text = kind.instructions.partition(FORM)[0].strip()
-    return kind.prompts.fill("agent_work", instructions=text)
-
-
 def select_page(queue: Sequence[QueuedWork], limit: int, cursor: str) -> list[str]:
     """Return the ids of the first ``limit`` pending works after ``cursor``, the last id of a page before.
     Raises ``InvalidInput`` if that is gone."""

@@ -15,7 +15,7 @@ from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.describe import description_kind, description_tasks
 from leanrag_engine.extraction.merging import LongDescription
 from leanrag_engine.hierarchy.by_model.prompt_lines import approximate_tokens
-from leanrag_engine.hierarchy.by_model.relation_sentences import relation_kind, relation_task_in_order
+from leanrag_engine.hierarchy.by_model.relation_sentences import relation_kind, relation_task
 from leanrag_engine.hierarchy.by_model.summaries import ClusterSummary, aggregation_kind, aggregation_task
 from leanrag_engine.hierarchy.texts.attribution import origin
 from leanrag_engine.llm.batching import Task, TaskKind
@@ -283,7 +283,9 @@ class RelationWork(TextWork):
         among = await generations.relations_among(number, list(side_of))
         between = [each for each in among if side_of[each.source_id] != side_of[each.target_id]]
         members = {member.id: member for members in sides for member in members}
-        return relation_task_in_order(ends[0], ends[1], between, members)
+        # In the order of their ids, so that the id of the task depends on nothing but what it shows.
+        near, far = sorted(ends, key=lambda each: each.id)
+        return relation_task(near, far, between, members)
 
 
 # --- descriptions --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from leanrag_engine.pipeline.building.schemas import find_schema
 from leanrag_engine.pipeline.index import Stores
 
 from .chunks import ChunkWork
-from .items import PendingWork, Submission, WorkKind, publish_schema, write_instructions
+from .items import FORM, PendingWork, Submission, WorkKind, publish_schema
 from .texts import TextWork, open_text_work, require_generation, sort_by_kind
 
 
@@ -32,14 +32,11 @@ class AgentWork:
         page = await work.pending(limit, cursor)
         if not page.items or (cursor and not instructions):
             return page
-        task_kind = work.task_kind
-        text = write_instructions(task_kind)
-        return replace(
-            page,
-            instructions=text,
-            schema=publish_schema(task_kind),
-            tokens=page.tokens + approximate_tokens(text),
-        )
+        asked = work.task_kind
+        # Without the reply format of chat models.
+        text = asked.prompts.fill("agent_work", instructions=asked.instructions.partition(FORM)[0].strip())
+        tokens = page.tokens + approximate_tokens(text)
+        return replace(page, instructions=text, schema=publish_schema(asked), tokens=tokens)
 
     async def submit_extractions(self, items: Sequence[JsonObject], *, replace: bool) -> Submission:
         """Store extractions, each with a ``work_id``; ``replace`` allows to replace what agents and models wrote."""

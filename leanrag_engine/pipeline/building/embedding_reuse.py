@@ -169,8 +169,9 @@ class ReusingEmbedder(EmbedderWrapper):
             wanted, held = left[there], places[there]
             lost: list[int] = []
             # Between two checks whether the work should stop, 5,000 rows take a fraction of a second.
-            for part in _portions(len(wanted), 5_000):
-                done = len(digests) - len(left) + part.start - len(lost)
+            for start in range(0, len(wanted), 5_000):
+                part = slice(start, start + 5_000)
+                done = len(digests) - len(left) + start - len(lost)
                 report(Progress("embed", done, len(digests), "fetching what is unchanged"))
                 ids = decode_ids(shelf.texts.ids[held[part]])
                 fetched = await self._rows(shelf.space, ids)
@@ -240,10 +241,6 @@ async def index_build(
         places = (await anyio.to_thread.run_sync(held.locate, doubtful)).tolist()
         found.append(SpaceIndex(space, held, vectors.get(kind), frozenset(places) - {-1}))
     return found
-
-
-def _portions(count: int, size: int) -> list[slice]:
-    return [slice(start, start + size) for start in range(0, count, size)]
 
 
 def _after(held: int, texts: int, report: ProgressReport | None) -> ProgressReport | None:

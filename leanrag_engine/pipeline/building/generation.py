@@ -8,6 +8,7 @@ from functools import partial
 
 import anyio
 import anyio.to_thread
+import numpy as np
 
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
@@ -17,6 +18,7 @@ from leanrag_engine.core.graphs.rows import find_rows, select_rows
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import AskedMode, BuildRequest, Forecast, StepRange
 from leanrag_engine.core.model import (
+    BuildHistory,
     BuildRecord,
     ChunkHead,
     Collection,
@@ -42,14 +44,14 @@ from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.forecast import StepForecast
-from leanrag_engine.pipeline.index import Stores, open_hierarchy, read_hierarchy, vectors_of_layers
+from leanrag_engine.pipeline.index import Stores, open_hierarchy, read_hierarchy
 from leanrag_engine.pipeline.pending import PendingIndex
 from leanrag_engine.pipeline.token_vectors import embed_lacking
 
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from .memory import hold_cycle_search, search_cycles_rarely
 from .models import NO_MODELS, BuildModels, open_forecast_models
-from .modes import ModeChoice, choose_mode, find_previous, keep_embedder, record_history
+from .modes import ModeChoice, choose_mode, find_previous, keep_embedder
 from .publishing import FinishedBuild, publish_build
 from .schemas import find_schema
 from .vectors import write_entities_early, write_windows_early
@@ -132,6 +134,7 @@ async def build_generation(
             since=found.generation.revision if found.generation else -1,
             job=job,
         )
+        vectors = drafted.built.vectors
         finished = FinishedBuild(
             hierarchy=drafted.built.hierarchy,
             chunks=fitted.chunks,
@@ -141,7 +144,7 @@ async def build_generation(
             record=replace(describe_build(stores, found, fitted, drafted, models), schema=schema),
             publication=publication,
             previous=fitted.previous,
-            vectors=vectors_of_layers(drafted.built.vectors),
+            vectors={"entities": vectors[0], "aggregates": np.concatenate(vectors[1:])},
             mentions=drafted.base.mentions,
         )
         generation = await publish_build(stores, found, finished, report)
@@ -392,7 +395,10 @@ def describe_build(
     stores: Stores, collection: Collection, fitted: FittedChunks, drafted: DraftBuild, models: BuildModels
 ) -> BuildRecord:
     """Return the record that is stored beside the hierarchy, but for the vectors and the schema."""
-    built = drafted.built
+    built, choice = drafted.built, drafted.choice
+    tightness = built.health.layers[0].tightness
+    if choice.mode == "update" and collection.generation is not None:
+        tightness = collection.generation.record.history.tightness
     return BuildRecord(
         embedder=stores.embedders.name,
         latin=fitted.chunks.is_mostly_latin(),
@@ -400,7 +406,7 @@ def describe_build(
         tau=stores.settings.tau,
         models=models.names(),
         methods=count_methods(built.hierarchy),
-        history=record_history(drafted.choice, built, collection.generation, fitted.unknown),
+        history=BuildHistory(choice.mode, choice.reason, choice.moved, tightness, fitted.unknown),
         stale=count_stale(built.hierarchy),
         corrections=drafted.base.corrections,
     )

@@ -43,14 +43,6 @@ class BuildModels:
 NO_MODELS = BuildModels()
 
 
-def caps_of(order: BuildRequest, settings: Settings) -> Caps:
-    return Caps(
-        order.max_calls or settings.max_calls or None,
-        order.max_tokens or settings.max_tokens or None,
-        order.max_cost or settings.max_cost or None,
-    )
-
-
 def check_order(order: BuildRequest, settings: Settings) -> None:
     """Raise ``InvalidInput`` for an upgrade without a model."""
     if order.upgrade and not settings.llm_model:
@@ -69,15 +61,15 @@ async def open_models(
         if not models:
             yield NO_MODELS
             return
-        ledger = Ledger(stores.replies, collection, job_id)
-        budget = await Budget.open(
-            caps_of(order, stores.settings), models, stores.replies, collection, job_id
+        settings, ledger = stores.settings, Ledger(stores.replies, collection, job_id)
+        caps = Caps(
+            order.max_calls or settings.max_calls or None,
+            order.max_tokens or settings.max_tokens or None,
+            order.max_cost or settings.max_cost or None,
         )
-        yield _assign(
-            [CachedModel(model, ledger, budget, stores.tokenizer, redo=order.upgrade) for model in models],
-            stores.settings,
-            order,
-        )
+        budget = await Budget.open(caps, models, stores.replies, collection, job_id)
+        cached = [CachedModel(each, ledger, budget, stores.tokenizer, redo=order.upgrade) for each in models]
+        yield _assign(cached, settings, order)
 
 
 @asynccontextmanager

@@ -21,20 +21,13 @@ from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.pipeline.index import Stores, texts_of_windows
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
 
-
-@dataclass(frozen=True, slots=True)
-class RebuildOptions:
-    """How much may change before an update no longer suffices."""
-
-    moved: float = 0.5
-    """Share of G0 that may be added or removed since the last rebuild before ``auto`` clusters everything again."""
-    looser: float = 0.05
-    """Share of the last rebuild's tightness that clusters may lose before ``auto`` clusters everything again."""
-    unknown: float = 0.1
-    """Share of the collection's words that a fitted embedder may lack before it is fitted again. Keywords find them still."""
-
-
-DEFAULT_REBUILD = RebuildOptions()
+# How much may change before an update no longer suffices.
+MOVED = 0.5
+"""Share of G0 that may be added or removed since the last rebuild before ``auto`` clusters everything again."""
+LOOSER = 0.05
+"""Share of the last rebuild's tightness that clusters may lose before ``auto`` clusters everything again."""
+UNKNOWN = 0.1
+"""Share of the collection's words that a fitted embedder may lack before it is fitted again. Keywords find them still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +64,7 @@ async def keep_embedder(
     if unknown is None:
         return None
     unknown = before.record.history.unknown + unknown * len(pending) / max(collection.chunks, 1)
-    if unknown > DEFAULT_REBUILD.unknown:
+    if unknown > UNKNOWN:
         return None
     return await embedders.restore(before.embedder, state), state, unknown
 
@@ -114,14 +107,10 @@ def choose_mode(
 
 def _measure_drift(generation: Generation, moved: float) -> str:
     """Return why the clusters of a build should not be kept any longer, "" if they should."""
-    if moved > DEFAULT_REBUILD.moved:
+    if moved > MOVED:
         return f"{moved:.0%} of the entities came or went since the last rebuild"
     health, history = generation.record.health, generation.record.history
-    if (
-        health
-        and history.tightness
-        and health.layers[0].tightness < (1 - DEFAULT_REBUILD.looser) * history.tightness
-    ):
+    if health and history.tightness and health.layers[0].tightness < (1 - LOOSER) * history.tightness:
         loss = 1 - health.layers[0].tightness / history.tightness
         return f"the clusters have become {loss:.0%} looser since the last rebuild"
     return ""

@@ -102,20 +102,13 @@ async def write_vectors(
     before = collection.generation.record.spaces.by_kind() if collection.generation else {}
     shelves = {each.space: each for each in embedder.shelves} if in_place else {}
     changes: dict[str, _SpaceChange] = {}
-    for kind in texts:
-        shelf = shelves.get(before.get(kind, ""))
-        change = (
-            await _plan_change(stores, shelf, embedder, texts[kind], vectors.get(kind), report)
-            if shelf
-            else None
-        )
+    for kind, wanted in texts.items():
+        shelf, held = shelves.get(before.get(kind, "")), vectors.get(kind)
+        change = await _plan_change(stores, shelf, embedder, wanted, held, report) if shelf else None
         if change is None:
-            space = VectorSpaces.of_build(collection, embedder.identity, {kind: texts[kind].key}).by_kind()[
-                kind
-            ]
-            held = vectors.get(kind)
-            written = await _embed(embedder, texts[kind], report) if held is None else held
-            change = _SpaceChange(space, VectorRows(decode_ids(texts[kind].ids), written), whole=True)
+            space = VectorSpaces.of_build(collection, embedder.identity, {kind: wanted.key}).by_kind()[kind]
+            written = await _embed(embedder, wanted, report) if held is None else held
+            change = _SpaceChange(space, VectorRows(decode_ids(wanted.ids), written), whole=True)
         changes[kind] = change
     async with announce_vector_change(stores):
         for kind, change in [*changes.items()]:
