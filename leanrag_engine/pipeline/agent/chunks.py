@@ -1,5 +1,6 @@
 """Chunks for an agent to read, those first whose entities have the most relations, and the agent's extracts."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,9 +23,7 @@ from .items import (
     Reader,
     Submission,
     WorkItem,
-    describe_gain,
-    limit_size,
-    next_cursor,
+    make_page,
     publish_schema,
     read_items,
     refuse_replacing,
@@ -50,26 +49,18 @@ class ChunkWork:
         if not self._collection.documents:
             raise no_documents(self._collection.name)
         readings = await self._stores.documents.chunk_readings(self._collection.name)
-        values = await self._values()
+        generation = self._collection.generation
+        values = measure_chunks(await self._stores.adjacencies.of(generation)) if generation else {}
         queue = [QueuedWork(each.id, not each.written, values.get(each.id, 0.0)) for each in readings]
         queue.sort(key=lambda each: -each.value)
         chunks = await self._stores.documents.chunks(self._collection.name, select_page(queue, limit, cursor))
         items = [
             WorkItem(each.id, f"{each.citation} {each.title}", submission_task(each).text) for each in chunks
         ]
-        handed, note = limit_size(items)
         unread = [each.tokens for each in readings if not each.written]
         mean = sum(unread) / max(1, len(unread))
-        gain = describe_gain(queue, cursor, mean, "the links of what is unread")
-        return PendingWork(
-            "extraction",
-            tuple(handed),
-            len(unread),
-            sum(unread),
-            next_cursor(queue, handed),
-            names=tuple(await self._names_near(handed)),
-            note=" ".join(filter(None, (note, gain))),
-        )
+        page = make_page("extraction", queue, cursor, items, "the links of what is unread", lambda _: mean)
+        return dataclasses.replace(page, names=tuple(await self._names_near(page.items)))
 
     async def submit(self, items: Sequence[JsonObject], replace: bool) -> Submission:
         """Store extracts. One that replaces another of an agent or a model needs ``replace``."""
@@ -106,10 +97,6 @@ class ChunkWork:
         known = set(self._schema.adopted)
         _, effects = conform(extracts, self._schema)
         return tuple(f"{each.ref} ({each.chunks})" for each in effects.proposals if each.ref not in known)
-
-    async def _values(self) -> dict[str, float]:
-        generation = self._collection.generation
-        return measure_chunks(await self._stores.adjacencies.of(generation)) if generation else {}
 
     async def _names_near(self, items: Sequence[WorkItem]) -> list[str]:
         """Return names that models and agents use for what these chunks may mention: in the chunks around them, then in

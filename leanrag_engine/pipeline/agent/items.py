@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Generic, Literal, TypeVar
 
 from leanrag_engine.core.errors import InvalidInput, ReplyUnusable
@@ -92,7 +93,7 @@ def select_page(queue: Sequence[QueuedWork], limit: int, cursor: str) -> list[st
     return [id_ for id_, _ in zip(pending, range(limit), strict=False)]
 
 
-def describe_gain(queue: Sequence[QueuedWork], cursor: str, tokens: float, unit: str) -> str:
+def _describe_gain(queue: Sequence[QueuedWork], cursor: str, tokens: float, unit: str) -> str:
     """Return what the next ten pending works after ``cursor`` bring of all that is pending, for ``tokens`` each; "" if they
     are all, or bring nothing that was measured."""
     values = {each.work_id: each.value for each in queue if each.pending}
@@ -104,28 +105,37 @@ def describe_gain(queue: Sequence[QueuedWork], cursor: str, tokens: float, unit:
     return f"The next {len(chosen)} hold {share:.0%} of {unit}, for about {len(chosen) * tokens:.0f} tokens to read."
 
 
-def limit_size(items: Sequence[WorkItem]) -> tuple[list[WorkItem], str]:
-    """Return the first of ``items``, as many as one reply may hold, and why there are fewer if there are."""
-    handed: list[WorkItem] = []
-    size = 0
-    for item in items:
-        size += len(item.text)
-        if handed and size > SHOWN:
-            break
-        handed.append(item)
-    if len(handed) == len(items):
-        return handed, ""
-    return handed, (
-        f"{len(handed)} items and not {len(items)}: one reply holds about {SHOWN // 4:,} tokens of them."
+def make_page(
+    kind: WorkKind,
+    queue: Sequence[QueuedWork],
+    cursor: str,
+    items: Sequence[WorkItem],
+    unit: str,
+    measure: Callable[[Sequence[WorkItem]], float],
+    later: int = 0,
+    note: str = "",
+) -> PendingWork:
+    """Return a page of the first of ``items``, as many as one reply may hold. ``measure`` gives the mean tokens of a work by those
+    on the page, ``later`` works come after the ``queue``."""
+    sizes = accumulate(len(each.text) for each in items)
+    handed = [
+        each
+        for place, (each, size) in enumerate(zip(items, sizes, strict=True))
+        if not place or size <= SHOWN
+    ]
+    fewer = f"{len(handed)} items and not {len(items)}: one reply holds about {SHOWN // 4:,} tokens of them."
+    mean = measure(handed)
+    remaining = sum(each.pending for each in queue)
+    gain = _describe_gain(queue, cursor, mean, unit)
+    last = handed[-1].work_id if handed else ""
+    return PendingWork(
+        kind,
+        tuple(handed),
+        remaining,
+        round(mean * (remaining + later)),
+        last if last and select_page(queue, 1, last) else "",
+        note=" ".join(filter(None, (fewer if len(handed) < len(items) else "", gain, note))),
     )
-
-
-def next_cursor(queue: Sequence[QueuedWork], handed: Sequence[WorkItem]) -> str:
-    """Return the cursor after the last of ``handed``; "" if nothing is pending after it."""
-    if not handed:
-        return ""
-    last = handed[-1].work_id
-    return last if select_page(queue, 1, last) else ""
 
 
 def read_items(

@@ -28,9 +28,7 @@ from .items import (
     Reader,
     Submission,
     WorkItem,
-    describe_gain,
-    limit_size,
-    next_cursor,
+    make_page,
     publish_schema,
     read_items,
     refuse_replacing,
@@ -90,18 +88,12 @@ class TextWork(ABC):
     async def pending(self, limit: int, cursor: str) -> PendingWork:
         queue = await self.queue(await self._read_submitted())
         tasks = await self.tasks(select_page(queue.works, limit, cursor))
-        handed, fewer = limit_size([WorkItem(each.work_id, each.title, each.text) for each in tasks])
-        remaining = sum(each.pending for each in queue.works)
-        size = sum(approximate_tokens(each.text) for each in handed) / max(1, len(handed))
-        gain = describe_gain(queue.works, cursor, size, self.unit)
-        return PendingWork(
-            self.name,
-            tuple(handed),
-            remaining,
-            round(size * (remaining + queue.later)),
-            next_cursor(queue.works, handed),
-            note=" ".join(filter(None, (fewer, gain, queue.note))),
-        )
+        items = [WorkItem(each.work_id, each.title, each.text) for each in tasks]
+
+        def measure(handed: Sequence[WorkItem]) -> float:
+            return sum(approximate_tokens(each.text) for each in handed) / max(1, len(handed))
+
+        return make_page(self.name, queue.works, cursor, items, self.unit, measure, queue.later, queue.note)
 
     async def submit(self, items: Sequence[JsonObject], replace: bool) -> Submission:
         ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
