@@ -238,9 +238,7 @@ async def drop_unused_spaces(stores: Stores, collection: Collection) -> None:
     """Drop the vector spaces of this collection that no generation refers to which is still read."""
     generations = (await stores.generations.find_all(collection.name))[:READ_GENERATIONS]
     await stores.adjacencies.sweep(collection.name, generations)
-    kept: set[str] = set()
-    for generation in generations:
-        kept |= set(generation.record.spaces.by_kind().values())
+    kept = {space for each in generations for space in each.record.spaces.by_kind().values()}
     try:
         for space in await stores.vectors.spaces():
             if space.startswith(f"c{collection.number}-") and space not in kept:

@@ -239,8 +239,8 @@ class JobRunner:
         await self._store.request_cancel(job_id)
         job = await self.job(job_id, wait_seconds=2)
         if job.status is JobStatus.INTERRUPTED:
-            ended = replace(job, status=JobStatus.CANCELLED, message="Cancelled while no process ran it.")
-            job = replace(ended, request=without_texts(job.request))
+            message, request = "Cancelled while no process ran it.", without_texts(job.request)
+            job = replace(job, status=JobStatus.CANCELLED, message=message, request=request)
             await self._store.put(job)
         return job
 
@@ -308,17 +308,12 @@ class JobRunner:
         self._open_portal().start_task_soon(run)
 
     async def _end_unrun(self, job: Job) -> None:
-        if job.cancel_requested:
-            ended = replace(job, status=JobStatus.CANCELLED, message="Cancelled before it was resumed.")
-        else:
-            ended = replace(
-                job,
-                status=JobStatus.FAILED,
-                message=f"Its process crashed {job.attempts - 1} times at the same place in {job.stage}; "
-                "it is not tried again.",
-            )
-        request = without_texts(job.request)
-        await self._store.put(replace(ended, request=request, updated_at=datetime.now(UTC)))
+        status, message = JobStatus.CANCELLED, "Cancelled before it was resumed."
+        if not job.cancel_requested:
+            status = JobStatus.FAILED
+            message = f"Its process crashed {job.attempts - 1} times at the same place in {job.stage}; it is not tried again."
+        request, now = without_texts(job.request), datetime.now(UTC)
+        await self._store.put(replace(job, status=status, message=message, request=request, updated_at=now))
 
     async def _start(self, job: Job) -> None:
         self._running[job.id] = JobProgress()
@@ -343,7 +338,7 @@ class JobRunner:
             await self._write_end(self._complete(last, progress))
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await self._write(last, progress)
+                await self._store.put(self._complete(last, progress))
             raise
         finally:
             self._unwritten.pop(job.id, None)
@@ -410,7 +405,7 @@ class JobRunner:
             try:
                 if lists != listed and time.monotonic() >= next_list:
                     started = time.monotonic()
-                    await self._write(running, progress)
+                    await self._store.put(self._complete(running, progress))
                     # Outcomes and failures grow with the job: writing all of them takes a twentieth of the time
                     # at most.
                     next_list = time.monotonic() + 20 * (time.monotonic() - started)
@@ -445,9 +440,6 @@ class JobRunner:
                 self._unwritten[ended.id] = ended
                 logger.warning("Job %s could not write its end: %s", ended.id, problem)
                 await anyio.sleep(next(pauses))
-
-    async def _write(self, job: Job, progress: JobProgress) -> None:
-        await self._store.put(self._complete(job, progress))
 
     def _complete(self, job: Job, progress: JobProgress) -> Job:
         """Return the job with all that its row says of its progress."""

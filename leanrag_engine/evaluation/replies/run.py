@@ -19,6 +19,7 @@ from leanrag_engine.core.text.language.words import words
 from leanrag_engine.evaluation.metrics import Interval, bootstrap_difference, mean
 from leanrag_engine.evaluation.retrieval.run import Strategy, check_queries, parse_strategies
 from leanrag_engine.evaluation.scratch import ScratchCollection, open_folder_scratch
+from leanrag_engine.llm.batching import pack
 from leanrag_engine.retrieval.browse.document_text import join_passages, read_passages
 
 from .reply_set import ReplyQuestion, ReplySet
@@ -89,17 +90,9 @@ class FlatIndex:
 def cut_into_windows(text: str, tokenizer: Tokenizer) -> list[str]:
     """Return consecutive sentences of ``text`` in windows of at most 120 tokens; a longer sentence is one alone."""
     found = [" ".join(text[start:end].split()) for start, end in sentences(text)]
-    windows: list[str] = []
-    most = 120
-    used = most
-    for sentence, size in zip(found, tokenizer.count_many(found), strict=True):
-        if used + size > most:
-            windows.append(sentence)
-            used = size
-        else:
-            windows[-1] += f" {sentence}"
-            used += size
-    return windows
+    sized = zip(found, tokenizer.count_many(found), strict=True)
+    groups = pack(sized, most=len(found), room=120, size=lambda each: each[1])
+    return [" ".join(sentence for sentence, _ in group) for group in groups]
 
 
 async def answer_flat(settings: Settings, documents: Sequence[str], question: str, budget: int) -> str:

@@ -21,7 +21,7 @@ from leanrag_engine.hierarchy.changes.carrying import CarriedSentences, CarriedS
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
 from leanrag_engine.hierarchy.texts.naming import NameKeys
-from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, for_each
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, for_each, pack
 from leanrag_engine.llm.prompts import Prompts
 
 from .prompt_lines import DEFAULT, approximate_tokens
@@ -115,21 +115,16 @@ def _group_by_label(values: NDArray[np.intp], labels: NDArray[np.intp], count: i
     return [part.tolist() for part in np.split(values[order], ends)]
 
 
-def _batch_clusters(clusters: Mapping[int, Cluster], most: int) -> list[list[int]]:
+def _batch_clusters(clusters: Mapping[int, Cluster], most: int) -> list[Sequence[int]]:
     """Group clusters in their order into calls of at most ``most`` clusters and about ``TaskOptions.call_tokens`` tokens."""
-    batches: list[list[int]] = []
-    room = 0
-    for number, (members, inner) in clusters.items():
+
+    def measure(number: int) -> int:
+        members, inner = clusters[number]
         if members[0].layer:
-            size = estimate_tokens(members, len(inner))
-        else:
-            size = approximate_tokens(aggregation_task(members, inner).text)
-        if not batches or len(batches[-1]) == most or size > room:
-            batches.append([])
-            room = DEFAULT.call_tokens
-        batches[-1].append(number)
-        room -= size
-    return batches
+            return estimate_tokens(members, len(inner))
+        return approximate_tokens(aggregation_task(members, inner).text)
+
+    return [*pack(clusters, most=most, room=DEFAULT.call_tokens, size=measure)]
 
 
 def _read_agent_summaries(
