@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import anyio
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
@@ -16,8 +15,6 @@ from leanrag_engine.core.jobs import ImportRequest, IngestRequest, JobRequest, S
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
-    from leanrag_engine.core.jobs import Job
-    from leanrag_engine.engine import LeanRAG
 
 
 LINE_SECONDS = 10.0
@@ -197,21 +194,3 @@ class ProgressLines:
             return
         self._last = now
         self._console.print(line[:1].upper() + line[1:], markup=False, highlight=False, soft_wrap=True)
-
-
-async def follow(engine: LeanRAG, job: Job, *, verbose: bool = False, watched: bool = False) -> Job:
-    """Show how far the job is until it ends, ``verbose`` by stages; if this is interrupted, cancel it unless it is only ``watched``."""
-    steps = list_steps(job.kind, job.request, engine.settings)
-    try:
-        with progress_bar(describe_stage if verbose else WholeProgress(steps).describe) as show:
-            while (state := await engine.job_state(job.id, wait_seconds=0.1)).status.value in (
-                "queued",
-                "running",
-            ):
-                show(state)
-    except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
-        with anyio.CancelScope(shield=True):
-            if not watched:
-                await engine.cancel_job(job.id)
-        raise
-    return await engine.job(job.id)

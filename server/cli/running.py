@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+import anyio
 import typer
 
 from leanrag_engine.core.config import Settings, load_settings
@@ -117,9 +118,22 @@ def wrap_line(line: str, width: int) -> str:
 
 async def follow_job(engine: LeanRAG, job: Job, *, verbose: bool = False, watched: bool = False) -> Job:
     """Show a job's progress until it ends, each stage by itself if ``verbose``. Ctrl-C cancels it, if it is not only ``watched``."""
-    from .progress import follow  # noqa: PLC0415 - rich is heavy
+    from .progress import WholeProgress, describe_stage, list_steps, progress_bar  # noqa: PLC0415 - rich is heavy
 
-    return await follow(engine, job, verbose=verbose, watched=watched)
+    steps = list_steps(job.kind, job.request, engine.settings)
+    try:
+        with progress_bar(describe_stage if verbose else WholeProgress(steps).describe) as show:
+            while (state := await engine.job_state(job.id, wait_seconds=0.1)).status.value in (
+                "queued",
+                "running",
+            ):
+                show(state)
+    except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
+        with anyio.CancelScope(shield=True):
+            if not watched:
+                await engine.cancel_job(job.id)
+        raise
+    return await engine.job(job.id)
 
 
 SECONDS_PER_MB, PASSAGES_PER_MB, LONG_SECONDS = 95, 1_450, 300

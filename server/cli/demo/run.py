@@ -26,7 +26,7 @@ from leanrag_engine.evaluation.replies.run import answer_flat
 
 from ..machine.install import command_line, index_options, server_command
 from ..machine.session import call_tool, open_session
-from ..progress import follow
+from ..running import follow_job
 
 TOKEN_BUDGET = 1200
 
@@ -112,7 +112,7 @@ async def index_reference(console: Console, settings: Settings, figures: DemoFig
     started = time.perf_counter()
     async with await LeanRAG.open(settings) as engine:
         job = await engine.submit_ingest(sources, collection=settings.collection)
-        job = await follow(engine, job)
+        job = await follow_job(engine, job)
         if job.status.value != "done":
             raise LeanRAGError(f"The demo's job {job.status.value}: {job.message}", "Run it again.")
         found = (await engine.status(settings.collection)).collection

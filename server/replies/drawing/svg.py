@@ -190,7 +190,11 @@ class _Pen:
                 f'<path class="rule" d="M{start:.1f} {y + SIZE - 4:.1f}H{self._form.width - self._form.margin}"/>'
             )
         for link in graph.links:
-            self._draw_link(layout.boxes[link.parent], layout.boxes[link.child], joining=link.joining)
+            parent, child = layout.boxes[link.parent], layout.boxes[link.child]
+            ends = (parent.middle, parent.bottom), (child.middle, child.y)
+            curve = _Curve(*ends, (parent.bottom + child.y) / 2)
+            kind = "joining" if link.joining else "upward"
+            self._elements.append(f'<path class="{kind}" d="{curve.path}"/>')
         self._draw_relations(graph.relations, layout, names)
         for y, heading in headings:
             area = Rectangle(self._form.margin, y - SIZE, measure(heading, SIZE - 1), SIZE + 4)
@@ -200,10 +204,6 @@ class _Pen:
             self._draw_box(node, layout.boxes[node.entity.id])
         self._elements.append("</g>")
         self._y += layout.height
-
-    def _draw_link(self, parent: Rectangle, child: Rectangle, *, joining: bool) -> None:
-        curve = _Curve((parent.middle, parent.bottom), (child.middle, child.y), (parent.bottom + child.y) / 2)
-        self._elements.append(f'<path class="{"joining" if joining else "upward"}" d="{curve.path}"/>')
 
     def _draw_relations(
         self, relations: Sequence[Relation], layout: NodePlaces, names: dict[str, str]
