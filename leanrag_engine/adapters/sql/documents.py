@@ -244,7 +244,8 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
             row.id: row.text for row in connection.execute(select(chunks.c.id, chunks.c.text).where(here))
         }
         replies.cut_descriptions(connection, collection, gone)
-        fulltext.remove_document(connection, collection, number)
+        first, after = WindowPlace(number, 0, 0), WindowPlace(number + 1, 0, 0)
+        fulltext.open_windows(connection, collection).remove(range(first.to_row(), after.to_row()))
         connection.execute(delete(documents).where(this))
 
 

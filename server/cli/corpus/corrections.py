@@ -66,17 +66,13 @@ async def corrections(
 
     effects = await engine.correction_effects(collection=name)
     lines = [format_correction(each, effects) for each in await engine.corrections(collection=name)]
-    if json:
-        typer.echo(dumps({"corrections": lines}, ensure_ascii=False))
-    else:
-        typer.echo("\n".join(lines) or "There are no corrections.")
+    shown = "\n".join(lines) or "There are no corrections."
+    typer.echo(dumps({"corrections": lines}, ensure_ascii=False) if json else shown)
 
 
 def show(correction: Correction, *, json: bool, undone: bool = False) -> None:
     from ...replies.changes.corrections import CorrectionsReply  # noqa: PLC0415 - heavy
 
     reply = CorrectionsReply.from_engine(correction, undone=undone)
-    if json:
-        typer.echo(reply.model_dump_json())
-    else:
-        typer.echo(f"{reply.correction}\nIt takes effect at the next build: leanrag build.")
+    shown = f"{reply.correction}\nIt takes effect at the next build: leanrag build."
+    typer.echo(reply.model_dump_json() if json else shown)

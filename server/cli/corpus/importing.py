@@ -49,6 +49,5 @@ async def import_graph(
     job = await engine.submit_import(
         from_.value, path, collection=collection, build=build, hierarchy=communities, allowed=None
     )
-    job = await follow_job(engine, job, verbose=verbose)
     following = ("query", "QUESTION") if build else ("build",)
-    end(job, engine.settings, json=json, following=following)
+    end(await follow_job(engine, job, verbose=verbose), engine.settings, json=json, following=following)

@@ -134,12 +134,6 @@ def remove_windows(connection: Connection, collection: int, document: int, label
         index.remove(range(first.to_row(), after.to_row()))
 
 
-def remove_document(connection: Connection, collection: int, document: int) -> None:
-    """Remove all windows of document number ``document``."""
-    first, after = WindowPlace(document, 0, 0), WindowPlace(document + 1, 0, 0)
-    open_windows(connection, collection).remove(range(first.to_row(), after.to_row()))
-
-
 def find_windows(
     connection: Connection, collection: int, forms: Sequence[Sequence[str]], limit: int
 ) -> list[WindowPlace]:

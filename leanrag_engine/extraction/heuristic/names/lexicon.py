@@ -29,9 +29,7 @@ class Lexicon:
     surfaces: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
     kinds: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
     full: dict[str, str] = field(default_factory=dict)  # Short form → full form, both as keys
-    preferred: dict[str, str] = field(
-        default_factory=dict
-    )  # Spellings to use even if others are more frequent
+    preferred: dict[str, str] = field(default_factory=dict)  # Used even if others are more frequent
     persons: set[str] = field(default_factory=set)
     speakers: set[str] = field(default_factory=set)  # Keys of the speakers of a conversation
     addressed: set[str] = field(default_factory=set)  # Keys of names after a form of address
