@@ -15,12 +15,12 @@ from . import collections as collection_rows
 from . import documents, replies
 from .dialect import fulltext
 from .dialect.statements import among
-from .generations import history, unsettled
+from .generations import history
 from .generations import publish as publishing
 from .generations.fields import visible
 from .generations.publish import Build
 from .jobs import FINISHED
-from .schema.tables import collections, entities, jobs
+from .schema.tables import collections, entities, jobs, unsettled_vectors
 from .schema.tables import documents as documents_table
 
 
@@ -74,7 +74,7 @@ def delete_collection(connection: Connection, name: str, job: str) -> None:
     number = collection_rows.number_of(connection, name)
     publishing.delete_generations(connection, collection_rows.find_generations(connection, number))
     fulltext.open_windows(connection, number).drop()
-    unsettled.settle_all(connection, f"c{number}-")
+    connection.execute(delete(unsettled_vectors).where(unsettled_vectors.c.space.startswith(f"c{number}-")))
     connection.execute(delete(jobs).where(jobs.c.collection == name, jobs.c.id != job))
     connection.execute(delete(collections).where(collections.c.number == number))
     collection_rows.bump_vector_version(connection)

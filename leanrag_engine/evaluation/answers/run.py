@@ -1,7 +1,7 @@
 """Run an evaluation of answers: open its questions, its two models and its collection."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from leanrag_engine.adapters.wiring import chat_model, same_service
@@ -37,17 +37,14 @@ async def open_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, Chat
             "No model is set to write the answers.",
             "Set llm_model to a litellm name, such as openai/gpt-4o-mini or ollama_chat/llama3.1.",
         )
-    answerer = await chat_model(settings, settings.llm_model, settings.llm_api_base)
-    judge = answerer
-    try:
+    async with AsyncExitStack() as stack:
+        answerer = judge = await chat_model(settings, settings.llm_model, settings.llm_api_base)
+        stack.push_async_callback(answerer.close)
         name, address = settings.judge_model or settings.llm_model, settings.judge_api_base
         if (name, address or settings.llm_api_base) != (settings.llm_model, settings.llm_api_base):
             judge = await chat_model(settings, name, address or same_service(settings, name))
+            stack.push_async_callback(judge.close)
         yield answerer, judge
-    finally:
-        await answerer.close()
-        if judge is not answerer:
-            await judge.close()
 
 
 @asynccontextmanager

@@ -98,12 +98,8 @@ class JobReply(JobProgressReply):
         )
 
     def to_markdown(self) -> str:
-        return "\n".join([*self.to_lines(), f"Next: {self.next_step}"])
-
-    def to_lines(self) -> list[str]:
-        """Format everything but the next step."""
-        lines = [f"{self.kind} of collection {self.collection}: {progress_line(self.job_id, self)}"]
-        return [*lines, *self.ending_lines()]
+        how_far = f"{self.kind} of collection {self.collection}: {progress_line(self.job_id, self)}"
+        return "\n".join([how_far, *self.ending_lines(), f"Next: {self.next_step}"])
 
     def ending_lines(self) -> list[str]:
         """Say what failed and what was done."""

@@ -20,9 +20,3 @@ def find(connection: Connection, space: str) -> set[str]:
 
 def settle(connection: Connection, space: str) -> None:
     connection.execute(delete(unsettled_vectors).where(unsettled_vectors.c.space == space))
-
-
-def settle_all(connection: Connection, prefix: str) -> None:
-    """Forget what is noted for the spaces whose names begin with ``prefix``: they are gone."""
-    gone = unsettled_vectors.c.space.startswith(prefix, autoescape=True)
-    connection.execute(delete(unsettled_vectors).where(gone))
