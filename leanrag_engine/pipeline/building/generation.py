@@ -32,6 +32,7 @@ from leanrag_engine.core.model import (
     Vectors,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.extraction.by_model.describe import Description, apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.heuristic.extract import find_key_words
@@ -396,20 +397,25 @@ def describe_build(
 ) -> BuildRecord:
     """Return the record that is stored beside the hierarchy, but for the vectors and the schema."""
     built, choice = drafted.built, drafted.choice
+    before = collection.generation.record if collection.generation is not None else BuildRecord()
     tightness = built.health.layers[0].tightness
     if choice.mode == "update" and collection.generation is not None:
-        tightness = collection.generation.record.history.tightness
-    return BuildRecord(
+        tightness = before.history.tightness
+    record = BuildRecord(
         embedder=stores.embedders.name,
         latin=fitted.chunks.is_mostly_latin(),
         health=built.health,
         tau=stores.settings.tau,
         models=models.names(),
         methods=count_methods(built.hierarchy),
-        history=BuildHistory(choice.mode, choice.reason, choice.moved, tightness, fitted.unknown),
         stale=count_stale(built.hierarchy),
         corrections=drafted.base.corrections,
     )
+    reason, lost = choice.reason, before.written - record.written
+    if lost > 0:
+        gone = count_things(lost, "written summary", "written summaries")
+        reason += f"; {gone} found no cluster with enough of the same members"
+    return replace(record, history=BuildHistory(choice.mode, reason, choice.moved, tightness, fitted.unknown))
 
 
 # --- before a build ------------------------------------------------------------------------

@@ -11,13 +11,11 @@ from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.rows import find_same
 from leanrag_engine.core.jobs import AskedMode
-from leanrag_engine.core.model import BuildHistory, BuildRecord, Chunk, ChunkHead, Collection, Generation
+from leanrag_engine.core.model import Chunk, ChunkHead, Collection, Generation
 from leanrag_engine.core.ports import Embedder, EmbedderSource
-from leanrag_engine.core.text.counting import count_things
-from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyOptions
+from leanrag_engine.hierarchy.build import BuildMode, HierarchyOptions
 from leanrag_engine.hierarchy.changes.carrying import PreviousBuild
 from leanrag_engine.hierarchy.clustering.balancing import cap_for
-from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.pipeline.index import Stores, texts_of_windows
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
 
@@ -138,17 +136,3 @@ def _compare_options(generation: Generation, options: HierarchyOptions) -> str:
             f" {health.cluster_size} and {health.cluster_cap} before"
         )
     return ""
-
-
-def record_history(
-    choice: ModeChoice, built: BuiltHierarchy, before: Generation | None, unknown: float
-) -> BuildHistory:
-    """Return what the record of a build says of its mode."""
-    tightness, reason = built.health.layers[0].tightness, choice.reason
-    now = BuildRecord(methods=count_methods(built.hierarchy)).written
-    if before is not None and (lost := before.record.written - now) > 0:
-        gone = count_things(lost, "written summary", "written summaries")
-        reason += f"; {gone} found no cluster with enough of the same members"
-    if choice.mode == "update" and before is not None:
-        tightness = before.record.history.tightness
-    return BuildHistory(choice.mode, reason, choice.moved, tightness, unknown)
