@@ -99,8 +99,7 @@ async def _open_vectors(settings: Settings, database: SqlDatabase, folder: Path)
     return ChromaVectorStore(ChromaServer(settings.chroma_url, token, name))
 
 
-LEAST_BYTES = 1_000_000
-"""Of documents, for which processes of their own are worth their start."""
+LEAST_BYTES = 1_000_000  # Of documents, for which processes of their own are worth their start
 
 
 async def _choose_workers(settings: Settings, size: int) -> Workers:

@@ -368,8 +368,7 @@ def describe_done(step: Step) -> str:
     return f"{step.done} of {step.total}"
 
 
-OF_SERVER = "@server"
-"""Ends the owner of a job that a server began."""
+OF_SERVER = "@server"  # Ends the owner of a job that a server began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

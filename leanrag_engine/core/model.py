@@ -74,8 +74,7 @@ NO_METADATA: Mapping[str, str] = MappingProxyType({})
 _NO_CODE = frozenset({"text/x-chat", "text/x-ini", "text/x-log", "text/x-rst", "text/x-tex"})
 
 
-FILE_TIME = "file time"
-"""The origin of a date that a copy or a download may have set."""
+FILE_TIME = "file time"  # The origin of a date that a copy or a download may have set
 
 
 def is_code(media_type: str) -> bool:
@@ -1037,8 +1036,7 @@ SCORE_PARTS: dict[str, str] = {each.name: each.metadata["meaning"] for each in f
 _PARTS_OF: Callable[[ScoreParts], tuple[float, ...]] = attrgetter(*SCORE_PARTS)
 
 
-EXCERPT = "excerpt"
-"""The kind of a line that quotes a document; statements have kinds of their own."""
+EXCERPT = "excerpt"  # The kind of a line that quotes a document; statements have kinds of their own
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,17 +21,10 @@ from .headings import Heading, headings
 from .signatures import find_signatures
 from .windows import cut_windows
 
-
-@dataclass(frozen=True, slots=True)
-class ChunkingOptions:
-    """How borders are chosen. Set by reading chunks of prose, manuals and code; not tuned on retrieval figures."""
-
-    title_characters: int = 60  # A line of at most this length, alone and without a full stop, is a title
-    small_tail: int = 8  # A last chunk below 1 / `small_tail` of the limit joins the previous one if it can
-    headings: int = 3  # Headings in the path of a chunk, the innermost ones
-
-
-_OPTIONS = ChunkingOptions()
+# How borders are chosen. Set by reading chunks of prose, manuals and code; not tuned on retrieval figures.
+_TITLE_CHARACTERS = 60  # A line of at most this length, alone and without a full stop, is a title
+_SMALL_TAIL = 8  # A last chunk below 1 / `small_tail` of the limit joins the previous one if it can
+_HEADINGS = 3  # Headings in the path of a chunk, the innermost ones
 
 
 def chunk(document: LoadedDocument, *, tokenizer: Tokenizer, max_tokens: int, overlap: int) -> list[Chunk]:
@@ -123,8 +116,7 @@ class _ChunkPart:
     tokens: int = 0
 
 
-_LEAST_REGION, _MOST_REGION = 1 << 15, 1 << 18
-"""How many characters are searched for borders at once."""
+_LEAST_REGION, _MOST_REGION = 1 << 15, 1 << 18  # How many characters are searched for borders at once
 
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
@@ -183,7 +175,7 @@ def _leads_on(passage: str, before: _Border, after: _Border | None) -> bool:
     if body.endswith((":", "：")):
         return True
     alone = before >= _Border.BLANK and after is _Border.BLANK
-    return alone and len(body) <= _OPTIONS.title_characters and "\n" not in body and body[-1:].isalnum()
+    return alone and len(body) <= _TITLE_CHARACTERS and "\n" not in body and body[-1:].isalnum()
 
 
 def is_prose(media_type: str) -> bool:
@@ -328,7 +320,7 @@ class _Packer:
         if len(spans) <= 1:
             return spans
         tail = self._measure(spans[-1].fresh, spans[-1].end)
-        if tail.tokens * _OPTIONS.small_tail > self._limit:
+        if tail.tokens * _SMALL_TAIL > self._limit:
             return spans
         *others, before, last = spans
         for start in (before.start, before.fresh):
@@ -501,7 +493,7 @@ def _path(title: str, above: Sequence[Heading]) -> str:
     """Return the path of headings without the document's ``title``; a long one is replaced by its innermost heading."""
     names = [each.title for each in above]
     names = names[1:] if names[:1] == [title] else names
-    path = _STEP.join(names[-_OPTIONS.headings :])
+    path = _STEP.join(names[-_HEADINGS:])
     longest = 200
     return path if len(path) <= longest else names[-1][:longest]
 

@@ -35,10 +35,8 @@ _WESTERN = re.compile("[ÄÇÉÖÜßàáâäçèéêëìíîïñòóôöùúûü
 _WESTERN_WORDS = read_words("language", "western")
 
 
-_HIGH_BYTES = 8
-"""Fewer non-ASCII bytes say nothing of an encoding, except beside words of a western language."""
-_EVIDENCE = 1 << 16
-"""Bytes of lines with non-ASCII characters that are examined."""
+_HIGH_BYTES = 8  # Fewer non-ASCII bytes say nothing of an encoding, except beside words of a western language
+_EVIDENCE = 1 << 16  # Bytes of lines with non-ASCII characters that are examined
 _CONFIDENCE = 0.08
 """Least confidence of chardet. Of 204 short texts in 20 languages and 26 encodings it names 201 rightly, with 0.095 or more."""
 

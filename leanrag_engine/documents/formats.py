@@ -21,8 +21,7 @@ from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
 from .records import write_records
 
-START_BYTES = 1 << 13
-"""How much of a file's beginning tells whether it is prose."""
+START_BYTES = 1 << 13  # How much of a file's beginning tells whether it is prose
 _PHRASE = re.compile(r"\b(?:[^\W\d_]{1,40}[,;:]?[ \n]){4}[^\W\d_]{1,40}")
 """Five words in a row. Keys, markup and tables of numbers have none. A word has an end, so that the search takes time in
 proportion to the text."""

@@ -25,8 +25,7 @@ class Heading:
     breaks: tuple[int, ...] = ()
 
 
-_LONGEST = 200
-"""Longest line in characters that may be a heading."""
+_LONGEST = 200  # Longest line in characters that may be a heading
 
 _FENCE = r" {0,3}(?P<fence>```+|~~~+)[^\n]*"
 _SHARPS = rf"(?P<sharps>\#{{1,6}})[ \t]+(?P<sharp_title>[^\s][^\n]{{0,{_LONGEST}}})"
@@ -84,8 +83,7 @@ _TABLE = re.compile(
     re.MULTILINE,
 )
 _TABLE_ROWS = re.compile(rf"(?:{TABLE_ROW}[^\n]*+\n*+)++")
-_TABLE_LEVEL = 7
-"""Below all others: a table has no sections."""
+_TABLE_LEVEL = 7  # Below all others: a table has no sections
 _SECTION = re.compile(r"^\[{1,2}(?P<title>[^\[\]\n]{1,200})\]{1,2}[ \t]*$", re.MULTILINE)
 
 

@@ -10,8 +10,7 @@ from leanrag_engine.core.text.cleaning import clean_line
 Rows = Sequence[tuple[int, Sequence[str]]]
 """The number of each row, and its cells."""
 
-LARGE = 100
-"""Rows from which on the columns are described: fewer say it themselves."""
+LARGE = 100  # Rows from which on the columns are described: fewer say it themselves
 
 _NUMBER = re.compile(r"[-+]?\W?\d[\d.,'’ ]*(?:[%€$£]| ?[A-Za-z]{1,3})?")
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -19,8 +18,7 @@ _ISO_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?(?:[ T][\d:.]+Z?)?")
 _THOUSANDS = re.compile(r"(?<=\d)[,'’ ](?=\d{3}(?!\d))")
 _PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _LONGEST_NAME = 60
-_COLUMNS = ". Columns: "
-"""Between the names of the columns and what is said of each."""
+_COLUMNS = ". Columns: "  # Between the names of the columns and what is said of each
 
 
 def format_table(header: Sequence[str], rows: Rows, caption: str = "") -> list[str]:

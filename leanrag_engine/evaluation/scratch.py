@@ -33,8 +33,7 @@ from leanrag_engine.pipeline.ingest.run import extract_heuristically
 
 from .datasets import QuestionSet
 
-CHUNK_TOKENS = 8192
-"""The largest chunk that the settings allow."""
+CHUNK_TOKENS = 8192  # The largest chunk that the settings allow
 
 
 @dataclass(frozen=True, slots=True)

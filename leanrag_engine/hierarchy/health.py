@@ -27,8 +27,7 @@ from .clustering.balancing import ClusterSizes, Labels, cluster_sums
 from .clustering.links import EdgeList
 from .clustering.methods import ClusteringOptions
 
-SEEDS = 10
-"""Seeds of a typical query (paper, appendix B.4)."""
+SEEDS = 10  # Seeds of a typical query (paper, appendix B.4)
 
 
 def measure_hierarchy(

@@ -24,8 +24,7 @@ from .texts.sentences import stands_alone
 
 _METHODS = list(METHODS.values())
 
-CHARACTERS = 600
-"""Bound on the text of one relation."""
+CHARACTERS = 600  # Bound on the text of one relation
 
 Labels = NDArray[np.intp]
 Counts = NDArray[np.int64]

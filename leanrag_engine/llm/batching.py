@@ -31,8 +31,7 @@ _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNO
 """The thoughts of a reasoning model, which some local servers leave in its reply."""
 
 
-ROOM = 2
-"""Factor of ``max_tokens`` at the second try after a reply that was cut off."""
+ROOM = 2  # Factor of `max_tokens` at the second try after a reply that was cut off
 
 
 @dataclass(slots=True)

@@ -11,8 +11,7 @@ from leanrag_engine.core.text.shortening import cut_end, one_line
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
-_SHOWN = 40
-"""Characters of a wrong value that a message repeats."""
+_SHOWN = 40  # Characters of a wrong value that a message repeats
 _LIMITS = frozenset({"pattern", "maxLength", "minItems", "maxItems", "minimum", "maximum"})
 """Keywords that the services of chat models reject or ignore in the schema of a reply."""
 

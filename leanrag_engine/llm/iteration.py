@@ -19,10 +19,8 @@ from .batching import Meter, ask, quote, read_object
 from .item_schema import object_schema
 from .prompts import Prompts
 
-LONGEST_QUERY = 500
-"""Characters of a search that a model writes."""
-LONGEST_KNOWN = 3000
-"""Characters of what a model has concluded from the evidence."""
+LONGEST_QUERY = 500  # Characters of a search that a model writes
+LONGEST_KNOWN = 3000  # Characters of what a model has concluded from the evidence
 TYPED = (
     "- The documents were read by a schema. Where they fit, write each search in its terms: the type of entity that is sought, "
     "the entity that it starts from, the relation or attribute that joins them."

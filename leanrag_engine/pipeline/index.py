@@ -32,8 +32,7 @@ from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache, read_
 
 logger = logging.getLogger(__name__)
 
-BATCH = 2500
-"""Rows written to the vector store between two checks whether the work should stop."""
+BATCH = 2500  # Rows written to the vector store between two checks whether the work should stop
 
 
 @dataclass(frozen=True, slots=True)

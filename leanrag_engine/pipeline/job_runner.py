@@ -48,11 +48,9 @@ HEARTBEAT = timedelta(seconds=2)
 SILENCE = timedelta(seconds=60)
 """A job on another machine counts as dead after so long without an update."""
 
-MOST_LOSSES = 3
-"""How often a job begins again because the writer lock was lost."""
+MOST_LOSSES = 3  # How often a job begins again because the writer lock was lost
 
-END_PAUSES = (1, 5, 20, 60)
-"""Seconds to wait before each retry of writing how a job ended."""
+END_PAUSES = (1, 5, 20, 60)  # Seconds to wait before each retry of writing how a job ended
 
 
 @dataclass(slots=True)

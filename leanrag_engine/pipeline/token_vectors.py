@@ -10,8 +10,7 @@ from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import PackedTokens, Vectors, parse_window_id
 from leanrag_engine.core.ports import DocumentStore, Embedder, ProgressReport, find_token_embedder
 
-PORTION = 2_000
-"""Windows that are embedded between two writes: about 10 MB of packed tokens."""
+PORTION = 2_000  # Windows that are embedded between two writes: about 10 MB of packed tokens
 
 
 async def embed_with_tokens(

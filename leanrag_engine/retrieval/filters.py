@@ -18,8 +18,7 @@ from leanrag_engine.core.text.nearest import sort_by_similarity
 
 from .request import QUERY_LIMITS, Filters, clean_text
 
-LISTED = 10
-"""Documents or values that an error lists."""
+LISTED = 10  # Documents or values that an error lists
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,7 @@ from .search.relevance import (
 from .search.rows import choose_rows
 from .search.seeds import sure_score
 
-LEADING = 6
-"""Sentences on how two things are related that come first where that is asked."""
+LEADING = 6  # Sentences on how two things are related that come first where that is asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from .request import Query
 PLAIN_NAME = re.compile(r"[^\W\d][\w.' -]{2,48}")
 LICENCE = re.compile(r"(?:licen[cs]e|copying|notice|authors)\b", re.IGNORECASE)
 """The beginning of the name of a file that says nothing of a folder's subject."""
-MOST_WORDS = 5
-"""Words of a name or heading that stands in a question."""
+MOST_WORDS = 5  # Words of a name or heading that stands in a question
 QUOTES = str.maketrans("", "", '"“”„«»`*')
 
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
 
 
-LINE_SECONDS = 10.0
-"""Between two lines of progress where there is no terminal."""
+LINE_SECONDS = 10.0  # Between two lines of progress where there is no terminal
 
 FORECAST_SECONDS, FORECAST_SHARE = 3.0, 0.05
 """How long a job must have run, and how much of it must be done, before the time left is estimated."""

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
 
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
+INTERRUPTED = 130  # Exit code after Ctrl-C, as shells have it
 
 
 def read_settings(data_dir: Path | None, collection: str | None, **more: object) -> Settings:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from ..replies.base import Count
 
-RELATED = 30
-"""Relations and passages that an entity's details list."""
+RELATED = 30  # Relations and passages that an entity's details list
 MOST_WITHIN, MOST_ACROSS = 150, 2000
 """Relations that are drawn of one cluster, and of one layer: as many as the page asks the server for."""
 

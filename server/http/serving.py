@@ -44,8 +44,7 @@ HEAD_BYTES = 64 * 1024
 """Most bytes of a request line with its headers. httptools, which uvicorn prefers, keeps any number of them."""
 
 
-BYTES_A_SECOND = 16 * 1024
-"""The slowest rate at which a client may send and read what is large."""
+BYTES_A_SECOND = 16 * 1024  # The slowest rate at which a client may send and read what is large
 
 MOST_CONNECTIONS = 1_000
 """Most connections of one address, such as a proxy's: fewer where the process may not open twice as many files."""

@@ -98,8 +98,7 @@ def scope_of(collection: str) -> str:
     return f" Pass collection={name!r} in every call." if name not in ("", "default") else ""
 
 
-MOST = 50
-"""Values of one completion; the protocol allows 100."""
+MOST = 50  # Values of one completion; the protocol allows 100
 
 
 class Completions:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 READ_ONLY = "This server offers no tool for that: use a server that can write, or the command line."
 
-REPEATED = 80
-"""Characters of a refused value that a message repeats."""
+REPEATED = 80  # Characters of a refused value that a message repeats
 
 _SENTENCES = re.compile(r"(?<=[^\d][.!?])\s+")
 

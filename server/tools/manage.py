@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from leanrag_engine.core.model import DocumentSource
     from leanrag_engine.engine import LeanRAG
 
-PROGRESS_INTERVAL_S = 1.0
-"""Seconds between two progress notifications of a waiting call."""
+PROGRESS_INTERVAL_S = 1.0  # Seconds between two progress notifications of a waiting call
 
 Documents = Annotated[
     list[DocumentOrJson], BeforeValidator(wrap_single), Field(min_length=1, max_length=1000)

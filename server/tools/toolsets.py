@@ -67,8 +67,7 @@ class ToolEntry:
 
 LONG_RESULT = {"anthropic/maxResultSizeChars": 200_000}
 """The largest token_budget in characters: a longer result would be saved to a file that the model must open."""
-ANSWER_APP = "ui://leanrag/answer"
-"""The page that hosts with MCP Apps show for an answer."""
+ANSWER_APP = "ui://leanrag/answer"  # The page that hosts with MCP Apps show for an answer
 MAIN_TOOL = {
     "anthropic/alwaysLoad": True,
     **LONG_RESULT,

@@ -33,21 +33,14 @@ from leanrag_engine.core.text.shortening import cut_end, one_line
 
 from .pacing import Clock, Pace, Places, Sleep
 
-
-@dataclass(frozen=True, slots=True)
-class CallLimits:
-    """How long and how often one call is tried. Set by reading; the tests on a fake service only check that they hold."""
-
-    attempts: int = 5  # Default attempts of one call before it fails
-    rate_limited: int = 3  # Times as many attempts if the rate is limited: the service works
-    seconds: float = 60.0  # Default seconds within which a service must answer a call
-    deadline: float = 270.0  # No attempt begins after so many seconds; waiting for its turn does not count
-    first_pause: float = 0.5  # Seconds before the second attempt, doubled for each further one, with jitter
-    longest_pause: float = 30.0  # Longest pause in seconds, if the service does not ask for another
-    longest_wait: float = 120.0  # Longest wait in seconds that a service may ask for (Retry-After)
-
-
-CALL_LIMITS = CallLimits()
+# How long and how often one call is tried. Set by reading; the tests on a fake service only check that they hold.
+_ATTEMPTS = 5  # Default attempts of one call before it fails
+_RATE_LIMITED = 3  # Times as many attempts if the rate is limited: the service works
+_SECONDS = 60.0  # Default seconds within which a service must answer a call
+_DEADLINE = 270.0  # No attempt begins after so many seconds; waiting for its turn does not count
+_FIRST_PAUSE = 0.5  # Seconds before the second attempt, doubled for each further one, with jitter
+_LONGEST_PAUSE = 30.0  # Longest pause in seconds, if the service does not ask for another
+_LONGEST_WAIT = 120.0  # Longest wait in seconds that a service may ask for (Retry-After)
 
 PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})
 """HTTP statuses that may be temporary."""
@@ -55,8 +48,7 @@ PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})
 NO_SCHEMA = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 """HTTP statuses of a service that accepts no JSON schema."""
 
-NO_KEY = "not-needed"
-"""Placeholder key for the user's own server: OpenAI's library requires one."""
+NO_KEY = "not-needed"  # Placeholder key for the user's own server: OpenAI's library requires one
 
 _USER = re.compile(r"//[^/@]*@")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
@@ -112,8 +104,8 @@ class LiteLLMChatModel:
         name: str,
         *,
         api_base: str = "",
-        seconds: float = CALL_LIMITS.seconds,
-        attempts: int = CALL_LIMITS.attempts,
+        seconds: float = _SECONDS,
+        attempts: int = _ATTEMPTS,
         limits: Limits = Limits(),
         calls: bool = True,
         sleep: Sleep = anyio.sleep,
@@ -149,13 +141,10 @@ class LiteLLMChatModel:
 
             def is_late(problem: BaseException | None) -> bool:
                 silent = is_timeout(problem) and time_used.seconds >= self._seconds and self._answered < began
-                return silent or time_used.seconds >= CALL_LIMITS.deadline
+                return silent or time_used.seconds >= _DEADLINE
 
             attempts = retry_policy(
-                self._attempts,
-                self._sleep,
-                limited=CALL_LIMITS.rate_limited * self._attempts,
-                is_late=is_late,
+                self._attempts, self._sleep, limited=_RATE_LIMITED * self._attempts, is_late=is_late
             )
             with watch("chat", self.name) as call:
                 try:
@@ -433,7 +422,7 @@ def retry_policy(
 
 def is_worth_retrying(problem: BaseException) -> bool:
     """Return whether to try again: not if the service asks for too long a wait."""
-    return may_be_retried(problem) and (read_retry_after(problem) or 0) <= CALL_LIMITS.longest_wait
+    return may_be_retried(problem) and (read_retry_after(problem) or 0) <= _LONGEST_WAIT
 
 
 def may_be_retried(problem: BaseException) -> bool:
@@ -468,8 +457,8 @@ def read_retry_after(problem: BaseException) -> float | None:
 
 
 _growing_pause = tenacity.wait_exponential(
-    multiplier=CALL_LIMITS.first_pause, max=CALL_LIMITS.longest_pause
-) + tenacity.wait_random(0, CALL_LIMITS.first_pause / 2)
+    multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE
+) + tenacity.wait_random(0, _FIRST_PAUSE / 2)
 
 
 def pause(state: tenacity.RetryCallState) -> float:
@@ -494,7 +483,7 @@ def quote_error(problem: Exception) -> str:
 
 def advice(problem: Exception, where: str) -> str:
     asked = read_retry_after(problem)
-    if asked is not None and asked > CALL_LIMITS.longest_wait:
+    if asked is not None and asked > _LONGEST_WAIT:
         return (
             f"The service asks for a pause of {asked:.0f} seconds; try again after it, or use another model."
         )

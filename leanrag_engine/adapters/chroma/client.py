@@ -46,8 +46,7 @@ HEADER = struct.Struct("<i6Qii3QdQ")
 
 FILES = ("header.bin", "data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
 """The files of an index."""
-CHECKSUM = "checksum"
-"""The file beside them, which goes with their folder."""
+CHECKSUM = "checksum"  # The file beside them, which goes with their folder
 
 PLACE = ("default_tenant", "default_database")
 """Where all our spaces are; Chroma makes this tenant and database itself."""

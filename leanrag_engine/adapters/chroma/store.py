@@ -25,8 +25,7 @@ SPACE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
 UPSERTED = 2500
 """Rows per upsert. Chroma accepts 5,461 at most and rewrites its map of all ids with each batch, so small batches
 are slow. This many take about a second: searches run in between, and a cancelled build stops soon."""
-IDS = 500
-"""Ids per fetch or delete: Chroma fails for very long lists of ids."""
+IDS = 500  # Ids per fetch or delete: Chroma fails for very long lists of ids
 
 
 class Connection(Protocol):

@@ -20,10 +20,8 @@ from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from .pretrained import EmbeddingWindows, PretrainedSource, Span, Windows, pool_windows, repeat_windows
 
 # Sizes of batches and threads.
-_BATCH_TEXTS = 16
-"""Most texts of a batch: 8, 16 and 32 are equally fast on two cores."""
-_BATCH_TOKENS = 4096
-"""Most tokens of a batch, which bounds its memory: 16 windows of 256."""
+_BATCH_TEXTS = 16  # Most texts of a batch: 8, 16 and 32 are equally fast on two cores
+_BATCH_TOKENS = 4096  # Most tokens of a batch, which bounds its memory: 16 windows of 256
 _THREADS = 8
 """Most batches at once, by reading; fewer where fewer processors are available. Each batch has one thread: two threads for
 one batch took 18 to 24 % more processor time, as they wait for each other at every operator."""

@@ -43,8 +43,7 @@ from .pretrained import EmbeddingWindows, PretrainedSource, Windows, check_rows,
 _KIND = "litellm"
 _PREFIX = "litellm/"
 
-_BATCH, _BATCH_TOKENS = 64, 64_000
-"""Most texts and (roughly counted) tokens in one call."""
+_BATCH, _BATCH_TOKENS = 64, 64_000  # Most texts and (roughly counted) tokens in one call
 _INPUT_TYPES = {
     "cohere": {"document": "search_document", "query": "search_query"},
     "bedrock": {"document": "search_document", "query": "search_query"},

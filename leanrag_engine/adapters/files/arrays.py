@@ -21,8 +21,7 @@ logger = logging.getLogger(__name__)
 
 _UNFINISHED = ".unfinished"
 _CHECKSUMS = "checksums.json"
-_CHECKED = 1 << 26
-"""Bytes of a larger file are not checked when it is opened: that would read all of it."""
+_CHECKED = 1 << 26  # Bytes of a larger file are not checked when it is opened: that would read all of it
 _PARSING = threading.Lock()
 """numpy parses headers as Python: in Python 3.11, two threads that parse at once can break each other with a SystemError."""
 _UNREADABLE = (OSError, ValueError, AttributeError, OverflowError, SyntaxError, TokenError, TypeError)

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415
 
 POLL_SECONDS = 0.1
-REPORT_SECONDS = 0.5
-"""Seconds between two reports of the holder to a waiting task."""
+REPORT_SECONDS = 0.5  # Seconds between two reports of the holder to a waiting task
 
 
 class FileWriterLock:

@@ -22,8 +22,7 @@ from .child import LENGTH
 T = TypeVar("T")
 R = TypeVar("R")
 
-SMALL = 100_000
-"""Bytes of an answer that is read at once; a longer one is read in a thread."""
+SMALL = 100_000  # Bytes of an answer that is read at once; a longer one is read in a thread
 
 COMMAND = (sys.executable, "-P", "-m", f"{__package__}.child")
 

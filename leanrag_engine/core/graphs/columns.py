@@ -40,8 +40,7 @@ def digest_embedded(text: str) -> int:
     return digest_text("\x01".join((text, *text.chunk_ids)) if isinstance(text, SharedText) else text)
 
 
-OPENING = 80
-"""Characters: descriptions of which so many are equal begin with the same sentence."""
+OPENING = 80  # Characters: descriptions of which so many are equal begin with the same sentence
 
 
 _WRITTEN = np.array([method.written for method in METHODS.values()])

@@ -20,8 +20,7 @@ class Identified(Protocol):
 
 T = TypeVar("T", bound=Identified)
 
-_PORTION = 20_000
-"""LayerRows that are read at a time where all of them are wanted."""
+_PORTION = 20_000  # LayerRows that are read at a time where all of them are wanted
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-CITATION_PATTERN = r"d\d+:c\d+"
-"""For regular expressions that contain a citation."""
+CITATION_PATTERN = r"d\d+:c\d+"  # For regular expressions that contain a citation
 
 _WORD = re.compile(rf"\b{CITATION_PATTERN}\b")
 _BRACKETED = re.compile(rf"\[({CITATION_PATTERN})\]")

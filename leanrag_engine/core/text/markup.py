@@ -11,8 +11,7 @@ _LINK = (
 """A link of Markdown to a place within the documents."""
 _ROLE = r"(?<![\w`]):(?:[\w+-]+:)?[\w+-]+:`[~!]?(?:([^`<]+?)\s*<[^`<>]+>|([^`]+))`"
 """A role of reStructuredText: :ref:`text <target>`, :class:`~package.Name`."""
-_NAME = r"^[ \t]*\.\. _[^\n]*[^\s\\]:[ \t]*(?:\n\s*|\Z)"
-"""A line that names a place of reStructuredText."""
+_NAME = r"^[ \t]*\.\. _[^\n]*[^\s\\]:[ \t]*(?:\n\s*|\Z)"  # A line that names a place of reStructuredText
 _MARKUP = re.compile(f"{_KEPT}|{_LINK}|{_ROLE}|{_NAME}", re.MULTILINE)
 
 

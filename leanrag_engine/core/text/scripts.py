@@ -23,8 +23,7 @@ _LATIN = "A-Za-zªºÀ-ÖØ-öø-\u02af\u1e00-\u1eff"
 _LATIN_RUN = re.compile(f"[{_LATIN}]+")
 _ENGLISH = frozenset(["the", "and", "to", "that", "with", "this", "you", "by", "from", "are"])
 FREQUENT_FOREIGN = read_words("language", "frequent_foreign")
-_SAMPLE = 2000
-"""Texts that are read of a large collection."""
+_SAMPLE = 2000  # Texts that are read of a large collection
 _OTHER_RUN = re.compile(rf"(?:(?![{_LATIN}{HAN}{KANA}])[^\W\d_])+")
 
 

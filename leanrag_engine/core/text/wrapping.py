@@ -12,8 +12,7 @@ _CLOSED = re.compile(r"[.!?:…][\"'”’)\]*_`]*\s*\Z")
 
 _OPENING = " `\"'“‘(_"
 
-NARROWEST = 50
-"""Characters of the longest line below which lines are those of verse, a form or a list."""
+NARROWEST = 50  # Characters of the longest line below which lines are those of verse, a form or a list
 
 
 def join_wrapped_lines(text: str) -> str:

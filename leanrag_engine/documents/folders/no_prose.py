@@ -1,30 +1,22 @@
 """Recognize files of a folder that hold nothing to read: lock files, minified code, logs, generated and encoded data."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
 from leanrag_engine.documents.formats import SUPPORTED_SUFFIXES
 from leanrag_engine.documents.readers.chats import read_chat
 
-
-@dataclass(frozen=True, slots=True)
-class _ProseMeasures:
-    """Where prose ends. Set by reading source trees, logs and data files; not tuned."""
-
-    bytes: int = 1 << 16  # Read from the top of a file
-    fewest: int = 1_000  # Characters; a shorter text says too little about its kind
-    long_line: int = 500  # Characters from which on a line counts as machine-made, unless it is a paragraph
-    spaces: float = 0.1  # Least share of white space in long lines: prose has 0.15, minified code 0.02
-    letters: float = 0.45  # Least share of letters among the other signs: prose has 0.9, source code 0.7
-    letters_of_table: float = 0.2  # The same for tables, which people do ask about
-    long_word: int = 32
-    long_words: float = 0.35  # Most of the text that words of `long_word` signs take: hashes and encoded data
-    stamped: float = 0.6  # Least share of lines of a log that begin with a time or level of severity
-
-
-_MEASURES = _ProseMeasures()
+# Where prose ends. Set by reading source trees, logs and data files; not tuned.
+_BYTES = 1 << 16  # Read from the top of a file
+_FEWEST = 1_000  # Characters; a shorter text says too little about its kind
+_LONG_LINE = 500  # Characters from which on a line counts as machine-made, unless it is a paragraph
+_SPACES = 0.1  # Least share of white space in long lines: prose has 0.15, minified code 0.02
+_LETTERS = 0.45  # Least share of letters among the other signs: prose has 0.9, source code 0.7
+_LETTERS_OF_TABLE = 0.2  # The same for tables, which people do ask about
+_LONG_WORD = 32
+_LONG_WORDS = 0.35  # Most of the text that words of `long_word` signs take: hashes and encoded data
+_STAMPED = 0.6  # Least share of lines of a log that begin with a time or level of severity
 
 _LOCKS = frozenset({
     "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "pnpm-lock.yml", "yarn.lock", "composer.lock", "cargo.lock",
@@ -75,7 +67,7 @@ def _kind(path: Path) -> str:
         return ""
     try:
         with path.open("rb") as file:
-            data = file.read(_MEASURES.bytes)
+            data = file.read(_BYTES)
     except OSError:
         return ""  # loading it says why
     return _kind_of_text(data.decode("utf-8", "replace"), suffix)
@@ -88,7 +80,7 @@ def _kind_of_text(text: str, suffix: str) -> str:
     lines = [line for line in text.split("\n") if line.strip()]
     if suffix not in _TABLE_SUFFIXES and _is_log(lines) and read_chat(text) is None:
         return "a log"
-    if len(text) < _MEASURES.fewest or "\ufffd" in text[:-4]:
+    if len(text) < _FEWEST or "\ufffd" in text[:-4]:
         return ""
     letters = sum(map(str.isalpha, text))
     if len(CJK_CHARACTER.findall(text)) * 5 > letters:
@@ -97,12 +89,12 @@ def _kind_of_text(text: str, suffix: str) -> str:
         text = _SEPARATOR.sub(" ", text)
     plain = suffix not in _SOURCE_SUFFIXES
     spaces = sum(map(str.isspace, text))
-    long = sum(len(line) for line in lines if len(line) > _MEASURES.long_line)
-    codes = sum(len(word) for word in text.split() if len(word) >= _MEASURES.long_word)
-    least = _MEASURES.letters_of_table if suffix in _TABLE_SUFFIXES else _MEASURES.letters
+    long = sum(len(line) for line in lines if len(line) > _LONG_LINE)
+    codes = sum(len(word) for word in text.split() if len(word) >= _LONG_WORD)
+    least = _LETTERS_OF_TABLE if suffix in _TABLE_SUFFIXES else _LETTERS
     measured = {
-        "minified code or data": 2 * long > len(text) and spaces < _MEASURES.spaces * len(text),
-        "encoded data or checksums": plain and codes > _MEASURES.long_words * len(text),
+        "minified code or data": 2 * long > len(text) and spaces < _SPACES * len(text),
+        "encoded data or checksums": plain and codes > _LONG_WORDS * len(text),
         "data of numbers": plain and letters < least * (len(text) - spaces),
     }
     return next((kind for kind, found in measured.items() if found), "")
@@ -110,4 +102,4 @@ def _kind_of_text(text: str, suffix: str) -> str:
 
 def _is_log(lines: list[str], fewest: int = 5) -> bool:
     marked = sum(1 for line in lines if _STAMP.match(line) or _LEVEL.match(line[:120]) or _ACCESS.match(line))
-    return len(lines) >= fewest and marked >= _MEASURES.stamped * len(lines)
+    return len(lines) >= fewest and marked >= _STAMPED * len(lines)

@@ -88,8 +88,7 @@ class IgnoreRules:
 NO_RULES = IgnoreRules()
 
 
-_LARGEST = 1 << 18
-"""Bytes of an ignore file: each of its lines is compared with each path."""
+_LARGEST = 1 << 18  # Bytes of an ignore file: each of its lines is compared with each path
 
 
 def _read_rules(file: Path) -> GitIgnoreSpec:
@@ -108,8 +107,7 @@ def _parse(data: bytes) -> GitIgnoreSpec:
     return spec
 
 
-_ANY, _FOLDERS = "[^/]*", "(?:/.+)?"
-"""What ``*`` and ``/**`` become."""
+_ANY, _FOLDERS = "[^/]*", "(?:/.+)?"  # What `*` and `/**` become
 _BETWEEN = re.compile(
     r"\[\^/\]\*((?:\\.|\[\^/\](?!\*)|\[(?!\^/\])(?:\\.|[^\]/\\])+\]|[^/\[(\\])+?)(?=\[\^/\]\*)"
 )

@@ -20,19 +20,13 @@ from .reading import Reading
 CHAT_MEDIA_TYPE = "text/x-chat"
 
 
-@dataclass(frozen=True, slots=True)
-class _ChatOptions:
-    """What makes a text a chat. Set by reading exports, logs and lists of fields; not tuned."""
-
-    lines: int = 400  # Lines that are not blank, from the top, by which a text is judged
-    timed: float = 0.3  # Least share of those lines that begin a turn with its time; the others continue one
-    labelled: float = 0.6  # Least share of lines that begin a turn without a time
-    fewest_timed: int = 2
-    fewest_labelled: int = 4
-    turns_per_speaker: float = 1.5  # Least average, unless every turn has a time
-
-
-_OPTIONS = _ChatOptions()
+# What makes a text a chat. Set by reading exports, logs and lists of fields; not tuned.
+_CHAT_LINES = 400  # Lines that are not blank, from the top, by which a text is judged
+_CHAT_TIMED = 0.3  # Least share of those lines that begin a turn with its time; the others continue one
+_CHAT_LABELLED = 0.6  # Least share of lines that begin a turn without a time
+_CHAT_FEWEST_TIMED = 2
+_CHAT_FEWEST_LABELLED = 4
+_CHAT_TURNS_PER_SPEAKER = 1.5  # Least average, unless every turn has a time
 
 _TIME = r"(?:(?:午前|午後|오전|오후)\s?)?\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\b\.?)?"
 _MONTH = rf"(?i:{MONTH})\b\.?"
@@ -183,7 +177,7 @@ def _find_texts(value: object, key: str = "") -> Iterator[str]:
 
 def _first_lines(text: str) -> list[str]:
     """Return the lines by which a text is judged, so that a long text of another kind costs nothing."""
-    return [line.strip() for line in text[:40_000].split("\n") if line.strip()][: _OPTIONS.lines]
+    return [line.strip() for line in text[:40_000].split("\n") if line.strip()][:_CHAT_LINES]
 
 
 def _find_nicknames(text: str) -> frozenset[str]:
@@ -202,10 +196,10 @@ def _is_timed(text: str, nicknames: frozenset[str]) -> bool | None:
     if not lines or 5 * sum(_LEVEL.search(line[:60]) is not None for line in lines) > len(lines):
         return None
     timed = sum(_match_timed(line, nicknames) is not None for line in lines)
-    if timed >= _OPTIONS.fewest_timed and timed >= _OPTIONS.timed * len(lines):
+    if timed >= _CHAT_FEWEST_TIMED and timed >= _CHAT_TIMED * len(lines):
         return True
     labelled = sum(_match_labelled(line) is not None for line in lines)
-    enough = labelled >= _OPTIONS.fewest_labelled and labelled >= _OPTIONS.labelled * len(lines)
+    enough = labelled >= _CHAT_FEWEST_LABELLED and labelled >= _CHAT_LABELLED * len(lines)
     return False if enough else None
 
 
@@ -282,11 +276,11 @@ def _turns(lines: Sequence[str], nicknames: frozenset[str], *, timed: bool) -> l
 def _is_chat(turns: Sequence[_ChatTurn]) -> bool:
     speakers = {turn.speaker for turn in turns}
     if all(turn.time for turn in turns):
-        return len(turns) >= _OPTIONS.fewest_timed and 2 * len(speakers) <= len(turns) + 2
+        return len(turns) >= _CHAT_FEWEST_TIMED and 2 * len(speakers) <= len(turns) + 2
     return (
-        len(turns) >= _OPTIONS.fewest_labelled
+        len(turns) >= _CHAT_FEWEST_LABELLED
         and len(speakers) > 1
-        and len(turns) >= _OPTIONS.turns_per_speaker * len(speakers)
+        and len(turns) >= _CHAT_TURNS_PER_SPEAKER * len(speakers)
     )
 
 

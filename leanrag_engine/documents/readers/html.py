@@ -34,8 +34,7 @@ _BLOCKS = frozenset({
 _LINES = frozenset({"br", "dd", "li", "tr"})
 _LAYOUT = frozenset({"table", "ul", "ol", "pre", "blockquote", *_HEADINGS})
 
-_WIDEST = 100
-"""Rows or columns that a cell of a table may span."""
+_WIDEST = 100  # Rows or columns that a cell of a table may span
 
 _WHITE = re.compile(r"\s+")
 _INLINE = re.compile(rb"</?(?:font|b|i|u|em|strong|small|big|tt|center|span)\b[^<>]*>", re.IGNORECASE)

@@ -14,8 +14,7 @@ from .reading import Reading
 
 _SEPARATORS = ",;\t|"
 _TRIED_LINES = 50
-_MOST_LINES = 100
-"""A cell of more is no cell: its opening quotation mark is one that nothing closes."""
+_MOST_LINES = 100  # A cell of more is no cell: its opening quotation mark is one that nothing closes
 
 
 def read_table(reading: Reading) -> Reading:

@@ -23,8 +23,7 @@ from .rubric import Choices, Scores, choice_request, read_choices, read_scores, 
 
 T = TypeVar("T")
 
-FAILURES = 8
-"""Consecutive unanswered calls, each after its retries, that end the evaluation."""
+FAILURES = 8  # Consecutive unanswered calls, each after its retries, that end the evaluation
 
 ABLATIONS = (
     Strategy("without-relations", Query("any", include_relations=False)),

@@ -22,8 +22,7 @@ MEASURES = ("comprehensiveness", "diversity", "empowerment", "overall")
 
 LOWEST, HIGHEST = 1, 10
 
-VERDICT_TOKENS = 2000
-"""Room for a verdict with four reasons and the reasoning tokens of some models."""
+VERDICT_TOKENS = 2000  # Room for a verdict with four reasons and the reasoning tokens of some models
 
 _SCORE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/\s*10)?")
 _WINNER = re.compile(r"(?:answer\s*)?([12])", re.IGNORECASE)

@@ -20,8 +20,7 @@ from leanrag_engine.evaluation.datasets import MISSING, SetProblems, read_file_t
 
 QUESTIONS_FILE, DOCUMENTS_FOLDER = "questions.json", "docs"
 
-TOGETHER = 320
-"""Characters within which all expressions of a loose group must match: two or three sentences."""
+TOGETHER = 320  # Characters within which all expressions of a loose group must match: two or three sentences
 _PLAIN = str.maketrans("’‘“”–—‑\u00a0", "''\"\"--- ")
 _CITATION = re.compile(r"\[d\d+:c\d+\]")
 _HEADING = re.compile(r"\n(?=#{2,} )")

@@ -24,8 +24,7 @@ from leanrag_engine.retrieval.browse.document_text import join_passages, read_pa
 
 from .reply_set import ReplyQuestion, ReplySet
 
-SATURATION, LENGTH_SHARE = 1.2, 0.75
-"""k1 and b of BM25 (Robertson and Zaragoza 2009)."""
+SATURATION, LENGTH_SHARE = 1.2, 0.75  # k1 and b of BM25 (Robertson and Zaragoza 2009)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +100,7 @@ async def answer_flat(settings: Settings, documents: Sequence[str], question: st
     return await index.answer((question,), budget)
 
 
-FLAT = "flat"
-"""The name of the plain way, which is not the engine's."""
+FLAT = "flat"  # The name of the plain way, which is not the engine's
 
 
 Answerer = Callable[[Sequence[str], int], Awaitable[str]]

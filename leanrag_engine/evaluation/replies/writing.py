@@ -31,8 +31,7 @@ from .written import (
     read_question,
 )
 
-AGENT = "agent"
-"""The author of what a worksheet brings."""
+AGENT = "agent"  # The author of what a worksheet brings
 
 
 @dataclass(slots=True)

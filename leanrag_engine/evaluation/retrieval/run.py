@@ -18,8 +18,7 @@ from leanrag_engine.retrieval.context.rendering import sanitise
 from leanrag_engine.retrieval.query import QueryResult
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
 
-DEPTHS = (2, 5, 10)
-"""The ranks at which recall is reported."""
+DEPTHS = (2, 5, 10)  # The ranks at which recall is reported
 
 BUDGETS = (500, 1000, 2000, 4000)
 

@@ -18,8 +18,7 @@ _DEFINES_AFTER = re.compile(
 _DEFINES_BEFORE = re.compile(r"(?:called|known as|termed|named|i\.e\.,?)\s+(?:an?\s+|the\s+)?[\"“*]{0,2}$")
 _COMMENTS = ("//", "#", "/*", "--")
 _QUOTES = frozenset("\"'“‘「")
-_SHORT, _LONG = 5, 40
-"""Words of sentences that rank lower."""
+_SHORT, _LONG = 5, 40  # Words of sentences that rank lower
 
 
 class Describer:

@@ -37,8 +37,7 @@ _QUESTION = re.compile(r"(?:how|what|why|when|where|who|which)\b", re.IGNORECASE
 _LEADS_ON = re.compile(r"(?:to|if|then|or|and|but|see|note) ", re.IGNORECASE)
 _PLAIN_ARTICLE = re.compile(r"The [^A-Z]")
 _SPELLED = re.compile(r"[^\W\d_]{2}")
-_STEP = " > "
-"""Separates the headings of a chunk's path, outermost first."""
+_STEP = " > "  # Separates the headings of a chunk's path, outermost first
 
 _DEFINITION = re.compile(
     r"(?:(?:async )?(?:def|fn|func) |(?:class|struct|enum|trait|interface) (?=\w*[A-Z_]))(\w+)$"

@@ -22,8 +22,7 @@ CONFIDENCE, CHUNKS = 0.9, 3
 """When a type outside the schema is adopted: with at least this confidence (μ of Youtu §1) in at least this many
 chunks, which is our reading of its "high-frequency"."""
 
-LISTED = 50
-"""The most proposals that a build records."""
+LISTED = 50  # The most proposals that a build records
 
 
 def conform(extracts: Sequence[Extract], schema: ExtractionSchema) -> tuple[list[Extract], SchemaEffects]:

@@ -9,8 +9,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.shortening import cut_end
 
-UNKNOWN = "concept"
-"""Any other type wins against this one when mentions are merged."""
+UNKNOWN = "concept"  # Any other type wins against this one when mentions are merged
 
 _FIRST = re.compile(r"[/,;|:(（、，]")
 _SAME = {

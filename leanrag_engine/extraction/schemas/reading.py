@@ -18,8 +18,7 @@ SECTIONS = ("entities", "relations", "attributes")
 
 
 # How large a schema may be.
-_TYPES = 60
-"""Types of one kind: each stands in every request to the model."""
+_TYPES = 60  # Types of one kind: each stands in every request to the model
 _NAME_CHARACTERS = 40
 _DESCRIPTION_CHARACTERS = 200
 _FILE_BYTES = 100_000

@@ -16,8 +16,7 @@ Labels = NDArray[np.intp]
 SHORTLIST = 512
 """Most clusters that a point is scored against; with more clusters, those of its region. A limit on cost."""
 
-SMALLEST = 2
-"""Members of the smallest cluster that is more than a lone member."""
+SMALLEST = 2  # Members of the smallest cluster that is more than a lone member
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from .balancing import ClusterSizes, Labels, cluster_means, place_lone_members, 
 from .links import EdgeList, matrix_rows
 from .mixture import cluster, split_above_cap
 
-COARSEST, FINEST = 2.0**-6, 4.0**8
-"""The resolutions that are tried."""
+COARSEST, FINEST = 2.0**-6, 4.0**8  # The resolutions that are tried
 
 
 def find_communities(

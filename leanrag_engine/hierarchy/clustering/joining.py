@@ -11,8 +11,7 @@ from .links import EdgeList, matrix_rows
 
 Rows = NDArray[np.float64]
 
-TINY = 1e-9
-"""A gain below this is rounding."""
+TINY = 1e-9  # A gain below this is rounding
 
 
 def join_related(

@@ -27,12 +27,10 @@ from .options import DEFAULT
 
 _AROUND = ',;:!?"“”‘«»'
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
-CODE = "code"
-"""The type of identifiers that were found without a model."""
+CODE = "code"  # The type of identifiers that were found without a model
 _POSSESSIVE = re.compile(r"(?<=s)['’]$|['’]s$")
 
-PHRASE_WORDS = 80
-"""Words of a text in which phrases are looked for."""
+PHRASE_WORDS = 80  # Words of a text in which phrases are looked for
 
 Labels = NDArray[np.intp]
 Weights = NDArray[np.float64]

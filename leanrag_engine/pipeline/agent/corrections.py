@@ -11,8 +11,7 @@ from leanrag_engine.pipeline.delete import look_up_documents
 from leanrag_engine.retrieval.browse.entities import resolve
 from leanrag_engine.retrieval.index import IndexSnapshot
 
-LISTED = 5
-"""Places that an error lists."""
+LISTED = 5  # Places that an error lists
 
 
 async def plan_merge(index: IndexSnapshot, entities: Sequence[str], name: str) -> Correction:

@@ -35,8 +35,7 @@ from .items import (
     select_page,
 )
 
-MEMBERS = 1000
-"""A limit above the size of any cluster."""
+MEMBERS = 1000  # A limit above the size of any cluster
 
 
 BY_ANOTHER = "what another agent has submitted meanwhile"

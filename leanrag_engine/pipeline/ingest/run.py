@@ -265,12 +265,10 @@ def to_kilobytes(size: int) -> int:
 
 DOCUMENTS = 16
 """Documents that may be read and not stored, for each worker: while one transaction is written, the next one gathers."""
-SIZE = 2_000_000
-"""Their bytes, for each worker; one document may have more."""
+SIZE = 2_000_000  # Their bytes, for each worker; one document may have more
 LONG_TEXT = 500_000
 """Characters from which on a document is cut and extracted in a process of its own, which ends at its limits."""
-CHUNKS = 200
-"""Chunks that are stored in one transaction; one document may have more."""
+CHUNKS = 200  # Chunks that are stored in one transaction; one document may have more
 
 
 @dataclass(slots=True, eq=False)

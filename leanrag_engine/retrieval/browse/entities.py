@@ -14,11 +14,9 @@ from leanrag_engine.retrieval.search.seeds import best_first, match_names, name_
 
 from .namesakes import rename_namesakes
 
-CANDIDATES = 8
-"""Entities that an error lists."""
+CANDIDATES = 8  # Entities that an error lists
 
-SEARCH_DEPTH = 200
-"""Entities that each search gives; pages are cut from the fusion of these."""
+SEARCH_DEPTH = 200  # Entities that each search gives; pages are cut from the fusion of these
 
 
 async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:

@@ -21,11 +21,9 @@ from leanrag_engine.retrieval.request import QUERY_LIMITS, clean_text
 
 from .document_text import find_chunks, join_passages, read_passages
 
-CANDIDATES = 10
-"""Sections or documents that an error lists."""
+CANDIDATES = 10  # Sections or documents that an error lists
 
-STEP = " > "
-"""Between the headings of a path."""
+STEP = " > "  # Between the headings of a path
 
 _QUOTES = dict.fromkeys(map(ord, "`'\"‘’“”"))
 """Replies show code in headings between other marks than a document does."""

@@ -32,21 +32,15 @@ from leanrag_engine.retrieval.search.seeds import match_names, name_spans
 from .entities import check_page
 from .text_search import LIMITS, TextMatch, TextMatches, TopicBounds
 
-
-@dataclass(frozen=True, slots=True)
-class TopicLimits:
-    """What counts as being on a topic. Chosen on 20 questions over two corpora with the documents that belong to each:
-    see ``tests/programs/benchmarks/lists.py``."""
-
-    least: float = 0.7  # Score from which on a window is listed; all words of the topic score 1
-    lower: float = 0.55  # Score from which on a window lies just below that
-    passage: float = 0.5  # Share of a word's weight if only another window of the passage holds it
-    meaning: float = 0.4  # What a window gains that is as close in meaning as the median of the windows with most of the words
-    examples: int = 20  # Windows with most of the words whose vectors are added to the topic's
-    hits: int = 4096  # Windows whose closeness is looked up
-
-
-ON_TOPIC = TopicLimits()
+# What counts as being on a topic. Chosen on 20 questions over two corpora with the documents that belong to each: see ``tests/programs/benchmarks/lists.py``.
+_LEAST = 0.7  # Score from which on a window is listed; all words of the topic score 1
+_LOWER = 0.55  # Score from which on a window lies just below that
+_PASSAGE = 0.5  # Share of a word's weight if only another window of the passage holds it
+_MEANING = (
+    0.4  # What a window gains that is as close in meaning as the median of the windows with most of the words
+)
+_EXAMPLES = 20  # Windows with most of the words whose vectors are added to the topic's
+_HITS = 4096  # Windows whose closeness is looked up
 
 _ASKING = read_words("language", "asking")
 _FORMS: Mapping[str, tuple[str, ...]] = {
@@ -125,9 +119,9 @@ async def search_topic(
         share = sum(map(bool, words.values())) / len(words) if len(sides) > 1 else 1.0
         for window in await _score_windows(index, words):
             if share < 1:
-                score = min(share * window.score, ON_TOPIC.least - 0.01)
+                score = min(share * window.score, _LEAST - 0.01)
                 window = replace(window, score=score, whole=False)  # noqa: PLW2901
-            if scope.allows(window.chunk_id) and window.score >= ON_TOPIC.lower:
+            if scope.allows(window.chunk_id) and window.score >= _LOWER:
                 known = best.setdefault(window.chunk_id, window)
                 best[window.chunk_id] = max(known, window, key=lambda each: each.score)
         held += words.items()
@@ -135,7 +129,7 @@ async def search_topic(
     groups: dict[object, list[Chunk]] = {}
     for chunk in sorted(chunks, key=lambda each: (by_date and (each.own_date or "~"), each.place)):
         groups.setdefault(chunk.document_id if by_document else chunk.text, []).append(chunk)
-    entries = [[each for each in group if best[each.id].score >= ON_TOPIC.least] for group in groups.values()]
+    entries = [[each for each in group if best[each.id].score >= _LEAST] for group in groups.values()]
     listed = [group for group in entries if group]
     leads = [max(each, key=lambda one: best[one.id].score) if by_document else each[0] for each in listed]
     ranked = sorted(range(len(leads)), key=lambda at: -best[leads[at].id].score)
@@ -147,8 +141,8 @@ async def search_topic(
         containing = await index.documents.documents_containing(index.collection.name, held[0][0].word)
         within = {*containing} - {place[0] for each in chunks if (place := parse_citation(each.citation))}
     bounds = TopicBounds(
-        ON_TOPIC.least,
-        ON_TOPIC.lower,
+        _LEAST,
+        _LOWER,
         sum(any(best[each.id].whole for each in group) for group in listed),
         len(entries) - len(listed),
         tuple(dict.fromkeys(form for each, _ in held for form in each.names)),
@@ -243,15 +237,14 @@ async def _score_windows(
         passages.update(dict.fromkeys({parse_window_id(id_)[0] for id_ in held[word]}, weight / total))
     whole = 1 - 1e-6
     scores = {
-        id_: share + ON_TOPIC.passage * (passages[parse_window_id(id_)[0]] - share)
-        for id_, share in shares.items()
+        id_: share + _PASSAGE * (passages[parse_window_id(id_)[0]] - share) for id_, share in shares.items()
     }
     closeness = await _find_closeness(index, " ".join(each.word for each in held), scores)
     if not weights:
         return [ScoredWindow(id_, close, whole=False) for id_, close in closeness.items()]
     return [
         ScoredWindow(
-            id_, score + ON_TOPIC.meaning * closeness.get(id_, 0.0), passages[parse_window_id(id_)[0]] > whole
+            id_, score + _MEANING * closeness.get(id_, 0.0), passages[parse_window_id(id_)[0]] > whole
         )
         for id_, score in scores.items()
     ]
@@ -279,12 +272,12 @@ async def _find_closeness(index: IndexSnapshot, text: str, scores: Mapping[str, 
     examples = sorted(id_ for id_, score in scores.items() if score > best - 0.01)
     if rows := [*(await index.vectors.fetch(space, examples)).values()]:
         matrix = np.stack(rows)
-        nearest = matrix[np.argsort(-(matrix @ vector), kind="stable")[: ON_TOPIC.examples]]
+        nearest = matrix[np.argsort(-(matrix @ vector), kind="stable")[:_EXAMPLES]]
         mean = nearest.mean(axis=0)
         vector = vector + mean / np.linalg.norm(mean)
         vector /= np.linalg.norm(vector)
         near = float(np.median(nearest @ vector))
-    hits = await index.vectors.search(space, vector, ON_TOPIC.hits)
+    hits = await index.vectors.search(space, vector, _HITS)
     if not hits:
         return {}
     far = hits[-1].score if index.embedder.unrelated is None else index.embedder.unrelated

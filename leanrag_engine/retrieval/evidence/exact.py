@@ -48,8 +48,7 @@ _QUOTED_WORDS = 5
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
 
-_FEW_DATED = 30
-"""Documents of one day, month or year up to which their date says what is asked for."""
+_FEW_DATED = 30  # Documents of one day, month or year up to which their date says what is asked for
 
 _SMALL = 10
 """Documents up to which a word of few documents may be a common one: then it must stand in few windows too."""

@@ -20,12 +20,9 @@ from leanrag_engine.retrieval.index import BuildState
 if TYPE_CHECKING:
     from .run import QueryRun
 
-LINE_TOKENS = 40
-"""Tokens of a line of an outline, roughly."""
-LONGEST, FEWEST_WORDS = 200, 8
-"""Characters of a first sentence at most, and its words at least."""
-NAMED = 12
-"""Folders and topics that the first lines name."""
+LINE_TOKENS = 40  # Tokens of a line of an outline, roughly
+LONGEST, FEWEST_WORDS = 200, 8  # Characters of a first sentence at most, and its words at least
+NAMED = 12  # Folders and topics that the first lines name
 
 
 async def outline_documents(run: QueryRun) -> list[Statement]:

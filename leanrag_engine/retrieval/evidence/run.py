@@ -18,8 +18,7 @@ from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import RankedWindow
 from leanrag_engine.retrieval.search.turns import asks_for_several
 
-SHORT = 3
-"""Words of a question up to which it asks for these words themselves."""
+SHORT = 3  # Words of a question up to which it asks for these words themselves
 REPORTED = 5
 """The same if one of them is strange to all that was found: then those that stand nowhere are reported."""
 LIKE = 0.35

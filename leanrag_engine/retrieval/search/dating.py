@@ -27,8 +27,7 @@ _MONTH_ALONE = re.compile(
 """A month with a capital, perhaps with a day: "may" is a verb, "Mars" a planet."""
 _YEAR_ALONE = re.compile(r"\b(?:in|during|since|from|until|by|year)\s((?:19|20)\d\d)\b", re.IGNORECASE)
 _VERSION = re.compile(r"(?<![^\W_])v(?:ersion)?[ ._-]?(\d{1,9}(?:\.\d{1,9})*)", re.IGNORECASE)
-_NEAR_DAYS = 14
-"""Days from a day that is named up to which a document gains: "the Monday before July 24"."""
+_NEAR_DAYS = 14  # Days from a day that is named up to which a document gains: "the Monday before July 24"
 
 
 def asks_for_newest(text: str) -> bool:

@@ -17,8 +17,7 @@ from .turns import asks_for_several
 _ROW = re.compile(rf"^{TABLE_ROW}.*$", re.MULTILINE)
 _LINE = re.compile(rf"{TABLE_ROW}|{TABLE_NAME}|Columns: ")
 
-FEW = 0.25
-"""Share of a table's rows up to which those that hold most of a question stand out."""
+FEW = 0.25  # Share of a table's rows up to which those that hold most of a question stand out
 MOST = 0.5
 """Share of a question's words that such rows have at least: one that shares a chance word with it does not answer."""
 FIRST = 5

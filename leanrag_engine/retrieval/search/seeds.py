@@ -12,8 +12,7 @@ from leanrag_engine.core.text.language.words import STOPWORDS, search_terms, wor
 from leanrag_engine.core.text.scripts import has_cjk, has_hangul
 from leanrag_engine.retrieval.request import DEFAULT_SEARCH, SearchOptions
 
-RANK_CONSTANT = 60
-"""k of reciprocal rank fusion: how little the first places differ from those after them."""
+RANK_CONSTANT = 60  # k of reciprocal rank fusion: how little the first places differ from those after them
 
 _PUNCTUATION = ".,;:!?。，、；：？！…`\"'“”‘’«»"
 _BRACKETS = f"()[]{{}}<>（）「」『』《》【】{_PUNCTUATION}"

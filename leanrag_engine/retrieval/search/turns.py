@@ -29,8 +29,7 @@ _WHEN = re.compile(
     re.IGNORECASE,
 )
 
-GREETING = 15
-"""Characters up to which a sentence that speaks of nobody tells nothing."""
+GREETING = 15  # Characters up to which a sentence that speaks of nobody tells nothing
 
 TurnNearness = Mapping[tuple[str, int], float]
 """How near turns are to a text, by the id of the chunk and the start in it: 1 the nearest, 0 half of them."""

@@ -57,8 +57,7 @@ KEPT_DELETION = "Either the documents are deleted with everything that only they
 LISTED = 20
 """Documents of one outcome up to which each is listed; more that were added or stayed the same are only counted."""
 
-IMPORTANT = ("failed", "removed", "replaced")
-"""Outcomes that are listed whatever the number of documents."""
+IMPORTANT = ("failed", "removed", "replaced")  # Outcomes that are listed whatever the number of documents
 
 Build = Annotated[bool, typer.Option(help="Build the hierarchy afterwards.")]
 Details = Annotated[

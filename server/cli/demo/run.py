@@ -68,8 +68,7 @@ SHORT_QUESTION = "What is a context manager?"
 LABEL = re.compile(r"\[(d\d+:c\d+)[^\]]*\] ?")
 PARTS = re.compile(r"(?m)^(?=\[d\d+:c\d+)|^(?=### )|^(?=# )|(?<=\n)(?=\n*```)")
 
-SEED, PATH, ANCESTOR = "yellow", "cyan", "bold green"
-"""Colours of the tree: as in the README's diagram."""
+SEED, PATH, ANCESTOR = "yellow", "cyan", "bold green"  # Colours of the tree: as in the README's diagram
 
 
 @dataclass(frozen=True, slots=True)

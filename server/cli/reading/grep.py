@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from ...replies.sources import TextSearchReply
 
-NOT_FOUND = 1
-"""Exit code where nothing matches, as grep has it."""
+NOT_FOUND = 1  # Exit code where nothing matches, as grep has it
 
 
 @on_engine(read_only=True)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from leanrag_engine.core.history import CollectionChanges, GraphChanges, HistoryEntry, NamedChanges
 
 
-LISTED = 50
-"""Generations, and documents of one kind of change, that a reply lists if they fit."""
+LISTED = 50  # Generations, and documents of one kind of change, that a reply lists if they fit
 
 
 class GenerationCard(Card):

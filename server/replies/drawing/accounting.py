@@ -8,8 +8,7 @@ from leanrag_engine.retrieval.context.explanation import format_parts
 
 from ..base import LIMITS, Count, shorten_line
 
-FRAME = "labels and headings"
-"""What of a context is no evidence: citations, titles, notes, fences."""
+FRAME = "labels and headings"  # What of a context is no evidence: citations, titles, notes, fences
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from leanrag_engine.core.model import Entity, Relation, Subgraph
 
-MOST_NODES = 30
-"""Nodes of one drawing: what a reader takes in at a glance."""
+MOST_NODES = 30  # Nodes of one drawing: what a reader takes in at a glance
 
 
 @dataclass(frozen=True, slots=True)

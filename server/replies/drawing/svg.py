@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from leanrag_engine.core.model import ContextLine
     from leanrag_engine.retrieval.query import QueryResult
 
-SIZE = 12
-"""Of the letters, in pixels."""
+SIZE = 12  # Of the letters, in pixels
 
 LIGHT = (
     "--paper:#fff;--ink:#1b1b1b;--soft:#595959;--rule:#d0d0d0;--plain:#f2f2f2;--edge:#767676;--seed:#dcebf7;"

@@ -44,8 +44,7 @@ STEP_AFTER = {
 }
 """The next step after a job that was done, by its kind."""
 
-LISTED = ("failed", "removed", "replaced", "added", "unchanged")
-"""Outcomes in the order of listing."""
+LISTED = ("failed", "removed", "replaced", "added", "unchanged")  # Outcomes in the order of listing
 
 COUNTED: tuple[OutcomeState, ...] = ("added", "replaced", "removed", "unchanged", "failed")
 """Outcomes in the order of counting."""

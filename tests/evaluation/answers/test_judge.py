@@ -298,7 +298,7 @@ async def test_a_service_that_is_gone_ends_it_before_all_is_tried(
     with pytest.raises(ModelUnavailable, match="does not answer"):
         await judge(votes=20)
     # Those that failed, and those that were on their way meanwhile.
-    assert kinds(chat_server)[GRADE] <= (FAILURES + 16) * litellm_model.CALL_LIMITS.attempts < 200
+    assert kinds(chat_server)[GRADE] <= (FAILURES + 16) * litellm_model._ATTEMPTS < 200
 
 
 # --- plans ---------------------------------------------------------------------------------

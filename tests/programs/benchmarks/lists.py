@@ -1,6 +1,6 @@
 """Measures lists of all documents on a topic: how many of the documents that belong to a question are listed, and how many others.
 
-``lists.json`` holds 20 questions over two corpora with the documents that a reader found for each, on which ``TopicLimits`` was
+``lists.json`` holds 20 questions over two corpora with the documents that a reader found for each, on which the limits of ``topic_search`` were
 chosen, and 24 more, whose documents are those with a pattern, which confirmed it. What a reader left open (``also``) counts
 neither way. Prints one JSON line for each set: questions, recall and precision, as means over questions and over documents.
 

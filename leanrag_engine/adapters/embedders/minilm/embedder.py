@@ -32,8 +32,7 @@ CHECKSUM = 0x62BCD91A
 WINDOW = 256
 """Tokens that the model reads at once, with the two that mark beginning and end: what it was tuned with."""
 
-TOKENS = "encoder.layer.5.output.LayerNorm.normed"
-"""The output of the model that is the vector of each token."""
+TOKENS = "encoder.layer.5.output.LayerNorm.normed"  # The output of the model that is the vector of each token
 
 UNKNOWN, BEGIN, END = 100, 101, 102
 """Tokens of tokenizer.json: a word that is not known, and the marks around a text."""

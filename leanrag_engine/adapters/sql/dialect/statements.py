@@ -25,8 +25,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 T = TypeVar("T")
 
-POSTGRES = "postgresql"
-"""SQLAlchemy's name of the dialect; every other one is SQLite's."""
+POSTGRES = "postgresql"  # SQLAlchemy's name of the dialect; every other one is SQLite's
 
 Bound = BindParameter[Any]
 """A value that is given when the statement is executed, a list as :func:`list_value`."""

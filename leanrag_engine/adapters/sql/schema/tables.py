@@ -66,8 +66,7 @@ def _adapter(kind: type[Any]) -> tuple[TypeAdapter[Any], set[str]]:
     return TypeAdapter(kind), {each.name for each in fields(kind)}
 
 
-REVISION = "0005"
-"""The schema that this code reads and writes: the newest file in ``migrations/versions``."""
+REVISION = "0005"  # The schema that this code reads and writes: the newest file in `migrations/versions`
 
 _TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that every database sorts and compares by code point, as SQLite does."""
@@ -145,8 +144,7 @@ _PARSE = json.JSONDecoder().raw_decode
 """What stands in a column was written here: without the search for white space around it half of the time is saved."""
 
 
-OPEN = 2**31 - 1
-"""The ``until`` of a row that the published generation has."""
+OPEN = 2**31 - 1  # The `until` of a row that the published generation has
 
 ENDED = text(f"until < {OPEN}")
 """The condition that a row is not of the published generation, as a constant: only so does an index on it serve."""

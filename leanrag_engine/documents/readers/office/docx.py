@@ -36,8 +36,7 @@ _HIDDEN = frozenset({_FALLBACK, _BOX, *(f"{_W}{tag}" for tag in ("del", "moveFro
 _BESIDE = {"footnotes": "", "endnotes": "", "comments": "Comment:", "header": "Header:", "footer": "Footer:"}
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _DEEPEST = 9
-_WIDEST = 63
-"""Columns of a table, as in Word."""
+_WIDEST = 63  # Columns of a table, as in Word
 
 
 def read_docx(data: bytes, name: str) -> Reading:

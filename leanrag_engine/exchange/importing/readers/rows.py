@@ -17,8 +17,7 @@ Row = Mapping[str, Any]
 MOST_BYTES = 1 << 30
 """The largest file that is read. A larger one and the objects read from it would not fit into memory together."""
 
-SURPLUS = "\0"
-"""The column of fields beyond the header: no file can have one of this name."""
+SURPLUS = "\0"  # The column of fields beyond the header: no file can have one of this name
 
 _SEPARATORS = re.compile(r"<SEP>|[|;]")
 """Between ids in one text: that of LightRAG and nano-graphrag, and those of LeanRAG and of tables."""

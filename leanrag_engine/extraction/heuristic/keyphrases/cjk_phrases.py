@@ -28,8 +28,7 @@ _AFTER_WORDS = frozenset("上中下内里外时后前间")
 _TYPES = {"p": "person", "l": "place", "o": "organisation"}
 
 _LONGEST, _LONGEST_CHARACTERS = 5, 14
-_OFTEN = 2
-"""Neighbours that occur together so often in the document are a term."""
+_OFTEN = 2  # Neighbours that occur together so often in the document are a term
 _OFTEN_ALONE = {"zh": 4, "ja": 3, "ko": 2}
 """How often a single common noun, which is unspecific, must occur to be a term."""
 

@@ -71,8 +71,7 @@ def find_in_row(line: str, most: int = 5) -> Iterator[Mention]:
 
 # --- names ---------------------------------------------------------------------------------
 
-_SHORT_NUMBER = 3
-"""Digits of a number that may belong to a name, and letters of a certain acronym."""
+_SHORT_NUMBER = 3  # Digits of a number that may belong to a name, and letters of a certain acronym
 _YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
 _PRONOUN_LIKE = frozenset(["US", "WHO"])
 """Acronyms that are function words in lower case."""

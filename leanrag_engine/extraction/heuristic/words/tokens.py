@@ -75,8 +75,7 @@ _MARKS_OF_CODE = re.compile(r"\w\(\)|\b[a-z]\w*_\w+|__\w+__|``|\b\w+\.\w+\(|::|=
 _CAMEL = re.compile(r"^[^\W\d_]{1,2}[A-Z][a-z]{2}")
 """Matches iPhone and eBay, which are names although they begin with a lower-case letter."""
 
-LONGEST_PHRASE = 4
-"""Words of the longest term."""
+LONGEST_PHRASE = 4  # Words of the longest term
 
 
 def lower_shouted(name: str) -> str:

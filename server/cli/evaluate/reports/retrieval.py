@@ -12,8 +12,7 @@ from leanrag_engine.evaluation.scratch import CHUNK_TOKENS, GivenGraph
 
 from .tables import make_table
 
-EXAMPLES = 3
-"""Rows of one kind that a remark names."""
+EXAMPLES = 3  # Rows of one kind that a remark names
 
 
 def remarks(questions: QuestionSet, given: GivenGraph | None, found: Evaluation) -> Iterator[str]:

@@ -25,8 +25,7 @@ from leanrag_engine.core.errors import (
 
 from .address import hide_password, parse_address
 
-OLDEST = 14
-"""The oldest version of PostgreSQL that its makers still mend."""
+OLDEST = 14  # The oldest version of PostgreSQL that its makers still mend
 
 LOCK_SECONDS = 30
 """How long a write waits for another process's: a large publish takes seconds, and a tool call may take at most 45 s."""
