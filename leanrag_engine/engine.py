@@ -380,11 +380,9 @@ class LeanRAG:
         known = await self._stores.documents.collection(collection)
         if known is None or await self._stores.documents.schema(collection) is None:
             return ""
-        from .extraction.schemas.reading import list_types
-        from .pipeline.building.schemas import find_schema
+        from .pipeline.building.schemas import list_held_types
 
-        held = await find_schema(self._stores, known)
-        return list_types(held) if held else ""
+        return await list_held_types(self._stores, known)
 
     async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
         """Constrain extraction by a schema: a YAML file or the name of one of ours. The next build has the model read

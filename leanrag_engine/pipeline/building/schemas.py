@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from leanrag_engine.core.errors import Candidate, NotFound
 from leanrag_engine.core.model import Collection, ExtractionSchema, Method, SchemaEffects, TypeProposal
 from leanrag_engine.core.text.nearest import find_nearest
-from leanrag_engine.extraction.schemas.reading import load_schema
+from leanrag_engine.extraction.schemas.reading import list_types, load_schema
 from leanrag_engine.pipeline.index import Stores
 
 
@@ -20,6 +20,12 @@ class SchemaView:
     outdated: int = 0
     agent_outdated: int = 0
     heuristic: int = 0
+
+
+async def list_held_types(stores: Stores, collection: Collection) -> str:
+    """Return the names of the types of the collection's schema, a sentence for each kind; "" if it has none."""
+    held = await find_schema(stores, collection)
+    return list_types(held) if held else ""
 
 
 async def find_schema(stores: Stores, collection: Collection) -> ExtractionSchema | None:
