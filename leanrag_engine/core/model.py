@@ -857,9 +857,14 @@ class BuildRecord:
         return sum(count for made, count in self.summaries.items() if Method(made).written)
 
     @property
+    def base_methods(self) -> set[str]:
+        """The methods that made the entities of G0."""
+        return {name for each in self.methods if not each.layer for name in each.entities}
+
+    @property
     def graph(self) -> str:
         """Who wrote the graph, in a few words; "" where G0 was not counted, as in builds of earlier versions."""
-        base = {name for each in self.methods if not each.layer for name in each.entities}
+        base = self.base_methods
         who = " and ".join(dict.fromkeys(self.models.values())) or "an agent"
         if not base or base == {Method.IMPORTED}:
             return "imported graph" if base else ""

@@ -29,6 +29,7 @@ from leanrag_engine.core.model import (
     Relation,
     VectorSpaces,
 )
+from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
 from leanrag_engine.retrieval.index import IndexSnapshot
 
@@ -91,7 +92,8 @@ class StoreFactory:
         embedder = spaces = adjacency = None
         if corpus.hierarchy:
             embedder = self._words.WordEmbedder([chunk.indexed_text for chunk in chunks])
-            record = BuildRecord(vectors={"sentences": len(list_sentences(corpus.hierarchy.layers))})
+            written = len(list_sentences(corpus.hierarchy.layers))
+            record = BuildRecord(vectors={"sentences": written}, methods=count_methods(corpus.hierarchy))
             content = GenerationContent(corpus.hierarchy, "words", embedder.dimension, b"", record)
             await database.generations.publish("default", built, content, Publication())
             spaces = await self._embed(embedder, folder.name, chunks, corpus.hierarchy)

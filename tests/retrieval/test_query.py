@@ -350,6 +350,38 @@ async def test_where_passages_are_turns_of_conversations_a_written_sentence_coun
     assert await weigh(DEFAULT_RELEVANCE) == pytest.approx(share * plain)
 
 
+@pytest.mark.parametrize("layer", [0, 1])
+async def test_what_is_said_of_conversations_counts_more_only_where_the_graph_itself_was_written(
+    corpus: Corpus, make_corpus: partial[Corpus], layer: int
+) -> None:
+    assert corpus.hierarchy is not None
+    said = "Smoke drove the comet away."
+    origin = Evidence(0, len(said), corpus.hierarchy.layers[0].entities[0].chunk_ids[0])
+    layers = [*corpus.hierarchy.layers]
+    entities = [
+        replace(each, description=said, method=Method.MODEL, evidence=(origin,) if layer else each.evidence)
+        for each in layers[layer].entities
+    ]
+    layers[layer] = Graph(tuple(entities), layers[layer].relations)
+    texts = {
+        title: f"Ann: {text}\n\nBob: Thanks, Ann!\n\nAnn: You are welcome.\n\nBob: See you!"
+        for title, text in corpus.texts.items()
+    }
+    made = make_corpus(texts, Hierarchy(tuple(layers)))
+    values = []
+    for gain in (0.0, 0.6):
+        options = replace(DEFAULT_RELEVANCE, statement_spoken=gain)
+        result = await ask(made, "Which comet did smoke drive away?", relevance_options=options)
+        values.append(
+            max(
+                each.parts.meaning
+                for each in result.context.lines
+                if each.kind in ("summary", "entity description")
+            )
+        )
+    assert (values[1] > values[0]) is (layer == 0)
+
+
 @pytest.mark.parametrize("mode", ["lca", "global"])
 @pytest.mark.parametrize("built", [True, False])
 async def test_without_summaries_a_question_for_an_overview_gets_an_outline_of_the_documents(

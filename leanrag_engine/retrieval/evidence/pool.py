@@ -10,6 +10,7 @@ from leanrag_engine.core.model import (
     Chunk,
     Entity,
     Hit,
+    Method,
     Relation,
     ScoreParts,
     Seed,
@@ -202,7 +203,9 @@ async def value_statements(
     beside *= _weigh_together([*dense.values()], options)
     nearest = [run.chunks.get(parse_window_id(hit.id)[0]) for hit in found.dense_windows[:10]]
     spoken = sum(each is not None and bool(cut_turns(each.text)) for each in nearest) / max(len(nearest), 1)
-    weight = options.statement * (1.0 + options.statement_spoken * spoken)
+    # Summaries of what heuristics found in conversations say less than what was read there.
+    read = bool(run.index.generation.record.base_methods - {Method.HEURISTIC})
+    weight = options.statement * (1.0 + options.statement_spoken * spoken * read)
     overview = bool(asks_for_overview(found.text))
     first = {node.id for node in nodes if summaries and node.layer > 0}
     dates = find_named_dates(found.text)
