@@ -2,6 +2,7 @@
 several data folders share. The command line's options and the table in .docs/settings.md are made from this class."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -235,8 +236,7 @@ class Settings(BaseSettings):
 def load_settings(**overrides: object) -> Settings:
     """Read settings from the environment and the file, overridden by ``overrides`` that are not None. Raises :class:`InvalidInput`."""
     given = {name: value for name, value in overrides.items() if value is not None}
-    # Kubernetes describes a service of this name to every container: LEANRAG_SERVICE_HOST, LEANRAG_PORT_….
-    check_variables(Settings, but=("http", "tests_", "service_", "port"))
+    check_variables(Settings, but=("http", "tests_"))
     try:
         return Settings(**given)  # type: ignore[arg-type] # pydantic checks each value itself
     except ValidationError as problem:
@@ -264,15 +264,16 @@ def load_settings(**overrides: object) -> Settings:
         ) from problem
 
 
+_OF_SERVICE = re.compile(r".*_(SERVICE_(HOST|PORT).*|PORT_\d+_(TCP|UDP).*)=.*|.*_PORT=.*://.*", re.DOTALL)
+"""What Kubernetes tells every container of services whose names begin with *leanrag*."""
+
+
 def check_variables(settings: type[BaseSettings], within: str = "", but: tuple[str, ...] = ()) -> None:
     """Raise ``InvalidInput`` for a ``LEANRAG_`` variable that begins with ``within`` and sets nothing: it would be ignored silently."""
-    names = (each[8:].lower() for each, value in os.environ.items() if each[:8] == "LEANRAG_" and value)
-    for name in names:
-        if (
-            name.startswith(within)
-            and not name.startswith(but)
-            and name not in {"config", *settings.model_fields}
-        ):
+    known = {"config", *settings.model_fields}
+    given = [each for each in os.environ.items() if each[0][:8] == "LEANRAG_" and each[1]]
+    for name in (each[0][8:].lower() for each in given if not _OF_SERVICE.fullmatch("=".join(each))):
+        if name.startswith(within) and not name.startswith(but) and name not in known:
             problem = unknown_setting(name, settings)
             raise InvalidInput(problem.message, f"{variable_of(name)} is set: unset it. {problem.next_step}")
 

@@ -146,7 +146,8 @@ _ON_DOCUMENT = re.compile(
     re.IGNORECASE,
 )
 """How a line begins that says of when a document is."""
-_ENDS = re.compile(r"\b(?:until|till|through|bis|jusqu|hasta|withdrawn|expire[sd]?)\b", re.IGNORECASE)
+_ENDED = re.compile(r"(?i)\b(?:until|till|through|bis|jusqu'au|hasta|expires)\s[^,.;\n]{0,25}")
+"""The end of a time, of which the document is not."""
 
 
 def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str:
@@ -155,9 +156,9 @@ def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str
     first = [line.strip() for line in text[:1000].splitlines() if line.strip()][:lines]
     short = [each for each in first if len(each) <= longest and not find_turn(each)]
     short = [each for each in short if not ends_sentence(each) or _ON_DOCUMENT.match(each)]
-    short = [each for each in short if not _ENDS.search(each)]
     heads = [each for each in short if not (TABLE_LINE.match(each) or re.search(r"\d:\d|^[-*+•] ", each))]
-    days = {day for each in heads for day in find_dates(each) if len(day) == len("2024-03-07")}
+    found = [day for each in heads for day in find_dates(_ENDED.sub(" ", each))]
+    days = {day for day in found if len(day) == len("2024-03-07")}
     return days.pop() if len(days) == 1 else ""
 
 

@@ -65,10 +65,12 @@ _NUMBERED = re.compile(
     r"^(?P<number>\d{1,2}(?:\.\d{1,2}){0,3})\.?[ \t]+(?P<title>[^\W\d_a-z][^\n]{0,100})$", re.MULTILINE
 )
 _NO_NUMBERED_TITLE = re.compile(r"[.,;:!?。，；：！？][\"'”’)]?$|\.{4}|[ \t]{2,}\d+$|^.{0,20}[。！？]")
+_DAY = rf"(?:\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d? (?:{MONTH}) \d{{4}}|(?:{MONTH}) \d\d?,? \d{{4}})"
+_VERSION = r"\d{1,3}+(?:\.\d{1,8}+){1,4}+[\w~+-]{0,20}+"
 _RELEASE = re.compile(
-    r"^(?P<title>(?:(?:version|release)[ \t])?v?\d{1,8}(?:\.\d{1,8}){1,4}[\w.~+-]{0,20}[ \t]{0,4}[:,(–—-]?[ \t]{0,4}(?:released (?:on )?)?"
-    rf"(?:\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d?[ \t](?:{MONTH})[ \t]\d{{4}}|(?:{MONTH})[ \t]\d\d?,?[ \t]\d{{4}})\)?"
-    r"|[a-z\d][a-z\d+.-]{1,60} \([^()\s]{1,40}\)[^\n;]{1,60}; urgency=\w{1,20}):?[ \t]{0,8}$",
+    rf"^(?P<title>(?:version[ \t]|release[ \t]|v){_VERSION}[ \t]{{0,4}}[:,(–—-]?[ \t]{{0,4}}(?:released (?:on )?)?{_DAY}\)?"
+    rf"|{_VERSION}(?:[ \t]?:[ \t]{{0,4}}{_DAY}|[ \t]\({_DAY}\))"
+    r"|[a-z\d][a-z\d+.-]{1,60}+ \([^()\s]{1,40}+\)[^\n;]{1,60}; urgency=\w{1,20}):?[ \t]{0,8}$",
     re.MULTILINE | re.IGNORECASE,
 )
 """A release in a list of changes: *4.8.1: 2018-03-09*, *v1.2 (3 May 2019)*, *pkg (1.2-3) unstable; urgency=low*."""

@@ -21,9 +21,17 @@ def test_a_variable_that_sets_nothing_is_named_with_the_one_that_is_meant(
         load_settings()
     assert refused.value.next_step == "LEANRAG_READONLY is set: unset it. Did you mean read_only?"
     monkeypatch.delenv("LEANRAG_READONLY")
-    for name in ("SERVICE_HOST", "PORT_8000_TCP", "PORT"):  # of a service in Kubernetes
-        monkeypatch.setenv(f"LEANRAG_{name}", "10.0.0.1")
+    for name in (
+        "SERVICE_HOST",
+        "PORT",
+        "MCP_SERVICE_PORT_HTTP",
+        "MCP_PORT_8000_TCP",
+    ):  # of services in Kubernetes
+        monkeypatch.setenv(f"LEANRAG_{name}", "tcp://10.0.0.1:8000")
     load_settings()
+    monkeypatch.setenv("LEANRAG_PORT", "9000")
+    with pytest.raises(InvalidInput, match="no setting 'port'"):
+        load_settings()
 
 
 def test_a_variable_of_the_http_server_that_sets_nothing_keeps_it_from_starting(

@@ -527,6 +527,7 @@ def test_a_large_file_is_loaded_and_chunked(tmp_path: Path) -> None:
         (("Version 2.0.1 - released on 2020/01/05:", "2.0"), 0),
         (("lamp (1.2-3) unstable; urgency=low", "lamp (1.2-2) unstable; urgency=medium"), 2),
         (("1.2.3", "1.2.2"), 0),
+        (("10.0.0.5 2024-03-01", "1.79 2024-03-01", "23.5, 2024-01-01"), 0),
         (("On 2018-03-09 it rained.", "3.5 kg of flour on 2018-03-09"), 0),
     ],
 )

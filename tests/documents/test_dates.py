@@ -41,6 +41,7 @@ def read(path: Path, text: str, **source: object) -> LoadedDocument:
             "first lines",
         ),
         ("a.md", "# Prices\n\nValid until 31 December 2027.\n", {}, "2020-05-17", "file time"),
+        ("a.md", "# Course\n\n5 March 2024, 10 bis 12 Uhr\n", {}, "2024-03-05", "first lines"),
         ("a.md", "# Travel\n\nAnn left on 1 July 2025.\n", {}, "2020-05-17", "file time"),
         ("a.txt", "One\nTwo\nThree\n22 March 2024\n", {}, "2020-05-17", "file time"),
         ("a.txt", "3 April 2024: sulphur\n9 April 2024: copper\n", {}, "2020-05-17", "file time"),

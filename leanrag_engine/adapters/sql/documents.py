@@ -170,6 +170,10 @@ def put_all(connection: Connection, name: str, new: Sequence[PreparedDocument]) 
         documents.c.collection == collection, among(documents.c.id, [each.read.document.id for each in new])
     )
     held = {row.id: row for row in connection.execute(known)}
+    old = find_chunk_ids(connection, collection, [*held])
+    replies.cut_descriptions(
+        connection, collection, old - {part.id for each in new for part in each.read.chunks}
+    )
     more = sum(each.read.document.id not in held for each in new)
     raised = (
         update(collections)
@@ -227,11 +231,16 @@ def _remove_missing_chunks(
     held = {row.id: row.label for row in connection.execute(select(chunks.c.id, chunks.c.label).where(here))}
     wanted = {part.id for part in new.chunks}
     gone = [label for id_, label in held.items() if id_ not in wanted]
-    texts = connection.execute(select(chunks.c.id, chunks.c.text).where(here, among(chunks.c.label, gone)))
-    replies.cut_descriptions(connection, collection, {row.id: row.text for row in texts})
     fulltext.remove_windows(connection, collection, document, gone)
     connection.execute(delete(chunks).where(here, among(chunks.c.label, gone)))
     return {id_: label for id_, label in held.items() if id_ in wanted}
+
+
+def find_chunk_ids(connection: Connection, collection: int, ids: Sequence[str]) -> set[str]:
+    """Return the ids of the chunks of the documents of these ``ids``."""
+    mine = select(documents.c.number).where(documents.c.collection == collection, among(documents.c.id, ids))
+    here = (chunks.c.collection == collection) & chunks.c.document.in_(mine)
+    return set(connection.scalars(select(chunks.c.id).where(here)))
 
 
 def remove(connection: Connection, collection: int, id_: str) -> None:
@@ -239,11 +248,6 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
     this = (documents.c.collection == collection) & (documents.c.id == id_)
     number = connection.execute(select(documents.c.number).where(this)).scalar()
     if number is not None:
-        here = (chunks.c.collection == collection) & (chunks.c.document == number)
-        gone = {
-            row.id: row.text for row in connection.execute(select(chunks.c.id, chunks.c.text).where(here))
-        }
-        replies.cut_descriptions(connection, collection, gone)
         first, after = WindowPlace(number, 0, 0), WindowPlace(number + 1, 0, 0)
         fulltext.open_windows(connection, collection).remove(range(first.to_row(), after.to_row()))
         connection.execute(delete(documents).where(this))

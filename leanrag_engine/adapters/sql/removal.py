@@ -36,6 +36,7 @@ def delete_documents(
     all old generations; ``remaining`` is published in their place."""
     deleted = _find_names(connection, name, ids)
     collection = collection_rows.raise_revision(connection, name)
+    replies.cut_descriptions(connection, collection, documents.find_chunk_ids(connection, collection, ids))
     for id_ in ids:
         documents.remove(connection, collection, id_)
     fulltext.open_windows(connection, collection).purge()

@@ -13,7 +13,7 @@ from leanrag_engine.core.text.language.words import content_words
 
 from . import collections as collection_rows
 from .dialect.statements import among, rests_on_others
-from .schema.tables import agent_texts, chunks, replies
+from .schema.tables import agent_texts, chunks, documents, replies
 
 _CACHED = replies.c.text.is_not(None)
 """A row without its text counts for spending only."""
@@ -129,26 +129,26 @@ def texts(
     return {row.task: AgentText(row.text, tuple(row.chunk_ids)) for row in rows}
 
 
-def cut_descriptions(connection: Connection, collection: int, gone: Mapping[str, str]) -> None:
-    """Take out of what agents wrote of entities of collection number ``collection`` what rests on chunks that are ``gone``, given with their
-    texts, or has a word that of its chunks only these say; delete what has nothing left."""
+def cut_descriptions(connection: Connection, collection: int, gone: Collection[str]) -> None:
+    """Take out of what agents wrote of entities of collection number ``collection`` what rests on chunks that will be ``gone``, or has a word that
+    of its chunks only these say; delete what has nothing left. To be called before they are deleted."""
     mine = (agent_texts.c.collection == collection) & (agent_texts.c.kind == "description")
     columns = (agent_texts.c.task, agent_texts.c.text, agent_texts.c.chunk_ids)
-    for row in connection.execute(select(*columns).where(mine)).all() if gone else ():
+    rows = connection.execute(select(*columns).where(mine)).all() if gone else ()
+    of = (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document)
+    for row in (each for each in rows if not set(gone).isdisjoint(each.chunk_ids)):
+        here = (chunks.c.collection == collection) & among(chunks.c.id, row.chunk_ids)
+        held = select(chunks.c.id, chunks.c.text, chunks.c.heading, documents.c.title).where(here, of)
+        words = {each.id: content_words(" ".join(each[1:])) for each in connection.execute(held)}
         kept = [id_ for id_ in row.chunk_ids if id_ not in gone]
-        if len(kept) == len(row.chunk_ids):
-            continue
-        said = connection.scalars(
-            select(chunks.c.text).where(chunks.c.collection == collection, among(chunks.c.id, kept))
-        )
-        lost = set().union(*(content_words(gone[id_]) for id_ in row.chunk_ids if id_ in gone))
-        lost -= set().union(*map(content_words, said))
+        lost = set().union(*(words.get(id_, ()) for id_ in row.chunk_ids if id_ in gone))
+        lost -= set().union(*(words.get(id_, ()) for id_ in kept))
         origins = (Evidence(*each) for each in row.text.get("evidence", ()))
         text, evidence = cut_parts(row.text["description"], origins, kept, lost)
-        here = mine & (agent_texts.c.task == row.task)
+        task = mine & (agent_texts.c.task == row.task)
         if text:
             parts = [[each.start, each.end, each.chunk_id] for each in evidence]
             new = {"text": {"description": text, "evidence": parts}, "chunk_ids": kept}
-            connection.execute(update(agent_texts).where(here).values(new))
+            connection.execute(update(agent_texts).where(task).values(new))
         else:
-            connection.execute(delete_from(agent_texts).where(here))
+            connection.execute(delete_from(agent_texts).where(task))

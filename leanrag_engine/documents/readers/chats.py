@@ -131,7 +131,7 @@ def read_export(text: str) -> Reading | None:
         ):
             return None
         turns = [turn for turn in map(_read_message, messages) if turn.lines]
-    except (ValueError, OverflowError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return None
     if not turns:
         return None
@@ -150,9 +150,9 @@ def _read_message(message: JsonObject) -> _ChatTurn:
         said = "".join(str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in said)
     keys = ("files", "attachments", "embeds", "poll", *(() if said else ("blocks",)))
     beside = [*map(message.get, keys), {"name": message.get("file_name")}]
-    texts = [*([said] if isinstance(said, str) else []), *_find_texts(beside)]
-    # A text that comes again is a copy for programs that show less; values of fields may be equal.
-    told = [each for at, each in enumerate(texts) if each not in texts[:at] or " " not in each]
+    texts = [*([(said, False)] if isinstance(said, str) else []), *_find_texts(beside)]
+    # A text that comes again is a copy for programs that show less; the values of fields may be equal.
+    told = [text for at, (text, is_value) in enumerate(texts) if is_value or (text, False) not in texts[:at]]
     whole = unescape(_LINKED.sub(r"\1", "\n".join(told)))
     lines = [line.strip() for line in whole.split("\n") if line.strip()]
     stamp = str(message.get("ts") or message.get("timestamp") or message.get("date"))
@@ -161,17 +161,19 @@ def _read_message(message: JsonObject) -> _ChatTurn:
     return _ChatTurn(name, when.date().isoformat(), f"{when:%H:%M}", lines)
 
 
-def _find_texts(value: object, key: str = "") -> Iterator[str]:
+def _find_texts(value: object, key: str = "") -> Iterator[tuple[str, bool]]:
+    """Yield the texts of what comes with a message, at any depth, and whether each is the value of a field."""
     if isinstance(value, str):
-        yield from [value] * (key in _SAID)
+        yield from [(value, key == "value")] * (key in _SAID)
     elif isinstance(value, list):
         for each in value:
             yield from _find_texts(each, key)
     elif isinstance(value, dict) and value.get("type") == "rich_text_section":
-        yield "".join(str(each.get("text") or each.get("url") or "") for each in value.get("elements") or ())
+        parts = [each for each in value.get("elements", ()) if isinstance(each, dict)]
+        yield "".join(str(each.get("text") or each.get("url") or "") for each in parts), False
     elif isinstance(value, dict):
         for name, each in value.items():
-            if name != "value" or "name" in value:  # a field of Discord, no button of Slack
+            if name != "value" or value.keys() & {"name", "title"}:  # a field, no button
                 yield from _find_texts(each, name)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from itertools import product
 from pathlib import PurePath
 
 from leanrag_engine.core.model import Chunk
@@ -87,7 +88,8 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     words, most, near = QueryWords(find_whole_words(_NOW.sub(" ", text))), 30, 0.6
     first = list(windows[:most])
     held = {each.key: words.find(each.indexed_text) for each in first}
-    for place in sorted(range(len(first)), key=lambda place: _tell_date(first[place])):
+    order = sorted(range(len(first)), key=lambda place: _tell_date(first[place]))
+    for is_newer, place in product((_is_later_version, _is_later), order):
         older = first[place]
         newer = [
             other
@@ -95,14 +97,15 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
             if held[older.key]
             and 2 * len(held[older.key]) >= words.count
             and held[each.key] >= held[older.key]
-            and _is_newer(each, older)
+            and not (older.older or each.older)
+            and is_newer(each, older)
             and each.near >= near * older.near
         ]
         if newer:
             first[place] = replace(older, older=True)
             newest = newer[0]
             for other in newer[1:]:
-                newest = other if _is_newer(first[other], first[newest]) else newest
+                newest = other if is_newer(first[other], first[newest]) else newest
             lack = older.value - first[newest].value
             if lack >= 0:
                 first[newest] = first[newest].add("recent", lack + 0.01)
@@ -114,19 +117,25 @@ def _tell_date(window: RankedWindow) -> tuple[str, str]:
     return find_date(window.heading) or window.chunk.own_date, window.chunk.date
 
 
-def _is_newer(window: RankedWindow, other: RankedWindow) -> bool:
-    (name, version), (name_before, version_before) = _tell_version(window), _tell_version(other)
-    if version and version_before and name == name_before:
-        return version > version_before
+def _is_later(window: RankedWindow, other: RankedWindow) -> bool:
     (stated, day), (before, day_before) = _tell_date(window), _tell_date(other)
     if stated or before:
         return bool(before) and stated > before
     return bool(day_before) and day > day_before
 
 
+def _is_later_version(window: RankedWindow, other: RankedWindow) -> bool:
+    (name, version), (name_before, version_before) = _tell_version(window), _tell_version(other)
+    return bool(version_before) and name == name_before and version > version_before
+
+
 def _tell_version(window: RankedWindow) -> tuple[str, list[int]]:
-    """Return the path of the file of a window without version and what is in brackets, and its version: *policy v2 (2025).md*."""
+    """Return the path of the file of a window without version and year, and its version: *policy v2 (2025).md*."""
     path = PurePath(window.chunk.source)
-    found = _VERSION.search(path.name)
-    bare = re.sub(r"\s*\([^()]*\)", "", _VERSION.sub("", path.name)).replace(" ", "")
-    return f"{path.parent}/{bare}", [int(each) for each in found[1].split(".")] if found else []
+    found = [*_VERSION.finditer(path.name)]
+    if not found:
+        return "", []
+    rest = path.name[: found[-1].start()] + path.name[found[-1].end() :]
+    version = [int(each) for each in re.sub(r"(\.0+)+$", "", found[-1][1]).split(".")]
+    bare = re.sub(r"\s*\([^()]*\d[^()]*\)", "", rest).replace(" ", "")
+    return f"{path.parent}/{bare}", version

@@ -331,7 +331,9 @@ def test_what_comes_with_messages_is_named_and_no_message_of_an_export_is_lost(t
             "bot_id": "B1",
             "text": "",
             "ts": "1778485800.000000",
-            "attachments": [{"title": "Build 4471", "text": "failed"}],
+            "attachments": [
+                {"title": "Build 4471", "text": "failed", "fields": [{"title": "Step", "value": "link"}]}
+            ],
         },
         {
             "type": "message",
@@ -343,7 +345,9 @@ def test_what_comes_with_messages_is_named_and_no_message_of_an_export_is_lost(t
     ]
     (tmp_path / "day.json").write_text(json.dumps(slack))
     chat = load(DocumentSource(path=str(tmp_path / "day.json")), allowed=None, max_bytes=10_000)
-    assert chat.text == "# 2026-05-11\n\n[07:50] Unknown: Build 4471\nfailed\n\n[08:03] U2: plan.pdf"
+    assert (
+        chat.text == "# 2026-05-11\n\n[07:50] Unknown: Build 4471\nfailed\nStep\nlink\n\n[08:03] U2: plan.pdf"
+    )
 
 
 def test_blocks_fields_and_answers_of_a_poll_are_read(tmp_path: Path) -> None:

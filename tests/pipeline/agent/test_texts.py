@@ -159,14 +159,17 @@ async def test_a_description_loses_only_what_rests_on_passages_that_are_gone(
     tmp_path: Path, change: str
 ) -> None:
     notes = {
-        "a": "# Alpha\nSven Reid bakes bread in Kotor. Sven Reid owns a red boat.",
-        "b": "# Beta\nSven Reid plays the organ in Lucca. Sven Reid has a brown dog.",
-        "c": "# Gamma\nAnna Abel paints doors in Ghent. Anna Abel likes Sven Reid.",
+        "a": "Sven Reid bakes bread in Kotor. Sven Reid owns a red boat.",
+        "b": "Sven Reid plays the organ in Lucca. Sven Reid has a brown dog.",
+        "c": "Anna Abel paints doors in Ghent. Anna Abel likes Sven Reid.",
     }
+    titles = {"a": "Adriatic", "b": "Umbrian", "c": "Flemish"}
     async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
         await finish(
             engine,
-            await engine.submit_ingest([DocumentSource(text=text, id=id_) for id_, text in notes.items()]),
+            await engine.submit_ingest(
+                [DocumentSource(text=text, id=id_, title=titles[id_]) for id_, text in notes.items()]
+            ),
         )
         item = next(
             each for each in await all_items(engine, "description") if each.title.startswith("Sven Reid")
@@ -174,14 +177,17 @@ async def test_a_description_loses_only_what_rests_on_passages_that_are_gone(
         both = "Sven Reid bakes bread in Kotor and plays the organ in Lucca."
         # Too few of its words are only in the second note for that to be cited.
         mixed = "Sven Reid, a baker in Kotor who owns a red boat, has a brown boat."
-        text = f"Sven Reid bakes bread in Kotor. {both} {mixed} Anna Abel likes Sven Reid."
+        headed = mixed.replace("brown", "Umbrian")  # a word of its title
+        text = f"Sven Reid bakes bread in Kotor. {both} {mixed} {headed} Anna Abel likes Sven Reid."
         assert (await engine.submit_summaries([{"work_id": item.work_id, "description": text}])).accepted
         if "before" not in change:
             await build(engine)
         if change == "replace":
             await finish(
                 engine,
-                await engine.submit_ingest([DocumentSource(text="# Beta\nSven Reid has a cat.", id="b")]),
+                await engine.submit_ingest(
+                    [DocumentSource(text="Sven Reid has a cat.", id="b", title="Cat")]
+                ),
             )
         else:
             job, _ = await engine.submit_delete(["b"])

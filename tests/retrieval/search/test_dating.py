@@ -201,3 +201,17 @@ def test_the_latest_of_several_versions_comes_first_whatever_the_times_of_their_
     ranked = put_newer_first(found, "What does the lamp cost now?")
     assert ranked[0].chunk.id == "c2"
     assert [each.older for each in ranked] == [False, True, True]
+
+
+def test_versions_are_of_one_file_only_and_go_before_dates() -> None:
+    def order(*names: str) -> list[str]:
+        rows = [(f"2026-0{9 - at}-01", f"The lamp costs {at}.", 5.0 - at / 10) for at in range(len(names))]
+        found = [
+            replace(each, chunk=replace(each.chunk, source=f"/notes/{name}"))
+            for each, name in zip(statements(*rows), names, strict=True)
+        ]
+        return [each.chunk.source[7:] for each in put_newer_first(found, "What does the lamp cost now?")]
+
+    assert order("man-v1.md", "man-v1.1.md")[0] == "man-v1.1.md"
+    assert order("man-v2.md", "man-v2.0.md")[0] == "man-v2.md"
+    assert order("man (draft) v2.md", "man (final) v3.md")[0] == "man (draft) v2.md"

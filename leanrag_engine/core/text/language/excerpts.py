@@ -12,10 +12,11 @@ _GAP = " … "
 _LONGEST_TERM = 80
 _EXPLAINED = re.compile(r"[ \t]*\n(?:[ \t]*\n)?([ \t]+)\S[^\n]*")
 _POST_HEAD = re.compile(
-    r"(?:from|von|de|date|datum|subject|betreff|sent|to|cc)[ \t]*:.*\n.{0,40}:", re.IGNORECASE
+    r"(?:from|von|de|subject|betreff|sent|to|cc)[ \t]*:.*\n.{0,40}:|dat(?:e|um)[ \t]*:.*\n(?:from|von|subject|betreff|sent|to)[ \t]*:",
+    re.IGNORECASE,
 )
 """Two lines of the head of a mail or post."""
-_SIGNATURE = re.compile(r"(?:--|—|–)[ \t]*\S+(?:[ \t]\S+)?[ \t]*$", re.MULTILINE)
+_SIGNATURE = re.compile(r"(?:--|—)[ \t]*[^\s-]+(?:[ \t][A-Z]\S*)?\s*(?:\n[ \t]*\n|\Z)")
 _ASKS = re.compile(r"[?？]\W*(\[[^]]*\]\W*)?$")
 """The end of a question, after which what is shown may be described."""
 

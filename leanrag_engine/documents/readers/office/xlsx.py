@@ -20,7 +20,7 @@ from leanrag_engine.documents.records import Rows, format_table, has_header
 
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
 _COMPUTED = re.compile(rb"(?:</(?:\w+:)?f>|<(?:\w+:)?f [^<>]*/>)\s*<(?:\w+:)?v>[^<]")
-_LITERAL = re.compile(r'"[^"]*"|\\.')
+_LITERAL = re.compile(r'"[^"]*"|[\\_*].')
 """Signs in the format of a number that stand for themselves."""
 _MERGED = re.compile(rb'mergeCell ref="([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})"')
 
@@ -68,7 +68,7 @@ def _read_comments(book: Workbook, sheet: ReadOnlyWorksheet) -> Iterator[str]:
 
 def _read_comment(text: str) -> str:
     """Return a comment without what Excel says of threads in front of it."""
-    return clean_line(text.partition("Comment:\n")[2] if text.startswith("[Threaded comment]") else text)
+    return clean_line((text.startswith("[Threaded comment]") and text.partition("Comment:\n")[2]) or text)
 
 
 def _show_formulas(values: Sequence[object], formulas: Sequence[object]) -> list[object]:
