@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leanrag_engine.core.text.language.apostrophes import is_contraction, plain_apostrophes
+from leanrag_engine.core.text.language.excerpts import quote_around
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import find_turn, is_conversation
 
@@ -83,3 +84,17 @@ def test_a_conversation_takes_turns() -> None:
     assert is_conversation("Ann: Hello\n\nBob: Hello\n\nAnn: Bye")
     assert not is_conversation("Size: XL\n\nShape: Round\n\nForm: Flat")
     assert not is_conversation("Ann came.\n\nBob: Hello\n\nThen they left.")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The boat sails.\n\n-- dry\n-- wet\n-- cold\n\nIt is late.", "wet"),
+        ("It takes options.\n\n--dry-run\n\nIt is late.", "dry"),
+        ("Date: 5 May\nPlace: Oslo\n\nWe met the mayor.", "5 May"),
+    ],
+)
+def test_lists_options_and_forms_are_quoted_alone(text: str, wanted: str) -> None:
+    """Only the head and the signature of a post are shown with what was written."""
+    quoted = quote_around(text, [(text.index(wanted), text.index(wanted) + len(wanted))], 200)
+    assert not any(other in quoted for other in ("sails", "options", "mayor"))
