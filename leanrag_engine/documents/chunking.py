@@ -126,7 +126,7 @@ _DATA = frozenset({
     "application/json", "application/yaml", "application/toml", "text/csv", "text/tab-separated-values", "text/x-ini", "text/x-log",
 })  # fmt: skip
 
-_CJK = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003fffd"
+_CJK = "\u2e80-\u2fdf\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003fffd"
 _OPENING = "「『（【《〈［｛〔“‘"
 _MARKS = "\u302a-\u302f\u3099\u309a\uff9e\uff9f"  # of tones and voiced sounds
 _NEVER_FIRST = f"、。，．！？：；）」』】》〉］｝〕”’…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ゛゜{_MARKS}"

@@ -534,3 +534,8 @@ def test_a_large_file_is_loaded_and_chunked(tmp_path: Path) -> None:
 def test_the_releases_of_a_list_of_changes_are_headings(releases: tuple[str, ...], found: int) -> None:
     text = "\n\n".join(f"{each}\n\t* Fix the lamp" for each in releases)
     assert [each.title for each in headings(text, "text/plain")] == list(releases)[:found]
+
+
+def test_a_word_ends_at_a_radical_as_at_any_sign_of_chinese() -> None:
+    text = f"⺑{'⸮' * 10}書" * 3
+    assert cut(text, 32, 8)[0].text.endswith(("⺑", "⸮書", "書"))
