@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import platform
 import signal
 import socket
@@ -580,6 +581,9 @@ def test_what_cannot_be_served_is_refused_with_the_next_step(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     # In this process: one of its own spends seconds on its imports. The next test starts one.
+    monkeypatch.setattr(
+        logging.root, "handlers", []
+    )  # else that of the closed stream would serve later tests
     ran = CliRunner().invoke(app, ["serve", "--data-dir", str(tmp_path / "data"), *options])
     assert ran.exit_code == 1
     assert said in ran.stderr
