@@ -133,9 +133,7 @@ class RelevanceOptions:
     dated: float = 1.0  # What the documents of a day, month or year gain that the question names
     statement: float = 1.6  # Similarity of a written sentence, as a share of the best window, squared
     statement_together: float = 2.5  # Gain of written sentences if the ten nearest are nearer than windows
-    statement_spoken: float = (
-        0.6  # Their gain, as a share, where the ten nearest windows are turns and G0 was written
-    )
+    statement_spoken: float = 0.6  # Share of that where the ten nearest are turns and G0 was written
     statement_keyword: float = 1.4  # Weight of the relative keyword score of a written sentence
     statement_kept: float = 2.0  # Nearness (best window: 1) from which on a sentence is kept
     stub_characters: int = 60  # A window of fewer characters, links and tags aside, loses in proportion

@@ -17,6 +17,7 @@ import docx
 import pytest
 from openpyxl import Workbook
 from openpyxl.comments import Comment
+from openpyxl.worksheet.worksheet import Worksheet
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
@@ -93,10 +94,20 @@ def test_a_long_cell_of_the_first_row_is_not_cut(tmp_path: Path, name: str, text
     assert LONG in read(tmp_path, name, text.encode()).text
 
 
-def test_formulas_that_were_never_computed_and_merged_cells_are_read(tmp_path: Path) -> None:
+def new_book() -> tuple[Workbook, Worksheet]:
     book = Workbook()
-    sheet = book.active
-    assert sheet is not None
+    assert isinstance(book.active, Worksheet)
+    return book, book.active
+
+
+def save(book: Workbook) -> BytesIO:
+    stream = BytesIO()
+    book.save(stream)
+    return stream
+
+
+def test_formulas_that_were_never_computed_and_merged_cells_are_read(tmp_path: Path) -> None:
+    book, sheet = new_book()
     for row in (
         ("Region", "Item", "Total"),
         ("North", "lamp", "=2*21"),
@@ -105,9 +116,7 @@ def test_formulas_that_were_never_computed_and_merged_cells_are_read(tmp_path: P
     ):
         sheet.append(row)
     sheet.merge_cells("A2:A3")
-    stream = BytesIO()
-    book.save(stream)
-    text = read(tmp_path, "stock.xlsx", stream.getvalue()).text
+    text = read(tmp_path, "stock.xlsx", save(book).getvalue()).text
     assert text.splitlines()[1:] == [
         "Row 2: Region: North; Item: lamp; Total: =2*21",
         "Row 3: Region: North; Item: bell; Total: 7",
@@ -116,17 +125,13 @@ def test_formulas_that_were_never_computed_and_merged_cells_are_read(tmp_path: P
 
 
 def test_percentages_and_the_comments_on_cells_are_read(tmp_path: Path) -> None:
-    book = Workbook()
-    sheet = book.active
-    assert sheet is not None
+    book, sheet = new_book()
     for row in (("Item", "Margin"), ("tea", 0.153), ("milk", 0.07), ("oil", 12.5)):
         sheet.append(row)
     sheet["B2"].number_format, sheet["B3"].number_format = "0.0%", "0%"
     sheet["B4"].number_format = '0.0"%"'  # a sign, no percentage
     sheet["A3"].comment = Comment("Ask the dairy in May.", "Ana")
-    stream = BytesIO()
-    book.save(stream)
-    lines = read(tmp_path, "margins.xlsx", stream.getvalue()).text.splitlines()
+    lines = read(tmp_path, "margins.xlsx", save(book).getvalue()).text.splitlines()
     assert lines[1:] == [
         "Row 2: Item: tea; Margin: 15.3%",
         "Row 3: Item: milk; Margin: 7%",
@@ -137,14 +142,11 @@ def test_percentages_and_the_comments_on_cells_are_read(tmp_path: Path) -> None:
 
 
 def test_comments_that_cannot_be_read_are_told_and_the_cells_are_read(tmp_path: Path) -> None:
-    book = Workbook()
-    sheet = book.active
-    assert sheet is not None
+    book, sheet = new_book()
     sheet.append(("lamp", "broken"))
     sheet["A1"].comment = Comment("Ask Ana.", "Ana")
-    stream, damaged = BytesIO(), BytesIO()
-    book.save(stream)
-    with zipfile.ZipFile(stream) as whole, zipfile.ZipFile(damaged, "w") as left:
+    damaged = BytesIO()
+    with zipfile.ZipFile(save(book)) as whole, zipfile.ZipFile(damaged, "w") as left:
         for name in whole.namelist():
             left.writestr(name, b"<no" if "comment" in name else whole.read(name))
     text = read(tmp_path, "lamp.xlsx", damaged.getvalue()).text

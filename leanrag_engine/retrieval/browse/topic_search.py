@@ -36,9 +36,7 @@ from .text_search import LIMITS, TextMatch, TextMatches, TopicBounds
 _LEAST = 0.7  # Score from which on a window is listed; all words of the topic score 1
 _LOWER = 0.55  # Score from which on a window lies just below that
 _PASSAGE = 0.5  # Share of a word's weight if only another window of the passage holds it
-_MEANING = (
-    0.4  # What a window gains that is as close in meaning as the median of the windows with most of the words
-)
+_MEANING = 0.4  # Gain of a window as close in meaning as the median of those with most of the words
 _EXAMPLES = 20  # Windows with most of the words whose vectors are added to the topic's
 _HITS = 4096  # Windows whose closeness is looked up
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from functools import lru_cache
 from itertools import product
 from pathlib import PurePath
 
@@ -125,17 +126,20 @@ def _is_later(window: RankedWindow, other: RankedWindow) -> bool:
 
 
 def _is_later_version(window: RankedWindow, other: RankedWindow) -> bool:
-    (name, version), (name_before, version_before) = _tell_version(window), _tell_version(other)
+    (name, version), (name_before, version_before) = map(
+        _tell_version, (window.chunk.source, other.chunk.source)
+    )
     return bool(version_before) and name == name_before and version > version_before
 
 
-def _tell_version(window: RankedWindow) -> tuple[str, list[int]]:
-    """Return the path of the file of a window without version and year, and its version: *policy v2 (2025).md*."""
-    path = PurePath(window.chunk.source)
+@lru_cache(maxsize=1 << 9)  # each of the first windows is compared with all others
+def _tell_version(source: str) -> tuple[str, tuple[int, ...]]:
+    """Return the path of a file without version and year, and its version: *policy v2 (2025).md*."""
+    path = PurePath(source)
     found = [*_VERSION.finditer(path.name)]
     if not found:
-        return "", []
+        return "", ()
     rest = path.name[: found[-1].start()] + path.name[found[-1].end() :]
-    version = [int(each) for each in re.sub(r"(\.0+)+$", "", found[-1][1]).split(".")]
+    version = tuple(map(int, re.sub(r"(\.0+)+$", "", found[-1][1]).split(".")))
     bare = re.sub(r"\s*\([^()]*\d[^()]*\)", "", rest).replace(" ", "")
     return f"{path.parent}/{bare}", version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -202,6 +203,12 @@ def test_a_name_that_only_a_removed_chunk_used_is_replaced() -> None:
     assert kept.chunk_ids == ("k2", "k3")
 
 
+def write_between_clusters(sentence: str, cited: Sequence[str]) -> Relation:
+    """Return an agent's sentence on the clusters c0 and c1, all of which rests on each cited chunk."""
+    evidence = tuple(Evidence(0, len(sentence), id_) for id_ in cited)
+    return Relation("r1", "c0", "c1", layer=1, description=sentence, method=Method.AGENT, evidence=evidence)
+
+
 @pytest.mark.parametrize(("cited", "stays"), [(("k0",), False), (("k0", "k1"), True), ((), True)])
 def test_a_written_sentence_on_two_clusters_stays_while_one_of_its_chunks_does(
     cited: tuple[str, ...], stays: bool
@@ -216,15 +223,7 @@ def test_a_written_sentence_on_two_clusters_stays_while_one_of_its_chunks_does(
         (Relation("r0", "e0", "e1", description="", weight=2, chunk_ids=both),),
     )
     sentence = "The circles met."
-    written = Relation(
-        "r1",
-        "c0",
-        "c1",
-        layer=1,
-        description=sentence,
-        method=Method.AGENT,
-        evidence=tuple(Evidence(0, len(sentence), id_) for id_ in cited),
-    )
+    written = write_between_clusters(sentence, cited)
     clusters = tuple(
         Entity(id_, f"Circle {id_}", layer=1, parent_id="root", members=1, mentions=1) for id_ in ("c0", "c1")
     )
@@ -270,15 +269,7 @@ def test_a_written_text_goes_with_what_it_cites_although_that_lies_beneath_anoth
         findings=(Finding("The gizmotron.", "Ada has it.", ("k0",)),),
     )
     other = Entity("c0", "Other", layer=1, parent_id="r", members=1, mentions=1)
-    said = Relation(
-        "r1",
-        "c0",
-        "c1",
-        layer=1,
-        description="It is a gizmotron.",
-        method=Method.AGENT,
-        evidence=(Evidence(0, 18, "k0"),),
-    )
+    said = write_between_clusters("It is a gizmotron.", ["k0"])
     root = Entity("r", "All", layer=2, members=2, mentions=2)
     base = Graph((*entities, Entity("e2", "Cy", parent_id="c0", mentions=1, chunk_ids=("k1",))), ())
     gone = {"k0": chunks.pop("k0")}
@@ -300,15 +291,7 @@ def test_a_sentence_on_two_clusters_stays_where_a_cited_passage_elsewhere_still_
         (Relation("r0", "e0", "e1", weight=1, chunk_ids=("k2",)),),
     )
     sentence = "Ada met Bob."
-    said = Relation(
-        "r1",
-        "c0",
-        "c1",
-        layer=1,
-        description=sentence,
-        method=Method.AGENT,
-        evidence=(Evidence(0, 12, "k0"), Evidence(0, 12, "k1")),
-    )
+    said = write_between_clusters(sentence, ["k0", "k1"])
     clusters = tuple(
         Entity(f"c{n}", f"Circle {n}", layer=1, parent_id="r", members=1, mentions=1) for n in range(2)
     )

@@ -43,6 +43,10 @@ WORDS = [
 ]
 
 
+async def ingest(call: Caller, text: str, title: str) -> None:
+    await call("ingest_documents", documents=[{"text": text, "title": title}], wait_seconds=30)
+
+
 def write_documents() -> dict[str, str]:
     """Return texts of up to 20 chunks: random words in sentences and paragraphs, under headings."""
     draw = random.Random(5)  # noqa: S311 - a corpus is no secret
@@ -653,7 +657,7 @@ async def test_what_explains_a_term_is_quoted_with_it_and_a_term_with_what_expla
         "exporter_of": "return exporter_of(path)",
     }
     async with serve_in_process(tmp_path) as call:
-        await call("ingest_documents", documents=[{"text": text, "title": "Manual"}], wait_seconds=30)
+        await ingest(call, text, "Manual")
         for wanted, quoted in said.items():
             found = await call("search_text", text=wanted)
             assert found.data["matches"][0]["excerpt"].endswith(quoted), found.text
@@ -665,11 +669,7 @@ async def test_a_post_within_a_thread_bears_its_own_date(tmp_path: Path, serve_i
         "From: bob\nDate: 2018-11-04T01:03:06Z\nSubject: Re: lamp\n\nThe lamp is mended.",
     )
     async with serve_in_process(tmp_path) as call:
-        await call(
-            "ingest_documents",
-            documents=[{"text": "\n\n---\n\n".join(posts), "title": "Thread"}],
-            wait_seconds=30,
-        )
+        await ingest(call, "\n\n---\n\n".join(posts), "Thread")
         for wanted, day in (("lamp is broken", "2018-07-05"), ("lamp is mended", "2018-11-04")):
             for match in ("exact", "topic"):
                 found = await call("search_text", text=wanted, match=match)
@@ -693,11 +693,7 @@ async def test_what_a_person_wrote_is_quoted_where_the_name_heads_or_signs_it(
         "From: bob\nDate: 2018-11-04\nSubject: Re: lamp\n\nI have mended it.\n\n-- zoe",
     )
     async with serve_in_process(tmp_path) as call:
-        await call(
-            "ingest_documents",
-            documents=[{"text": "\n\n------\n".join(posts), "title": "Thread"}],
-            wait_seconds=30,
-        )
+        await ingest(call, "\n\n------\n".join(posts), "Thread")
         for wanted, said in (
             ("ada", "The lamp is broken."),
             ("bob", "I have mended it."),
