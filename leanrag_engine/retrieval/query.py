@@ -36,17 +36,11 @@ from .evidence.written import asks_about_everything, has_sentences, wants_overvi
 from .filters import open_scope
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
+from .intent import asks_for_list, asks_for_order, asks_for_overview, asks_for_relation
 from .request import DEFAULT_TOP_K, Mode, Query, Ranking
 from .search.dating import asks_for_newest
 from .search.hits import SearchHits, embed_with_parts, search_windows
-from .search.relevance import (
-    RankedWindow,
-    TextPlace,
-    asks_for_list,
-    asks_for_order,
-    asks_for_overview,
-    asks_for_relation,
-)
+from .search.relevance import RankedWindow, TextPlace
 from .search.rows import choose_rows
 from .search.seeds import sure_score
 

@@ -14,6 +14,7 @@ from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.core.text.shortening import shorten
 
 from .graph.adjacency import EdgeKind
+from .intent import choose_budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,8 @@ class Query:
     ``sub_queries`` are searched for too, and their evidence is united with that of ``text``.
     ``seen`` are citations, ranges or documents (``d3:c12``, ``d3:c10-c14``, ``d4``) that the caller has read: they
     guide the search as ever and are not shown again. ``entities`` are names or refs that anchor directly. ``seeds`` and ``top_k`` are the paper's N
-    and C. ``token_budget`` holds the whole text of the context. ``include_relations``, ``include_sources`` and
+    and C. ``token_budget`` holds the whole text of the context;
+    0 is 2,000, or 1,000 where one thing is asked. ``include_relations``, ``include_sources`` and
     ``include_summaries`` leave a part out (the paper's ablations, tables 2 and 3).
     """
 
@@ -251,7 +253,7 @@ class Query:
     ranking: str = Ranking.SPREAD
     seeds: int = 5
     top_k: int = DEFAULT_TOP_K
-    token_budget: int = 2000
+    token_budget: int = 0
     filters: Filters = field(default_factory=Filters)
     include_relations: bool = True
     include_sources: bool = True
@@ -288,10 +290,11 @@ class Query:
             raise InvalidInput(f"The query {what}.", "Give a question or a few words to look for.")
         for name, value, allowed in (("mode", self.mode, Mode), ("ranking", self.ranking, Ranking)):
             _check_choice(name, value, [choice.value for choice in allowed])
+        budget = self.token_budget or choose_budget(self.texts)
         for name, number, (low, high) in (
             ("seeds", self.seeds, QUERY_LIMITS.seeds),
             ("top_k", self.top_k, QUERY_LIMITS.top_k),
-            ("token_budget", self.token_budget, QUERY_LIMITS.token_budget),
+            ("token_budget", budget, QUERY_LIMITS.token_budget),
         ):
             _check_range(name, number, low, high)
         sub_queries = tuple(clean_text("sub-query", each) for each in self.sub_queries)
@@ -310,6 +313,7 @@ class Query:
             text=text,
             sub_queries=sub_queries,
             entities=tuple(dict.fromkeys(entities)),
+            token_budget=budget,
             mode=Mode(self.mode),
             ranking=Ranking(self.ranking),
             filters=self.filters.check(),

@@ -10,14 +10,10 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import find_whole_words, is_name, spell_as_one
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
-from leanrag_engine.retrieval.search.dating import asks_for_now, find_named_dates
+from leanrag_engine.retrieval.intent import asks_for_now, asks_for_order, asks_for_overview
+from leanrag_engine.retrieval.search.dating import find_named_dates
 from leanrag_engine.retrieval.search.matching import QueryWords
-from leanrag_engine.retrieval.search.relevance import (
-    ExactMatch,
-    TextSearch,
-    asks_for_order,
-    asks_for_overview,
-)
+from leanrag_engine.retrieval.search.relevance import ExactMatch
 
 from .run import SHORT, QueryRun
 
@@ -35,12 +31,6 @@ _VALUED = re.compile(
     re.MULTILINE,
 )
 """The name of a type, or of a constant in capitals, that is no heading of code."""
-
-_USES = re.compile(
-    r"\b(?:calls?|callers?|calling|uses|(?:is|are) \S+ used(?! for| to)|invokes?)\b", re.IGNORECASE
-)
-asks_for_uses: TextSearch = _USES.search
-"""Says whether a text asks what uses a thing, rather than what it is."""
 
 _QUOTED_WORDS = 5
 """Words from which on a text that stands somewhere as a whole is a quotation, with or without marks."""

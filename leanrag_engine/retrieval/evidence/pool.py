@@ -22,6 +22,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.context.compose import keep_worth
 from leanrag_engine.retrieval.context.rendering import Statement
 from leanrag_engine.retrieval.context.statements import LineCitations, entity_statements, relation_statements
+from leanrag_engine.retrieval.intent import asks_for_overview, asks_for_uses
 from leanrag_engine.retrieval.request import Mode, RelevanceOptions
 from leanrag_engine.retrieval.search.dating import find_named_dates, nearness, put_newer_first, weigh_dates
 from leanrag_engine.retrieval.search.hits import SearchHits, adjacency_of, spaces_of
@@ -31,7 +32,6 @@ from leanrag_engine.retrieval.search.relevance import (
     ExactMatch,
     RankedWindow,
     TextPlace,
-    asks_for_overview,
     fuse_scores,
     rank_windows,
 )
@@ -39,7 +39,7 @@ from leanrag_engine.retrieval.search.second_hop import choose_named
 from leanrag_engine.retrieval.search.seeds import rarity
 from leanrag_engine.retrieval.search.turns import cut_turns
 
-from .exact import asks_for_uses, find_exact_words, find_named_sections
+from .exact import find_exact_words, find_named_sections
 from .run import QueryRun
 from .written import wants_overview
 

@@ -12,11 +12,11 @@ from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.shortening import shorten
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
+from leanrag_engine.retrieval.intent import asks_for_several
 from leanrag_engine.retrieval.request import Mode, Query
 from leanrag_engine.retrieval.search.hits import SearchHits
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import RankedWindow
-from leanrag_engine.retrieval.search.turns import asks_for_several
 
 SHORT = 3  # Words of a question up to which it asks for these words themselves
 REPORTED = 5

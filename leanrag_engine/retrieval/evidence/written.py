@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from leanrag_engine.core.model import Subgraph, parse_window_id
+from leanrag_engine.retrieval.intent import asks_about_all
 from leanrag_engine.retrieval.search.hits import SearchHits, spaces_of
-from leanrag_engine.retrieval.search.relevance import asks_about_all
 
 from .run import QueryRun
 

@@ -12,17 +12,11 @@ from pathlib import PurePath
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.words import find_whole_words
 from leanrag_engine.documents.dates import MONTH, find_date, find_dates, month_number
+from leanrag_engine.retrieval.intent import NOW, asks_for_now
 
 from .matching import QueryWords
-from .relevance import NO_RECENCY, RankedWindow, TextSearch
+from .relevance import NO_RECENCY, RankedWindow
 
-_NOW = re.compile(
-    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|these days|at (?:the moment|present)|presently|as of|jetzt|aktuell(?:e[mnrs]?)?|derzeit|momentan|neueste[nrs]?"
-    r"|actuellement|maintenant|actualmente|ahora)\b",
-    re.IGNORECASE,
-)
-asks_for_now: TextSearch = _NOW.search
-"""Says whether a text asks for what holds now."""
 _MONTH_ALONE = re.compile(
     rf"(?:\b(\d\d?)(?:st|nd|rd|th|\.)?\s(?:of\s)?)?\b(?=[^\W\d_a-zäüöéûà])(?!Mars)((?i:{MONTH}))\b(?:\s(\d\d?)(?:st|nd|rd|th)?\b(?!:))?"
 )
@@ -86,7 +80,7 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     of the text that it holds (half of all or more), and is nearly as near: it is marked as older."""
     if not asks_for_newest(text):
         return list(windows)
-    words, most, near = QueryWords(find_whole_words(_NOW.sub(" ", text))), 30, 0.6
+    words, most, near = QueryWords(find_whole_words(NOW.sub(" ", text))), 30, 0.6
     first = list(windows[:most])
     held = {each.key: words.find(each.indexed_text) for each in first}
     order = sorted(range(len(first)), key=lambda place: _tell_date(first[place]))

@@ -10,8 +10,6 @@ from typing import Self
 
 from leanrag_engine.core.model import Chunk, Hit, ScoreParts, is_code, window_id
 from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
-from leanrag_engine.core.text.language.words import content_words
-from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
 
 _MARKUP = re.compile(
@@ -27,42 +25,6 @@ _LISTED = re.compile(
 """Lines of code that import or export names."""
 _BULLETS = "*|•+-"
 _FILLING = re.compile(rf"[\s{_BULLETS}]+")
-
-
-TextSearch = Callable[[str], re.Match[str] | None]
-
-_OVERVIEW = re.compile(
-    r"\b(?:(?:main|major|central|overall|key|common|recurring|general) (?:\w+ ){0,2}(?:themes?|topics?|ideas?|points?|subjects?|motifs?)"
-    r"|worum geht(?: es)?(?: hier)?|(?:gib mir )?(?:eine |einen )?(?:zusammenfassung|überblick)|de quoi (?:s'agit-il|parle-t-on)|résumé"
-    r"|de qué (?:se )?trata|resumen|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?:this|these|the \w+)(?: \w+){0,3} about)\b",
-    re.IGNORECASE,
-)
-asks_for_overview: TextSearch = _OVERVIEW.search
-"""Says whether an English text asks what all is about."""
-_ALL = read_words("language", "everything")
-"""Words that say of what an overview is wanted, where it is of all there is."""
-
-asks_for_order: TextSearch = re.compile(
-    r"\b(?:timeline|chronolog\w+|in (?:what|which) order|in order(?= *(?:[,.?!]|$))|over time|history of|histories|trace|step by step|"
-    r"sequence of|stages|with (?:the|their|its|all) dates|"
-    r"how (?:did|has|have|does) .{0,80}\b(?:chang|develop|evolv|progress|grow|unfold)\w*|what happened)\b",
-    re.IGNORECASE,
-).search
-"""Says whether an English text asks how things came one after another."""
-
-asks_for_list: TextSearch = re.compile(
-    r"\b(?:(?:full|complete|whole) list|list (?:of|all|every|the|them)|(?:name|give|tell|show)(?: me)? (?:all|every|each)\b|enumerate|"
-    r"(?:all|every|each) (?:of )?(?:the |kind |kinds )?\w+|how many|everything|what else"
-    r"|(?:which|what) (?:are )?(?:the )?(?:\w+ |(?:\w+, )*\w+,? (?:and|or) )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b)",
-    re.IGNORECASE,
-).search
-"""Says whether an English text asks for all of something."""
-
-asks_for_relation: TextSearch = re.compile(
-    r"\b(?:related|relate to|(?:relation(?:ship)?s?|connections?|links?) (?:between|of)|in common|know each other|to do with)\b",
-    re.IGNORECASE,
-).search
-"""Says whether an English text asks what things have to do with each other."""
 
 NO_RECENCY: Mapping[str, float] = MappingProxyType({})
 
@@ -285,12 +247,6 @@ def _choose_seats(
         seated.add(place)
         seats -= windows[place][0].citation not in seen
     return seated
-
-
-def asks_about_all(text: str) -> bool:
-    """Return whether an English text asks what all is about and names no subject of its own."""
-    rest, count = _OVERVIEW.subn(" ", text)
-    return count > 0 and not content_words(rest) - _ALL
 
 
 def _exact_gains(

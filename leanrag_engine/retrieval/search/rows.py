@@ -9,10 +9,10 @@ from math import log1p
 
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
+from leanrag_engine.retrieval.intent import asks_for_several
 
 from .matching import QueryWords
 from .relevance import RankedWindow
-from .turns import asks_for_several
 
 _ROW = re.compile(rf"^{TABLE_ROW}.*$", re.MULTILINE)
 _LINE = re.compile(rf"{TABLE_ROW}|{TABLE_NAME}|Columns: ")

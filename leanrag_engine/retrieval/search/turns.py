@@ -14,9 +14,10 @@ from leanrag_engine.core.text.language.turns import find_turn, is_conversation, 
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS
+from leanrag_engine.retrieval.intent import asks_for_order, asks_for_overview, asks_for_several
 
 from .matching import QueryWords
-from .relevance import RankedWindow, asks_for_list, asks_for_order, asks_for_overview
+from .relevance import RankedWindow
 
 _BLANK = re.compile(r"\n[ \t]*\n\s*")
 _OF_SPEAKER, _OF_OTHER = (
@@ -115,11 +116,6 @@ def _cut_turn(start: int, body: str) -> SpokenTurn:
         says_when=_WHEN.search(without_shared(body), said) is not None,
         tells=(own + 0.5) / (own + other + 1) - sum(each.asks for each in parts) / max(len(parts), 1),
     )
-
-
-def asks_for_several(text: str) -> bool:
-    """Return whether an English text asks for a list, timeline or overview."""
-    return any(asks(text) for asks in (asks_for_list, asks_for_order, asks_for_overview))
 
 
 def choose_turns(

@@ -13,8 +13,6 @@ from leanrag_engine.retrieval.search.relevance import (
     ExactMatch,
     RankedWindow,
     SearchScores,
-    asks_for_list,
-    asks_for_order,
     fuse_scores,
     rank_windows,
 )
@@ -211,33 +209,3 @@ def test_windows_of_equal_value_come_in_reading_order() -> None:
     chunks = [chunk("b", 2, document=2), chunk("a", 2, number=10), chunk("c", 2, number=9)]
     ranked = rank_windows(SearchScores({}), chunks, {}, options=OPTIONS)
     assert [each.chunk.id for each in ranked] == ["c", "c", "a", "a", "b", "b"]
-
-
-@pytest.mark.parametrize(
-    ("question", "list_"),
-    [
-        ("I want the full list of what she made for her dogs.", True),
-        ("Name all the ships that sailed.", True),
-        ("Which settings can be changed without a restart?", True),
-        ("How many people signed?", True),
-        ("What does the keeper do at night?", False),
-        ("Which is older, the tower or the bridge?", False),
-        ("When was the list lost?", False),
-    ],
-)
-def test_a_question_for_all_of_something_is_told_from_one_for_a_fact(question: str, list_: bool) -> None:
-    assert bool(asks_for_list(question)) == list_
-
-
-@pytest.mark.parametrize(
-    ("question", "order"),
-    [
-        ("How did he come to own three boats? Tell me the stages with their dates.", True),
-        ("What did they do in July and August, in order?", True),
-        ("How has the budget changed?", True),
-        ("What must be done in order to sail?", False),
-        ("When was the list lost?", False),
-    ],
-)
-def test_a_question_for_an_order_in_time_is_told_from_others(question: str, order: bool) -> None:
-    assert bool(asks_for_order(question)) == order

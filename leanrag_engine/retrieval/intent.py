@@ -1,0 +1,88 @@
+"""What a question asks for, told from its words."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from leanrag_engine.core.text.language.words import content_words
+from leanrag_engine.core.text.word_lists import read_words
+
+TextSearch = Callable[[str], re.Match[str] | None]
+
+_OVERVIEW = re.compile(
+    r"\b(?:(?:main|major|central|overall|key|common|recurring|general) (?:\w+ ){0,2}(?:themes?|topics?|ideas?|points?|subjects?|motifs?)"
+    r"|worum geht(?: es)?(?: hier)?|(?:gib mir )?(?:eine |einen )?(?:zusammenfassung|überblick)|de quoi (?:s'agit-il|parle-t-on)|résumé"
+    r"|de qué (?:se )?trata|resumen|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?:this|these|the \w+)(?: \w+){0,3} about)\b",
+    re.IGNORECASE,
+)
+asks_for_overview: TextSearch = _OVERVIEW.search
+"""Says whether an English text asks what all is about."""
+_ALL = read_words("language", "everything")
+"""Words that say of what an overview is wanted, where it is of all there is."""
+
+asks_for_order: TextSearch = re.compile(
+    r"\b(?:timeline|chronolog\w+|in (?:what|which) order|in order(?= *(?:[,.?!]|$))|over time|history of|histories|trace|step by step|"
+    r"sequence of|stages|with (?:the|their|its|all) dates|"
+    r"how (?:did|has|have|does) .{0,80}\b(?:chang|develop|evolv|progress|grow|unfold)\w*|what happened)\b",
+    re.IGNORECASE,
+).search
+"""Says whether an English text asks how things came one after another."""
+
+asks_for_list: TextSearch = re.compile(
+    r"\b(?:(?:full|complete|whole) list|list (?:of|all|every|the|them)|(?:name|give|tell|show)(?: me)? (?:all|every|each)\b|enumerate|"
+    r"(?:all|every|each) (?:of )?(?:the |kind |kinds )?\w+|how many|everything|what else"
+    r"|(?:which|what) (?:are )?(?:the )?(?:\w+ |(?:\w+, )*\w+,? (?:and|or) )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b)",
+    re.IGNORECASE,
+).search
+"""Says whether an English text asks for all of something."""
+
+asks_for_relation: TextSearch = re.compile(
+    r"\b(?:related|relate to|(?:relation(?:ship)?s?|connections?|links?) (?:between|of)|in common|know each other|to do with)\b",
+    re.IGNORECASE,
+).search
+"""Says whether an English text asks what things have to do with each other."""
+
+NOW = re.compile(
+    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|these days|at (?:the moment|present)|presently|as of|jetzt|aktuell(?:e[mnrs]?)?|derzeit|momentan|neueste[nrs]?"
+    r"|actuellement|maintenant|actualmente|ahora)\b",
+    re.IGNORECASE,
+)
+asks_for_now: TextSearch = NOW.search
+"""Says whether a text asks for what holds now."""
+
+asks_for_uses: TextSearch = re.compile(
+    r"\b(?:calls?|callers?|calling|uses|(?:is|are) \S+ used(?! for| to)|invokes?)\b", re.IGNORECASE
+).search
+"""Says whether a text asks what uses a thing, rather than what it is."""
+
+_ONE = re.compile(
+    r"(?:[^?]*[.!,;] )?(?:(?:at|by|for|from|in|of|on|over|since|to|until|with|after) )?(?:who|whom|whose|when|where"
+    r"|how (?:much|old|long|late|often|far|large|big|high|tall|fast|small|deep|wide|soon)"
+    r"|(?:what|which) (?:(?:is|was|does|did)\b|(?:\w+ ){0,2}\w*[^\Ws] (?:is|was|does|did|do|has|had|can|may|must|should)\b)"
+    r"|does|is|was|has|did|can|may|must|should)\b[^?,;:]{,150}\?$",
+    re.IGNORECASE,
+)
+_MORE = re.compile(
+    r"\b(?:and|or|versus|vs|between|compar\w+|differ\w*|offer|pages|docs|guides|documents)\b", re.IGNORECASE
+)
+
+
+def asks_about_all(text: str) -> bool:
+    """Return whether an English text asks what all is about and names no subject of its own."""
+    rest, count = _OVERVIEW.subn(" ", text)
+    return count > 0 and not content_words(rest) - _ALL
+
+
+def asks_for_several(text: str) -> bool:
+    """Return whether an English text asks for a list, timeline or overview."""
+    return any(asks(text) for asks in (asks_for_list, asks_for_order, asks_for_overview))
+
+
+def asks_for_one(text: str) -> bool:
+    """Return whether an English question asks for one thing: a person, place, time, amount, kind or yes or no."""
+    asked = _ONE.match(text.strip())
+    return asked is not None and not (_MORE.search(text) or asks_for_several(text))
+
+
+def choose_budget(texts: Sequence[str]) -> int:
+    """Return the most tokens of a reply where the caller names none: what one thing needs, or more."""
+    return 1000 if all(map(asks_for_one, texts)) else 2000
