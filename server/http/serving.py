@@ -145,6 +145,7 @@ LogLevel = Literal["error", "warning", "info"]
 PATH = "/mcp"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
+READY_SECONDS = 5.0  # A load balancer waits no longer either
 TOO_LARGE, MISDIRECTED, FORBIDDEN, TOO_MANY, ENDING = 413, 421, 403, 429, 503
 LENGTHS = {b"content-length", b"transfer-encoding"}
 
@@ -366,9 +367,10 @@ async def health(handle: EngineHandle, _: Request) -> Response:
     """Tell load balancers whether the store can be read, without a word about what is indexed."""
     status, code = "ok", 200
     try:
-        await (await handle.get()).version()
-    except LeanRAGError as problem:
-        logger.warning("Not ready: %s", problem.message)
+        with anyio.fail_after(READY_SECONDS):
+            await (await handle.get()).version()
+    except (LeanRAGError, TimeoutError) as problem:
+        logger.warning("Not ready: %s", str(problem) or "the store does not answer.")
         status, code = "unavailable", ENDING
     return JSONResponse({"status": status, "version": version("leanrag-mcp")}, code)
 

@@ -611,11 +611,17 @@ def test_a_store_that_cannot_be_opened_ends_the_server_at_its_start(tmp_path: Pa
     assert "Traceback" not in ran.stderr
 
 
-async def test_a_server_whose_database_cannot_be_read_is_not_ready(tmp_path: Path) -> None:
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_server_whose_database_cannot_be_read_is_not_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
     class Broken(EngineHandle):
         async def get(self) -> LeanRAG:
+            if not answers:
+                await anyio.sleep_forever()
             raise StoreUnusable("The database is away.", "Start it.")
 
+    monkeypatch.setattr("leanrag_mcp.http.serving.READY_SECONDS", 0.1)
     reply = await health(Broken(load_settings(data_dir=tmp_path)), Request({"type": "http"}))
     assert (reply.status_code, json.loads(reply.body)["status"]) == (503, "unavailable")
 
