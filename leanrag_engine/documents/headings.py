@@ -11,6 +11,7 @@ from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 from leanrag_engine.core.text.shortening import shorten
 
 from .dates import MONTH
+from .signatures import blank_texts, find_functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ _DEFINITION = re.compile(
     r"(?=[ \t]*(?:[({:<=;\[]|$|(?:extends|implements|where|on|as)\b))",
     re.MULTILINE,
 )
+_COMMENT = re.compile(r"[ \t]*(?:@\w|#(?!!)|//|/\*|\*|--)")
 _NUMBERED = re.compile(
     r"^(?P<number>\d{1,2}(?:\.\d{1,2}){0,3})\.?[ \t]+(?P<title>[^\W\d_a-z][^\n]{0,100})$", re.MULTILINE
 )
@@ -92,7 +94,7 @@ _SECTION = re.compile(r"^\[{1,2}(?P<title>[^\[\]\n]{1,200})\]{1,2}[ \t]*$", re.M
 def headings(text: str, media_type: str) -> Iterator[Heading]:
     """Yield the headings of ``text`` in order, by the conventions of its media type, in linear time."""
     if is_code(media_type):
-        return _definitions(text)
+        return _definitions(text, media_type)
     found = _CONVENTIONS.get(media_type, _markup_headings)(text)
     return merge(found, _tables(text), key=lambda heading: heading.start) if "\nRow " in text else found
 
@@ -164,11 +166,28 @@ def _blank_before(text: str, start: int) -> bool:
     return start == 0 or not text[text.rfind("\n", 0, start - 1) + 1 : start].strip()
 
 
-def _definitions(text: str) -> Iterator[Heading]:
-    for found in _DEFINITION.finditer(text):
-        title = " ".join(found["title"].split())
-        end = text.find("\n", found.end())
-        yield Heading(found.start(), end if end >= 0 else len(text), 2 if found["indent"] else 1, title)
+def _definitions(text: str, media_type: str) -> Iterator[Heading]:
+    blanked = blank_texts(text, media_type)
+    found = [
+        (each.start(), each.end(), " ".join(each["title"].split()), bool(each["indent"]))
+        for each in _DEFINITION.finditer(text)
+        if blanked.startswith(each["title"], each.start("title"))  # else it is an example in a comment
+    ]
+    for start, end, name in find_functions(blanked, media_type):
+        found.append((_with_comments(text, start), end, name, text[start].isspace()))
+    for start, end, title, inner in sorted(found):
+        line_end = text.find("\n", end)
+        yield Heading(start, line_end if line_end >= 0 else len(text), 2 if inner else 1, title)
+
+
+def _with_comments(text: str, start: int, most: int = 20) -> int:
+    """Return where the lines of comments begin that stand right above a line of code, or that line."""
+    for _ in range(most):
+        above = text.rfind("\n", 0, start - 1) + 1
+        if start == 0 or not _COMMENT.match(text, above, start):
+            break
+        start = above
+    return start
 
 
 def _section_numbers(text: str) -> Iterator[Heading]:

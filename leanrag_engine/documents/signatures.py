@@ -43,7 +43,7 @@ _CLOSERS = frozenset(")]}")
 _HEADER_MARK = re.compile(r"[()\[\]\n]")
 _MARK = re.compile(r"[(){}\[\];]")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
-_NAMED = re.compile(rf"(?<![\w.]){_KEYWORD}\b(?=[ \t\n]*(?:[\w(<*&\[]|$))")
+_NAMED = re.compile(rf"(?<![\w.]){_KEYWORD}\b(?=[ \t\n]*(?:[\w(<*&\[\0]|$))")
 _NO_DEFINITION = re.compile(
     r"(?:\w+:[ \t]*)?(?:if|else|for|foreach|while|switch|match|when|catch|try|do|return|with|using|synchronized|lock|new|guard|go"
     r"|defer|select|case|default:|loop|finally|unless|until|elseif|elif|throw|await|\.)\b"
@@ -56,6 +56,12 @@ _GOES_ON = re.compile(
 )
 _TYPE_ALONE = re.compile(r"[ \t]*[@\w][\w \t*&<>,:\[\]@.]*[\w*&>\]]")
 """A line with the type of a function, or an annotation, above its name."""
+_NAME = re.compile(
+    r"(?<![@\w$])(?P<name>[~\w$]+(?:(?:::|\.)~?[\w$]+)*)\s*(?:<[^()]*>\s*)?(?:\(|(?P<given>[=:]\s*(?:async\s*)?(?:function\b|\(|[\w$]+\s*=>)))"
+)
+_NO_NAME = re.compile(r"[A-Z\d_]{3,}|[gs]et")
+"""A macro, or what gives or sets a property."""
+_TYPE_OF_C = re.compile(r"\b(?:struct|union|enum)(?=\s+\w+[\s*&]+\w+\s*\()")
 _PREPROCESSOR = re.compile(r"^[ \t]*#[^\n]*$", re.MULTILINE)
 
 
@@ -71,7 +77,7 @@ class _SignedBlock:
 def find_signatures(text: str, media_type: str, *, most: int = 4) -> Callable[[int], str]:
     """Return a function that gives the signatures around an offset of ``text``, outermost first, a line feed between
     two. At most the ``most`` innermost ones. What begins at the offset itself is not around it. Linear in the text."""
-    blanked = _blank(text, media_type)
+    blanked = blank_texts(text, media_type)
     found = (
         _find_by_indent(blanked, flat=media_type == "text/x-sql")
         if media_type in _INDENTED
@@ -92,11 +98,26 @@ def find_signatures(text: str, media_type: str, *, most: int = 4) -> Callable[[i
         around: list[str] = []
         while place >= 0 and len(around) < most:
             if offset < ordered[place].end:
-                around.append(_shorten(text[ordered[place].start : ordered[place].header]))
+                header = text[ordered[place].start : min(ordered[place].header, offset)].rstrip("\n")
+                around.append(_shorten(header))
             place = parents[place]
         return "\n".join(reversed(around))
 
     return signatures_at
+
+
+def find_functions(blanked: str, media_type: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where the lines of a function begin, where its name ends, and the name, for those that a brace opens and no keyword
+    names, in order; ``blanked`` has no texts and comments."""
+    if media_type in _INDENTED or media_type == "text/x-css":
+        return
+    for block in sorted(_find_by_braces(blanked, media_type), key=lambda each: each.start):
+        header = _TYPE_OF_C.sub(lambda each: " " * len(each[0]), blanked[block.start : block.header])
+        found = _NAME.search(header)
+        if not found or _NO_NAME.fullmatch(found["name"]):
+            continue
+        if found["given"] or not _NAMED.search(_flatten(header)):
+            yield block.start, block.start + found.end("name"), found["name"]
 
 
 def _shorten(signature: str, longest: int = 400) -> str:
@@ -106,7 +127,7 @@ def _shorten(signature: str, longest: int = 400) -> str:
     return f"{signature[: max(signature.rfind(chr(10), 0, longest), 0) or longest]} …"
 
 
-def _blank(text: str, media_type: str) -> str:
+def blank_texts(text: str, media_type: str) -> str:
     """Return the text with spaces in place of what strings and comments hold; offsets and lines stay."""
     pattern = (_LONG_TEXTS if media_type == "text/x-python" else "") + _TEXT
     pattern += _QUOTES if media_type in _QUOTED else _CHARACTER
@@ -180,6 +201,14 @@ def _find_by_braces(text: str, media_type: str) -> Iterator[_SignedBlock]:
     yield from (_SignedBlock(start, header, len(text)) for _, start, header in open_ if start >= 0)
 
 
+def _flatten(header: str) -> str:
+    """Return a signature with a sign in place of each pair of round brackets and what is in it."""
+    flat, before = header, ""
+    while flat != before:
+        flat, before = _BRACKETED.sub("\0", flat), flat
+    return flat
+
+
 def _start_of(text: str, begin: int, brace: int, longest: int = 2_000) -> int:
     """Return where the lines of a definition begin whose block the ``brace`` opens, −1 if it opens something else.
     Going up line by line: where no semicolon ends a statement, only its own lines tell where a definition begins."""
@@ -194,9 +223,7 @@ def _start_of(text: str, begin: int, brace: int, longest: int = 2_000) -> int:
         stripped = header.strip()
         if _NO_DEFINITION.match(stripped):
             return -1
-        flat, before = stripped, ""
-        while flat != before:
-            flat, before = _BRACKETED.sub("\0", flat), flat
+        flat = _flatten(stripped)
         if not (_NAMED.search(flat) or _CALLABLE.fullmatch(flat) or _ARROW.search(flat)):
             return -1
         above = text.rfind("\n", 0, start - 1) + 1

@@ -115,7 +115,7 @@ class Trial:
                     leanrag(copy, *mend.removesuffix(".").split()[1:])
                 elif "ermission" in mend:
                     (copy / self.place).chmod(0o644)
-                elif "backup" in mend:
+                elif "backup" in mend.casefold():
                     shutil.copyfile(self.folder / self.place, copy / self.place)
             if left := examine(copy):
                 return "not mended", f"{found} then {left}"

@@ -802,12 +802,17 @@ def nearest_words(connection: Connection, name: str, word: str, limit: int = 3) 
 
 
 def _begin_with(connection: Connection, collection: int, asked: str, parts: Sequence[str]) -> list[str]:
-    """Return the identifiers that begin with ``asked``, a name of these ``parts``, the most frequent first."""
-    places = fulltext.find_windows(connection, collection, [parts], _FOUND) if parts else []
-    found = Counter[str]()
-    for texts in _read_texts(connection, collection, places):
-        found.update(name for text in texts.values() for name in re.findall(r"[\w-]+", text))
-    return [name for name, _ in found.most_common() if spell_as_one(name).startswith(asked)]
+    """Return the identifiers that begin with ``asked``, a name of these ``parts``, the most frequent first; the last part may be
+    the beginning of one."""
+    for known in filter(None, (parts, parts[:-1])):
+        found = Counter[str]()
+        for texts in _read_texts(
+            connection, collection, fulltext.find_windows(connection, collection, [known], _FOUND)
+        ):
+            found.update(name for text in texts.values() for name in re.findall(r"[\w-]+", text))
+        if begun := [name for name, _ in found.most_common() if spell_as_one(name).startswith(asked)]:
+            return begun
+    return []
 
 
 def _chunks(connection: Connection, name: str) -> Select[Any]:
