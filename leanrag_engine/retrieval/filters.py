@@ -111,6 +111,9 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
     found = found or [
         each for each, path in paths if bare and (*path.parts[:-1], path.stem)[-len(end) :] == end
     ]
+    exact = [
+        each for each in found if PurePath(each.source or each.id).parts[-len(end) :] == PurePath(name).parts
+    ]
     if not found:
         raise NotFound(
             f"No document is called {name!r}.",
@@ -120,7 +123,7 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
                 for each in nearest_documents(name, documents, LISTED)
             ),
         )
-    return found
+    return exact or found
 
 
 def nearest_documents(name: str, documents: Sequence[Document], limit: int) -> list[Document]:

@@ -50,7 +50,10 @@ asks_for_now: TextSearch = NOW.search
 """Says whether a text asks for what holds now."""
 
 asks_for_uses: TextSearch = re.compile(
-    r"\b(?:calls?|callers?|calling|uses|(?:is|are) \S+ used(?! for| to)|invokes?)\b", re.IGNORECASE
+    r"\b(?:calls?|callers?|calling|uses|(?:is|are) \S+ (?:used(?! for| to)|raised|thrown|returned|imported|overridden)|invokes?"
+    r"|raises|throws|implements|(?:that|which) (?:implement|derive|inherit|extend|override)s?|implementations of|derives? from"
+    r"|inherits? from|extends|subclass(?:es)?|overrides|imports)\b",
+    re.IGNORECASE,
 ).search
 """Says whether a text asks what uses a thing, rather than what it is."""
 
@@ -80,7 +83,7 @@ def asks_for_several(text: str) -> bool:
 def asks_for_one(text: str) -> bool:
     """Return whether an English question asks for one thing: a person, place, time, amount, kind or yes or no."""
     asked = _ONE.match(text.strip())
-    return asked is not None and not (_MORE.search(text) or asks_for_several(text))
+    return asked is not None and not (_MORE.search(text) or asks_for_uses(text) or asks_for_several(text))
 
 
 def choose_budget(texts: Sequence[str]) -> int:

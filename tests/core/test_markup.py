@@ -29,6 +29,7 @@ def test_links_within_the_documents_roles_and_names_of_places_leave_their_words(
         "![a chart](chart.png) and `[a](b)` and ``:ref:`x` ``",
         "```md\n[the cache](cache.md)\n\n.. _retries:\n```",
         ".. _Skerryvore: https://example.org",
+        "Fixed :cve:`2025-68480` and :issue:`12`.",
         "at 10:30:`x`, a::`b`, f(x)[0](y), [d1:c2] (see there), Note: `a`",
     ],
 )

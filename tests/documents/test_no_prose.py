@@ -62,6 +62,12 @@ def test_what_is_no_prose_is_left_out_of_a_folder_and_read_by_its_own_path(
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        (
+            "symbols.js",
+            "".join(
+                f"  kFastifyServerBindings{n}: Symbol('fastify.server.bindings.of.{n}'),\n" for n in range(60)
+            ),
+        ),
         ("paragraphs.txt", PROSE.replace("\n", " ") * 3),
         ("events.csv", "Time,Event\n" + "2024-01-02 10:00:01,door opened\n" * 60),
         (

@@ -111,6 +111,10 @@ def test_a_line_of_code_knows_the_signatures_around_it(
     assert [signatures_at(at) for at in places] == expected
 
 
+def test_a_line_within_a_signature_knows_the_lines_before_it() -> None:
+    assert find_signatures(C, "text/x-c")(C.index("read_it(")) == "static int"
+
+
 def test_windows_of_code_hold_every_line_and_the_signatures_they_lie_within() -> None:
     body = "".join(f"        value_{n} = compute({n}, 'def fake():')  # a step\n" for n in range(60))
     text = f"import os\n\n\n# The pool.\nclass Pool(Base):\n    def acquire(self, timeout: float) -> Connection:\n{body}        return 1\n\n    def one(self): return 2\n"

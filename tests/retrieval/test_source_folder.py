@@ -46,6 +46,14 @@ FILES = {
     "states.py": 'EventTransitionType = dict[str, dict[str, str]]\n"""What follows each state, by the event that came."""\n',
     "layouts.md": "# Layouts\n\nrepr(C) keeps the order of the fields. repr(packed) leaves out the gaps between them, which makes "
     "borrowing a field undefined behaviour.\n",
+    **{
+        f"policy{number}.py": f"class Policy{number}(FilterPolicy):\n    def keep{number}(self, key):\n        return key > {number}\n"
+        for number in range(6)
+    },
+    "engine.cc": "// Store::Write is called here and there.\nvoid Store::Open(int room) {\n  Store::Write(room);\n  Store::Write(room + 1);\n}\n\n"
+    + "".join(f"int Store::Count{number}() {{\n  return {number} + size_;\n}}\n\n" for number in range(30))
+    + "bool Store::Write(int room,\n                  const Key& key) {\n  return room > key.size();\n}\n",
+    "net.md": "# Network\n\nThe NAT of the router hides the hosts behind it.\n",
     "scope.md": "# Safe and unsafe\n\nBoth interact. The difference is one of scope.\n",
 }
 
@@ -100,3 +108,28 @@ async def test_who_calls_a_function_is_answered_by_the_calls(engine: LeanRAG) ->
     assert "user0.py" in result.context.text  # the others are copies but for a figure
     asked = await engine.query(Query("What is fill_again used for?", token_budget=1000))
     assert "buffers.py" in asked.context.text.split("```")[0]
+
+
+async def test_what_derives_from_a_class_is_found_in_many_files(engine: LeanRAG) -> None:
+    result = await engine.query(Query("Which classes derive from FilterPolicy?"))
+    assert all(f"class Policy{number}(FilterPolicy)" in result.context.text for number in range(6))
+
+
+async def test_a_function_that_braces_hold_is_found_by_its_definition(engine: LeanRAG) -> None:
+    lines = (await ask(engine, "Where is Store::Write defined?")).context.lines
+    (found,) = [each for each in lines if each.parts.exact]
+    assert "bool Store::Write(int room,\n                  const Key& key) {" in found.text
+
+
+@pytest.mark.parametrize("written", ["fill_aga", "fill_agin"])
+async def test_what_a_common_name_may_be_misspelt_as_is_answered_by_its_definition(
+    engine: LeanRAG, written: str
+) -> None:
+    result = await ask(engine, written)
+    assert f"No document has {written!r}. Did you mean 'fill_again'?" in result.warnings
+    assert "def fill_again" in result.context.lines[0].text
+
+
+async def test_a_name_in_capitals_is_no_other_form_of_another(engine: LeanRAG) -> None:
+    assert any("'NATS'" in each for each in (await ask(engine, "How do the hosts talk to NATS?")).warnings)
+    assert not (await ask(engine, "What does NAT do?")).warnings

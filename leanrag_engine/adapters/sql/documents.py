@@ -705,7 +705,9 @@ def find_rare_words(
         for chunk, text in some.items()
     }
     held = {
-        word: _keep_exact(found, [chunk for chunk in {each.chunk for each in found} if holds(texts[chunk])])
+        word: _keep_exact(
+            word, found, [chunk for chunk in {each.chunk for each in found} if holds(texts[chunk])]
+        )
         for word, found in few.items()
         for holds in (match_whole_word(word),)
     }
@@ -721,9 +723,13 @@ def find_rare_words(
     )
 
 
-def _keep_exact(places: Sequence[WindowPlace], exact: Collection[tuple[int, int]]) -> Sequence[WindowPlace]:
-    """Return the windows of chunks that hold a word as it is written, or all, with other forms of it, if none does."""
-    return [place for place in places if place.chunk in exact] or places
+def _keep_exact(
+    word: str, places: Sequence[WindowPlace], exact: Collection[tuple[int, int]]
+) -> Sequence[WindowPlace]:
+    """Return the windows of chunks that hold a word as it is written, or all, with other forms of it, if none does; capitals have
+    no other form: *NATS* is not *NAT*."""
+    kept = [place for place in places if place.chunk in exact]
+    return kept if word.isupper() else kept or places
 
 
 def _find_exact(
@@ -737,8 +743,8 @@ def _find_exact(
         for texts in _read_texts(connection, collection, places):
             exact.update(place for place, text in texts.items() if holds(plain_letters(text)))
             if len({document for document, _ in exact}) > most_documents:
-                return _keep_exact(places, exact)
-    return _keep_exact(places, exact)
+                return _keep_exact(word, places, exact)
+    return _keep_exact(word, places, exact)
 
 
 def _read_texts(

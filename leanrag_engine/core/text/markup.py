@@ -9,8 +9,8 @@ _LINK = (
     r"\((?!\w[\w+.-]+:|//)[^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"\n]*\")?\)"
 )
 """A link of Markdown to a place within the documents."""
-_ROLE = r"(?<![\w`]):(?:[\w+-]+:)?[\w+-]+:`[~!]?(?:([^`<]+?)\s*<[^`<>]+>|([^`]+))`"
-"""A role of reStructuredText: :ref:`text <target>`, :class:`~package.Name`."""
+_ROLE = r"(?<![\w`]):(?:[\w+-]+:)?[\w+-]+:`[~!]?(?:([^`<]+?)\s*<[^`<>]+>|(?=[^`]*[^\W\d_])([^`]+))`"
+"""A role of reStructuredText: :ref:`text <target>`, :class:`~package.Name`; of a number, such as :issue:`12`, it says of what."""
 _NAME = r"^[ \t]*\.\. _[^\n]*[^\s\\]:[ \t]*(?:\n\s*|\Z)"  # A line that names a place of reStructuredText
 _MARKUP = re.compile(f"{_KEPT}|{_LINK}|{_ROLE}|{_NAME}", re.MULTILINE)
 

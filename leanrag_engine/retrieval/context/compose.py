@@ -48,6 +48,7 @@ from .rendering import (
     shown_heading,
 )
 
+_RELEASE = re.compile(r"\d+\.\d+|\d{4}-\d\d")
 _WORD = re.compile(rf"{CJK_CHARACTER.pattern}|\S(?=\s|$)")
 
 
@@ -348,7 +349,9 @@ class _Pool:
         text = item.text
         # Hardly a token has more than eight characters: counting what is far too long would only cost time.
         cost = self._cost(item) if len(text) <= 8 * room else room + 1
-        told = [] if cost > room else list(self._said.find_sentences(text))
+        # What stands under two releases or dates is said of each.
+        place = item.heading if isinstance(item, RankedWindow) and _RELEASE.search(item.heading) else ""
+        told = [] if cost > room else [place + each for each in self._said.find_sentences(text)]
         written = ""
         if isinstance(item, Statement) and not item.parts.fixed:
             written = name_subject(item.subject.split(" — "), text)

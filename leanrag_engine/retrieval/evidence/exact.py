@@ -10,7 +10,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import find_whole_words, is_name, spell_as_one
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
-from leanrag_engine.retrieval.intent import asks_for_now, asks_for_order, asks_for_overview
+from leanrag_engine.retrieval.intent import asks_for_now, asks_for_order, asks_for_overview, asks_for_uses
 from leanrag_engine.retrieval.search.dating import find_named_dates
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import ExactMatch
@@ -22,15 +22,18 @@ _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
 
 _COMPOUND = re.compile(r"-*[^\W\d_]+(?:[-/][^\W\d_]+)+|[^\W\d]\w*(?:\.[^\W\d]\w{3,})+")
 """Words joined by hyphens or slashes, or names by dots, if the last is no ending of a file or an address."""
-_IDENTIFIER = re.compile(r"\w[\W_]\w|[a-z][A-Z]")
+_IDENTIFIER = re.compile(r"\w(?:[\W_]|::)\w|[a-z][A-Z]")
 
+_QUALIFIED = re.compile(r"::|\.")
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+){2,}\w*|\bv\d+(?:\.\d+)+\w*", re.IGNORECASE)
 """Not 3.5, which may be a number of sections, or any number."""
+_OF_RELEASE = re.compile(r"chang(?:es?|ed)|new|add(?:ed|s)|releases?|version", re.IGNORECASE)
 _VALUED = re.compile(
-    r"(?:\btype\s+|^[ \t]*(?:[a-z]{1,9}[ \t]+){0,3}(?=[A-Z][A-Z\d_]+\b[^\n=(]{0,60}=(?!=)))(\w+)",
+    r"(?:\btype\s+|^[ \t]*(?:[a-z]{1,9}[ \t]+){0,3}(?=[A-Z][A-Z\d_]+\b[^\n=(]{0,60}=(?!=))"
+    r"|^[ \t]*(?:[a-z]{1,9}[ \t]+){0,2}(?:const|constexpr|final|static)[ \t]+(?:[\w:<>*&]{1,30}[ \t]+){0,2}(?=\w+[ \t]*=(?!=)))(\w+)",
     re.MULTILINE,
 )
-"""The name of a type, or of a constant in capitals, that is no heading of code."""
+"""The name of a type or a constant that is no heading of code."""
 
 _QUOTED_WORDS = 5
 """Words from which on a text that stands somewhere as a whole is a quotation, with or without marks."""
@@ -38,6 +41,7 @@ _QUOTED_WORDS = 5
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
 
+_MANY = 40  # Documents and windows that are looked up for an identifier whose uses are asked for, or that was misspelt
 _FEW_DATED = 30  # Documents of one day, month or year up to which their date says what is asked for
 
 _SMALL = 10
@@ -64,11 +68,17 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     days = [each for day in dates if day.count("-") == 2 for each in spell_day(day)]  # noqa: PLR2004 - a day
     if days:  # neither the number of the day alone nor its month is asked for
         counted = [each for each in counted if not _is_of_date(each.word)]
-    if more := [*nearest, *days]:
-        counted += await documents.find_rare_words(name, more, most_windows=_FEW_WINDOWS)
+        counted += await documents.find_rare_words(name, days, most_windows=_FEW_WINDOWS)
+    if nearest:  # what was meant may be a common name
+        counted += await documents.find_rare_words(name, nearest, _MANY, _FEW_WINDOWS)
+    if uses := [word for word in words if asks_for_uses(text) and _IDENTIFIER.search(word)]:
+        counted = [each for each in counted if each.word not in uses]
+        counted += await documents.find_rare_words(name, uses, _MANY, _MANY)
     only_dates = bool(dates) and all(map(_is_of_date, words))
     bare = len(text.split()) <= SHORT and not text.rstrip().endswith(("?", "？"))
-    alone = not run.query.entities and (bare or only_dates or (len(words) == 1 and is_name(words[0])))
+    kept = [word for word in words if not _OF_RELEASE.fullmatch(word)]
+    named_alone = (len(words) == 1 and is_name(words[0])) or (len(kept) == 1 and _VERSION.fullmatch(kept[0]))
+    alone = not run.query.entities and bool(bare or only_dates or named_alone)
     plain = short and (bare or len(words) == 1)
     dated = await _find_dated(run, dates, alone=alone) if days or only_dates else []
     few = run.index.collection.documents <= _SMALL
@@ -163,13 +173,11 @@ def _find_defined(chunk: Chunk, window: Window) -> list[str]:
     from leanrag_engine.documents.headings import headings  # noqa: PLC0415 - only questions on code need it
 
     text = chunk.quote(window)
-    around, within = (
-        [each.title.split()[-1] for each in headings(some, chunk.media_type)]
-        for some in (window.heading, text)
-    )
-    within += _VALUED.findall(text)
+    around = [each.split()[-1] for each in window.heading.split(" > ") if each]
+    within = [each.title.split()[-1] for each in headings(text, chunk.media_type)] + _VALUED.findall(text)
     inner = [".".join([*around[-1:], name]) for name in within]
-    return [*around[-1:], ".".join(around[-2:]), *within, *inner]
+    own = [_QUALIFIED.split(each)[-1] for each in (*around[-1:], *within)]
+    return [*around[-1:], ".".join(around[-2:]), *within, *inner, *own]
 
 
 def _is_named(word: str) -> bool:

@@ -329,6 +329,16 @@ def test_a_window_with_a_sentence_of_its_own_is_no_copy_of_those_that_share_the_
     assert both in context.text
 
 
+@pytest.mark.parametrize(("heading", "shown"), [("4.1.2 (2025-12-19)", 2), ("Fixes", 1)])
+def test_what_two_releases_say_alike_is_said_of_each(heading: str, shown: int) -> None:
+    text = "The table of the lamps is merged without a loop, which a hostile list could make last for ever."
+    windows = rank(
+        make_chunk(1, [text], 1, heading="3.26.2" if shown == 2 else "Fixes"),
+        make_chunk(1, [text], 2, heading=heading),
+    )
+    assert compose(windows).text.count(text) == shown
+
+
 @pytest.mark.parametrize(("parted_by", "shown"), [(1, True), (2, True), (3, False)])
 def test_what_stands_between_two_windows_that_are_shown_is_shown_if_it_is_short(
     parted_by: int, shown: bool
