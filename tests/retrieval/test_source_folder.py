@@ -53,6 +53,7 @@ FILES = {
     "engine.cc": "// Store::Write is called here and there.\nvoid Store::Open(int room) {\n  Store::Write(room);\n  Store::Write(room + 1);\n}\n\n"
     + "".join(f"int Store::Count{number}() {{\n  return {number} + size_;\n}}\n\n" for number in range(30))
     + "bool Store::Write(int room,\n                  const Key& key) {\n  return room > key.size();\n}\n",
+    "rooms.py": "def take(room, guest):\n    if room.guest:\n        raise TakenError(f\"The room '{room}' is already taken by somebody.\")\n",
     "net.md": "# Network\n\nThe NAT of the router hides the hosts behind it.\n",
     "scope.md": "# Safe and unsafe\n\nBoth interact. The difference is one of scope.\n",
 }
@@ -128,6 +129,11 @@ async def test_what_a_common_name_may_be_misspelt_as_is_answered_by_its_definiti
     result = await ask(engine, written)
     assert f"No document has {written!r}. Did you mean 'fill_again'?" in result.warnings
     assert "def fill_again" in result.context.lines[0].text
+
+
+async def test_a_message_with_its_values_is_found_where_it_was_written_without_them(engine: LeanRAG) -> None:
+    lines = (await ask(engine, "TakenError: The room 'blue 7' is already taken by somebody.")).context.lines
+    assert [each.subject for each in lines if each.parts.exact] == ["rooms"]
 
 
 async def test_a_name_in_capitals_is_no_other_form_of_another(engine: LeanRAG) -> None:

@@ -38,6 +38,11 @@ _VALUED = re.compile(
 _QUOTED_WORDS = 5
 """Words from which on a text that stands somewhere as a whole is a quotation, with or without marks."""
 
+_VALUES = re.compile(
+    r"^\w+(?:Error|Exception|Warning)\b:?|'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"|`[^`\n]{1,200}`|(?<!\S)[\d.,:x-]+(?!\w)"
+)
+"""The kind of an error, and the values in its message."""
+
 _FEW_WINDOWS = 8
 """Windows that are looked up for one word; a word of a single document may stand in all of that."""
 
@@ -56,8 +61,14 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     """
     documents, name = run.index.documents, run.index.collection.name
     if len(text.split()) >= _QUOTED_WORDS and not text.rstrip().endswith(("?", "？")):
-        for each in await documents.find_rare_words(name, [text], most_windows=_FEW_WINDOWS):
-            if held := tuple(id_ for id_ in each.windows if run.scope.allows(parse_window_id(id_)[0])):
+        for parts in ([text], _cut_message(text)):
+            told = await documents.find_rare_words(name, parts, _MANY, _MANY)
+            shared = (
+                [id_ for id_ in told[0].windows if all(id_ in each.windows for each in told)] if told else []
+            )
+            if 0 < len(shared) <= _FEW_WINDOWS and (
+                held := tuple(id_ for id_ in shared if run.scope.allows(parse_window_id(id_)[0]))
+            ):
                 return [ExactMatch(text, held, run.query.relevance_options.exact, sought=True, alone=True)]
     words = await _find_words(run, text)
     short = len(words) <= SHORT
@@ -97,6 +108,13 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         gain, of_day = run.query.relevance_options.exact, each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
     return [*said, *dated]
+
+
+def _cut_message(text: str) -> list[str]:
+    """Return what a message says around its values: *parser 'json' already present* was written without the name."""
+    parts = [each.strip(" .:,;!()") for each in _VALUES.split(text)]
+    parts = [each for each in parts if " " in each]
+    return parts if len(" ".join(parts).split()) >= _QUOTED_WORDS - 1 else []
 
 
 async def _keep_whole(run: QueryRun, text: str, windows: Sequence[str]) -> tuple[str, ...]:
@@ -147,21 +165,48 @@ async def _note_absent(
     return list(dict.fromkeys(nearest))
 
 
-def find_named_sections(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) -> list[ExactMatch]:
+def find_named_sections(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) -> list[ExactMatch]:
     """Return the matches, and of identifiers and numbers the windows of ``chunks`` that define them: what a section is named after is
     told there. Where these are all that is sought, what only mentions them is left out."""
-    wanted = {spell_as_one(each.word): each.word for each in exact if _IDENTIFIER.search(each.word)}
-    found: dict[str, list[str]] = {}
-    for chunk in chunks if wanted else ():
-        for number, window in enumerate(chunk.windows):
-            for name in wanted.keys() & set(map(spell_as_one, _find_defined(chunk, window))):
-                found.setdefault(wanted[name], []).append(window_id(chunk.id, number))
+    found = _find_defining(exact, chunks)
     named = [
         replace(each, windows=tuple(found[each.word]), sought=each.sought or bool(_VERSION.match(each.word)))
         for each in exact
         if each.word in found
     ]
     return [*(each for each in exact if not (each.sought and each.word in found)), *named]
+
+
+def put_uses_first(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) -> list[ExactMatch]:
+    """Return the matches, of identifiers the windows that hold them in their text; those in documents that define what is used
+    gain a little less."""
+    read = {each.id: each for each in chunks}
+    defining = _find_defining(exact, chunks)
+    split: list[ExactMatch] = []
+    for each in exact:
+        own = {read[parse_window_id(id_)[0]].document_id for id_ in defining.get(each.word, ())}
+        uses: list[str] = []
+        inside: list[str] = []
+        for id_ in each.windows if own else ():
+            chunk_id, number = parse_window_id(id_)
+            if (chunk := read.get(chunk_id)) and each.word in chunk.quote(chunk.windows[number]):
+                (inside if chunk.document_id in own else uses).append(id_)
+        split += [
+            replace(each, windows=tuple(uses)) if own else each,
+            replace(each, windows=tuple(inside), gain=0.9 * each.gain),
+        ]
+    return split
+
+
+def _find_defining(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) -> dict[str, list[str]]:
+    """Return the windows that define an identifier or number of a match."""
+    wanted = {spell_as_one(each.word): each.word for each in exact if _IDENTIFIER.search(each.word)}
+    found: dict[str, list[str]] = {}
+    for chunk in chunks if wanted else ():
+        for number, window in enumerate(chunk.windows):
+            for name in wanted.keys() & set(map(spell_as_one, _find_defined(chunk, window))):
+                found.setdefault(wanted[name], []).append(window_id(chunk.id, number))
+    return found
 
 
 def _find_defined(chunk: Chunk, window: Window) -> list[str]:

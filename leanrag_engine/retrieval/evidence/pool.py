@@ -39,7 +39,7 @@ from leanrag_engine.retrieval.search.second_hop import choose_named
 from leanrag_engine.retrieval.search.seeds import rarity
 from leanrag_engine.retrieval.search.turns import cut_turns
 
-from .exact import find_exact_words, find_named_sections
+from .exact import find_exact_words, find_named_sections, put_uses_first
 from .run import QueryRun
 from .written import wants_overview
 
@@ -66,8 +66,7 @@ async def value_windows(
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
     dates = find_named_dates(found.text)
     exact = [match if match.word in dates else _narrow(match, run.chunks) for match in exact]
-    if not asks_for_uses(found.text):
-        exact = find_named_sections(exact, chunks)
+    exact = (put_uses_first if asks_for_uses(found.text) else find_named_sections)(exact, chunks)
     if run.query.mode != Mode.NAIVE:
         scores = scores.add_tokens(await _compare_tokens(run, found.text, best[: options.compared]))
     places = {hit.id: place for place, hit in enumerate(ranked)}
