@@ -1,21 +1,15 @@
 """Progress on standard error: at a terminal a bar, elsewhere a line now and then, for a whole job, with ``-v`` for each stage."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from leanrag_engine.core.config import Settings
 from leanrag_engine.core.jobs import ImportRequest, IngestRequest, JobRequest, Step, describe_done
-
-if TYPE_CHECKING:
-    from leanrag_engine.core.config import Settings
-
 
 LINE_SECONDS = 10.0  # Between two lines of progress where there is no terminal
 

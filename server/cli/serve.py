@@ -1,22 +1,18 @@
 """``leanrag serve``: the MCP server over standard input and output, or HTTP."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from leanrag_engine.core.config import Settings
 from leanrag_engine.core.runtime.memory import limit_arenas
 
 from ..protocol.telemetry import start_telemetry_if_asked
 from .options import CollectionOption, DataDir, ReadOnly, report_errors, setting
 from .running import read_settings
-
-if TYPE_CHECKING:
-    from leanrag_engine.core.config import Settings
 
 WAITING = (
     "This is an MCP server: it waits for a client on standard input. A client starts it by itself; "

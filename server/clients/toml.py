@@ -94,7 +94,5 @@ def print_tables(value: Mapping[str, object]) -> str:
 def make_spaced_table(value: dict[str, object]) -> Table:
     """Return ``value`` as a table with an empty line after it."""
     table = tomlkit.table()
-    for key, each in value.items():
-        table.add(key, each)
-    table.add(tomlkit.nl())
-    return table
+    table.update(value)
+    return table.add(tomlkit.nl())

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from importlib.resources import files
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
@@ -20,9 +20,6 @@ from leanrag_engine.core.config import Settings
 from ..engine_handle import EngineHandle
 from ..replies.errors import Offered
 from .toolsets import ToolEntry, offers
-
-if TYPE_CHECKING:
-    from mcp.server.mcpserver.tools import Tool
 
 
 class Definition(TypedDict):

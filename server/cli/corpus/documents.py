@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.runtime.replacement import replace_file
 from leanrag_engine.core.text.paths import read_path
@@ -31,7 +32,6 @@ from ..running import (
 from .endings import list_lines, say_early_end, say_next, say_time
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.config import Settings
     from leanrag_engine.core.jobs import Job
     from leanrag_engine.core.model import Document
     from leanrag_engine.engine import LeanRAG

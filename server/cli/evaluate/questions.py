@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput
 
 from ..options import as_command
@@ -16,7 +17,6 @@ from .anonymise import check_new, write_new
 from .options import ApiBase, Json
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.config import Settings
     from leanrag_engine.evaluation.replies.writing import WritingOutcome
     from leanrag_engine.evaluation.replies.written import QuestionFile, SourceCorpus
 
@@ -52,7 +52,6 @@ async def questions(
 
     Example: `leanrag eval questions my_manuals --number 40 --model openai/gpt-4o-mini`
     """
-    from leanrag_engine.core.config import load_settings  # noqa: PLC0415 - heavy
     from leanrag_engine.evaluation.replies.writing import open_corpus, take_worksheet  # noqa: PLC0415
     from leanrag_engine.evaluation.replies.written import QuestionFile  # noqa: PLC0415 - heavy
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from leanrag_engine.core.model import Correction, CorrectionEffects
 from leanrag_engine.core.text.counting import count_things
 
 from ..base import ReplyModel, quote_lines
-
-if TYPE_CHECKING:
-    from leanrag_engine.core.model import Correction, CorrectionEffects
 
 
 class CorrectionsReply(ReplyModel):

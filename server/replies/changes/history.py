@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from leanrag_engine.core.history import CollectionChanges, GraphChanges, HistoryEntry, NamedChanges
 from leanrag_engine.core.text.citation import format_document
 
 from ..base import LIMITS, Card, Count, ReplyModel, fit_page, format_time, quote_lines, shorten_line
-
-if TYPE_CHECKING:
-    from leanrag_engine.core.history import CollectionChanges, GraphChanges, HistoryEntry, NamedChanges
-
 
 LISTED = 50  # Generations, and documents of one kind of change, that a reply lists if they fit
 

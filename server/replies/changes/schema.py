@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.model import ExtractionSchema
+from leanrag_engine.pipeline.building.schemas import SchemaView
 
 from ..base import ReplyModel
-
-if TYPE_CHECKING:
-    from leanrag_engine.core.config import Settings
-    from leanrag_engine.pipeline.building.schemas import SchemaView
 
 
 class SchemaReply(ReplyModel):
@@ -41,7 +39,6 @@ class SchemaReply(ReplyModel):
         )
 
     def to_markdown(self) -> str:
-        from leanrag_engine.core.model import ExtractionSchema  # noqa: PLC0415 - as the next line
         from leanrag_engine.extraction.schemas.reading import write_yaml  # noqa: PLC0415 - only with a schema
 
         lines = ["No schema: extraction is open."]

@@ -1,22 +1,17 @@
 """One answer as a page of its own: the drawing, and beside it the evidence with links to the places in the files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
+from leanrag_engine.core.model import ContextLine
 from leanrag_engine.core.text.citation import format_place
+from leanrag_engine.retrieval.query import QueryResult
 
 from ..base import Count
 from .accounting import count_parts, explain_value
 from .lettering import FONT, escape_text
 from .svg import draw_answer
-
-if TYPE_CHECKING:
-    from leanrag_engine.core.model import ContextLine
-    from leanrag_engine.retrieval.query import QueryResult
 
 # Nothing is loaded and nothing runs, whatever a document says.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

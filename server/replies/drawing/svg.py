@@ -1,24 +1,18 @@
 """Draw one answer as an SVG that loads and runs nothing and follows the reader's light or dark mode."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count as count_up
-from typing import TYPE_CHECKING
 
-from leanrag_engine.core.model import EXCERPT, Relation
+from leanrag_engine.core.model import EXCERPT, ContextLine, Relation
 from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.retrieval.query import QueryResult
 
 from ..base import Count
 from .accounting import FRAME, TokenAccount, count_parts
 from .layout import NARROW, WIDE, DrawingSize, Labels, NodePlaces, Rectangle, lay_out
 from .lettering import FONT, escape_text, fit_line, measure, wrap
 from .selection import DrawnGraph, DrawnNode, select_graph
-
-if TYPE_CHECKING:
-    from leanrag_engine.core.model import ContextLine
-    from leanrag_engine.retrieval.query import QueryResult
 
 SIZE = 12  # Of the letters, in pixels
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
+from leanrag_engine.core.model import Collection, Document
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.paths import find_folder
 
 from ..base import LIMITS, Card, Count, ReplyModel, disarm, fit_page, format_time, shorten_line
-
-if TYPE_CHECKING:
-    from leanrag_engine.core.model import Collection, Document
 
 
 class CollectionCard(Card):

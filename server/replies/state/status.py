@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from leanrag_engine.core.jobs import Job
+from leanrag_engine.core.model import Generation, LayerHealth, Spent
 from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.pipeline.status import Status
 
 from ..base import LIMITS, Card, JobStatusName, ReplyModel, format_time, quote_lines, warning_lines
 from ..changes.corrections import format_correction
 from ..errors import READ_ONLY
-
-if TYPE_CHECKING:
-    from leanrag_engine.core.jobs import Job
-    from leanrag_engine.core.model import Generation, LayerHealth, Spent
-    from leanrag_engine.pipeline.status import Status
 
 
 class LayerCard(Card):
