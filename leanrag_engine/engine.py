@@ -647,11 +647,9 @@ class LeanRAG:
 
     async def entity_heads(self, *, collection: str = "default") -> list[EntityHead]:
         """Return all entities without their texts: the root first, then layer by layer, most mentions first."""
-
-        async def read(index: IndexSnapshot) -> list[EntityHead]:
-            return await index.generations.entity_heads(index.generation.number)
-
-        return await self._snapshots.read(collection, read, built=True)
+        return await self._snapshots.read(
+            collection, lambda index: index.generations.entity_heads(index.generation.number), built=True
+        )
 
     async def inter_cluster_relations(
         self,
@@ -753,13 +751,17 @@ class LeanRAG:
         from .retrieval.browse.text_search import NO_FILTERS, search_text
         from .retrieval.browse.topic_search import search_topic
 
-        chosen = filters or NO_FILTERS
-
         search = search_topic if match == "topic" else partial(search_text, pattern=match == "pattern")
 
         async def find(index: IndexSnapshot, *problems: str) -> TextMatches:
             found = await search(
-                index, text, offset, limit, by_document=by_document, by_date=by_date, filters=chosen
+                index,
+                text,
+                offset,
+                limit,
+                by_document=by_document,
+                by_date=by_date,
+                filters=filters or NO_FILTERS,
             )
             about = index.collection.describe_folders([each.path for each in found.matches])
             return replace(found, problem=" ".join(problems) or found.problem, about=about)
@@ -795,13 +797,11 @@ class LeanRAG:
         """Return documents, passages and all layers of the published generation, for an export."""
         from .exchange.exporting.graph import read_graph
 
-        async def read(index: IndexSnapshot) -> ExportedGraph:
-            built = index.generation
-            return await read_graph(
-                index.documents, index.generations, index.collection.name, built.number, len(built.layers)
-            )
-
-        return await self._snapshots.read(collection, read, built=True)
+        return await self._snapshots.read(
+            collection,
+            lambda index: read_graph(index.documents, index.generations, index.generation),
+            built=True,
+        )
 
     async def history(self, *, collection: str = "default") -> list[HistoryEntry]:
         """Return what each generation of a collection changed, why it was published and what it cost, newest first."""
@@ -813,10 +813,11 @@ class LeanRAG:
         one. Raises ``NotFound`` or ``InvalidInput`` if ``since`` is neither, ``NotReady`` before any build."""
         from .pipeline.history import find_changes
 
-        async def read(index: IndexSnapshot) -> CollectionChanges:
-            return await find_changes(self._stores, index.collection, index.generation, since)
-
-        return await self._snapshots.read(collection, read, built=True)
+        return await self._snapshots.read(
+            collection,
+            lambda index: find_changes(self._stores, index.collection, index.generation, since),
+            built=True,
+        )
 
     async def names_like(self, text: str, *, aggregated: bool, limit: int, collection: str) -> list[str]:
         """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""

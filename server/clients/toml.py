@@ -86,11 +86,6 @@ def parse(text: str) -> TomlDocument:
         raise Malformed(text, sum(map(len, before)), said[:1].lower() + said[1:]) from problem
 
 
-def print_tables(value: Mapping[str, object]) -> str:
-    printed: str = tomlkit.dumps(value)
-    return printed
-
-
 def make_spaced_table(value: dict[str, object]) -> Table:
     """Return ``value`` as a table with an empty line after it."""
     table = tomlkit.table()

@@ -183,7 +183,10 @@ def describe_graph(graph: ExportedGraph) -> JsonObject:
             each.id: _describe_exported(each, graph, touching.get(each.id, [])[:RELATED]) for each in entities
         },
         "documents": [describe_document(each) for each in graph.documents],
-        "passages": _group_passages(graph),
+        "passages": {
+            format_document(each.number): [*map(describe_passage, graph.passages[each.id])]
+            for each in graph.documents
+        },
     }
 
 
@@ -192,10 +195,3 @@ def _describe_exported(entity: Entity, graph: ExportedGraph, relations: Sequence
     quoted = (place.chunk.citation for each in sentences for place in each.support)
     citations = graph.cite(entity.chunk_ids) if entity.layer == 0 else list(dict.fromkeys(quoted))
     return describe_entity(entity, sentences, relations, citations[:RELATED])
-
-
-def _group_passages(graph: ExportedGraph) -> dict[str, list[JsonObject]]:
-    grouped: dict[str, list[JsonObject]] = {}
-    for chunk in graph.chunks.values():
-        grouped.setdefault(chunk.citation.partition(":")[0], []).append(describe_passage(chunk))
-    return grouped

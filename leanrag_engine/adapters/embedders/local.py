@@ -55,6 +55,9 @@ Role = Literal["document", "query"]
 _PROMPTS: dict[Role, tuple[str, ...]] = {"document": ("document", "passage", "corpus"), "query": ("query",)}
 """The names of the prompt of each role in models."""
 
+_UNLOADABLE = (OSError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, ImportError)
+"""What the libraries raise for files that are no model of theirs."""
+
 _LOADING = threading.Lock()
 """Lock for loading: two threads that need the same model would load it twice."""
 
@@ -293,16 +296,7 @@ def _load(folder: Path, name: str) -> _LoadedModel:
             for role, names in _PROMPTS.items()
         }
         room = {role: _room(model, prompt or "") for role, prompt in prompts.items()}
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        RuntimeError,
-        ImportError,
-        damaged,
-    ) as problem:
+    except (*_UNLOADABLE, damaged) as problem:
         detail = one_line(str(problem))
         raise InvalidInput(
             f"Embedder {name!r} cannot be loaded as a sentence-transformers model ({type(problem).__name__}: {detail[:200]}).",

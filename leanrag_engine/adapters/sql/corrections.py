@@ -1,6 +1,6 @@
 """Write and read the corrections of a collection's graph."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,22 +9,16 @@ from sqlalchemy import Connection, Row, delete, insert, select
 from leanrag_engine.core.model import Correction
 
 from . import collections as collection_rows
-from .schema.tables import corrections
+from .schema.tables import corrections, from_json
 
 
 def put(connection: Connection, name: str, new: Correction) -> Correction:
     for held in find_all(connection, name):
         if replace(held, number=new.number) == new:
             return held
-    row = {
-        "collection": collection_rows.raise_revision(connection, name),
-        "kind": new.kind,
-        "name": new.name,
-        "names": new.names,
-        "documents": new.documents,
-        "chunks": new.chunks,
-        "created_at": datetime.now(UTC),
-    }
+    row = asdict(new) | {"collection": collection_rows.raise_revision(connection, name)}
+    row |= {"created_at": datetime.now(UTC)}
+    del row["number"]
     stored = insert(corrections).values(row).returning(corrections)
     return _correction(connection.execute(stored).one())
 
@@ -42,12 +36,4 @@ def remove(connection: Connection, name: str, number: int) -> None:
 
 
 def _correction(row: Row[Any]) -> Correction:
-    return Correction(
-        kind=row.kind,
-        names=tuple(row.names),
-        name=row.name,
-        documents=tuple(row.documents),
-        chunks=tuple(row.chunks),
-        number=row.number,
-        created_at=row.created_at,
-    )
+    return from_json(Correction, row._asdict(), whole=False)

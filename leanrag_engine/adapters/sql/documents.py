@@ -255,18 +255,15 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
 
 def _document(new: ReadDocument, number: int, added: int, revision: int) -> Document:
     loaded = new.document
-    same = (
-        "id", "title", "source", "media_type", "digest", "date", "date_origin", "file_stamp", "file_digest",
-    )  # fmt: skip
+    same = ("id", "title", "source", "media_type", "digest", "date", "date_origin")
     return Document(
-        **{name: getattr(loaded, name) for name in same},
+        **{name: getattr(loaded, name) for name in (*same, "file_stamp", "file_digest", "metadata")},
         number=number,
         characters=len(loaded.text),
         chunks=len(new.chunks),
         added=added,
         revision=revision,
         ingested_at=datetime.now(UTC),
-        metadata=dict(loaded.metadata),
     )
 
 

@@ -1,11 +1,12 @@
 """What is exported: a collection's documents and passages, and the layers of its published generation."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.model import Chunk, Document, Entity, Relation
+from leanrag_engine.core.model import Chunk, Document, Entity, Generation, Relation
 from leanrag_engine.core.ports import DocumentStore, GenerationStore
 
 
@@ -31,25 +32,33 @@ class ExportedGraph:
         for layer in self.layers:
             yield from layer.relations
 
+    @cached_property
+    def passages(self) -> Mapping[str, list[Chunk]]:
+        """The passages by the ids of their documents, in reading order."""
+        found: dict[str, list[Chunk]] = defaultdict(list)
+        for chunk in self.chunks.values():
+            found[chunk.document_id].append(chunk)
+        return found
+
     def cite(self, chunk_ids: Iterable[str]) -> list[str]:
         """Return the citations of chunks; those of documents that were deleted since the build are left out."""
         return [self.chunks[each].citation for each in chunk_ids if each in self.chunks]
 
 
 async def read_graph(
-    documents: DocumentStore, generations: GenerationStore, collection: str, generation: int, layers: int
+    documents: DocumentStore, generations: GenerationStore, built: Generation
 ) -> ExportedGraph:
-    """Read the documents of ``collection`` and the ``layers`` layers of ``generation``."""
+    """Read the documents of a collection and the layers of the generation ``built``."""
     graphs = [
         Graph(
-            tuple(await generations.layer(generation, number)),
-            tuple(await generations.relations(generation, number)),
+            tuple(await generations.layer(built.number, each.layer)),
+            tuple(await generations.relations(built.number, each.layer)),
         )
-        for number in range(layers)
+        for each in built.layers
     ]
     return ExportedGraph(
-        collection,
-        tuple(await documents.find_all(collection)),
-        {each.id: each for each in await documents.all_chunks(collection)},
+        built.collection,
+        tuple(await documents.find_all(built.collection)),
+        {each.id: each for each in await documents.all_chunks(built.collection)},
         tuple(graphs),
     )

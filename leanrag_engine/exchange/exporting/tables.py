@@ -31,11 +31,8 @@ def write_tables(graph: ExportedGraph, path: Path) -> None:
 
 
 def _list_documents(graph: ExportedGraph) -> Iterator[Record]:
-    passages: dict[str, list[Chunk]] = defaultdict(list)
-    for chunk in graph.chunks.values():
-        passages[chunk.document_id].append(chunk)
     for document in graph.documents:
-        held = passages[document.id]
+        held = graph.passages[document.id]
         yield {
             "id": document.id,
             "human_readable_id": document.number,

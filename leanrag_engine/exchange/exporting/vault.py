@@ -27,10 +27,6 @@ def write_vault(graph: ExportedGraph, path: Path) -> None:
     for entity in graph.entities():
         if entity.parent_id:
             members[entity.parent_id].append(entity)
-    passages: dict[str, list[Chunk]] = defaultdict(list)
-    for chunk in graph.chunks.values():
-        passages[chunk.document_id].append(chunk)
-
     links = {
         each.id: f"[[{_folder(each)}/{entities[each.id]}|{entities[each.id]}]]" for each in graph.entities()
     }
@@ -41,7 +37,7 @@ def write_vault(graph: ExportedGraph, path: Path) -> None:
         lines = _entity_note(entity, links, members[entity.id], around[entity.id], cited)
         _write(path / _folder(entity) / f"{entities[entity.id]}.md", lines)
     for document in graph.documents:
-        lines = _document_note(document, passages[document.id])
+        lines = _document_note(document, graph.passages[document.id])
         _write(path / "Documents" / f"{documents[document.id]}.md", lines)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import ExtractionSchema, TypeKind
+from leanrag_engine.core.model import TYPE_KINDS, ExtractionSchema
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import find_nearest
@@ -170,12 +170,8 @@ def _entries(section: str, node: Any, faults: _Faults) -> Iterator[tuple[str, st
 
 def list_types(schema: ExtractionSchema) -> str:
     """Return the names of all types, adopted ones included, in a sentence for each kind."""
-    kinds: tuple[tuple[TypeKind, str], ...] = (
-        ("entity", "Types of entities"),
-        ("relation", "Relations"),
-        ("attribute", "Attributes"),
-    )
-    return " ".join(f"{title}: {', '.join(types)}." for kind, title in kinds if (types := schema.types(kind)))
+    held = zip(("Types of entities", "Relations", "Attributes"), map(schema.types, TYPE_KINDS), strict=True)
+    return " ".join(f"{title}: {', '.join(types)}." for title, types in held if types)
 
 
 def write_yaml(schema: ExtractionSchema) -> str:

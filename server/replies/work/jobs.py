@@ -180,11 +180,8 @@ def _step_after_success(job: Job) -> str:
 
 def describe_stale(count: int) -> str:
     """Say what stale texts are and what to do about them."""
-    texts = (
-        "1 written summary or relation sentence is"
-        if count == 1
-        else f"{count} written summaries or relation sentences are"
-    )
+    several = "written summaries or relation sentences are"
+    texts = count_things(count, "written summary or relation sentence is", several)
     return f"{texts} stale: members came, left or changed since. get_pending_work with kind='summary' lists summaries."
 
 

@@ -1,6 +1,6 @@
 """What a finished job has done, in sentences: builds, forecasts, rollbacks, deletions, a rewritten index."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from leanrag_engine.core.text.counting import count_things
@@ -22,12 +22,7 @@ KINDS_OF_VECTORS = {"windows": "of passages", "entities": "of entities", "aggreg
 
 def result_lines(kind: str, collection: str, result: JobFigures) -> list[str]:
     """Say what a job of this kind has done; ``result`` is as clients see it."""
-    say = SENTENCES.get(kind)
-    return (
-        say(collection, result)
-        if say
-        else [f"- {name}: {format_figure(value)}" for name, value in result.items()]
-    )
+    return SENTENCES[kind](collection, result)
 
 
 def build_lines(collection: str, result: JobFigures) -> list[str]:
@@ -42,8 +37,8 @@ def build_lines(collection: str, result: JobFigures) -> list[str]:
         lines.append(f"{texts} older than what lies beneath now (stale).")
     lines += [f"- {describe_spent(each)}" for each in result.get("spent", ())]
     if corrections := result.get("corrections"):
-        applied, idle = corrections["applied"], corrections["without_effect"]
-        lines.append(f"Corrections: {format_figure(applied)} applied, {format_figure(idle)} without effect.")
+        applied, idle = (", ".join(corrections[key]) or "none" for key in ("applied", "without_effect"))
+        lines.append(f"Corrections: {applied} applied, {idle} without effect.")
     if schema := result.get("schema"):
         lines += schema_lines(schema)
     return lines
@@ -186,26 +181,18 @@ def forecast_lines(_: str, result: JobFigures) -> list[str]:
 def describe_requests(each: JobFigures) -> str:
     """Say how many calls, tokens and dollars, as ranges where they are."""
     cost = "at an unknown price" if each["cost"] is None else f"for {format_dollars(*each['cost'])}"
-    sent, got = format_figure(each["input_tokens"]), format_figure(each["output_tokens"])
-    return f"{format_figure(each['calls'])} calls, {sent} tokens in and {got} out, {cost}"
+    sent, got = format_range(each["input_tokens"]), format_range(each["output_tokens"])
+    return f"{format_range(each['calls'])} calls, {sent} tokens in and {got} out, {cost}"
 
 
 def format_dollars(least: float, most: float) -> str:
     return f"${most:.2f}" if f"{least:.2f}" == f"{most:.2f}" else f"${least:.2f} to ${most:.2f}"
 
 
-def format_figure(value: object) -> str:
-    """Format a value of a result; a pair of numbers as a range."""
-    match value:
-        case [int() | float() as least, int() | float() as most]:
-            return str(least) if least == most else f"{least} to {most}"
-        case None:
-            return "unknown"
-        case list() | tuple():
-            return ", ".join(map(str, value)) or "none"
-        case dict():
-            return ", ".join(f"{name} {format_figure(each)}" for name, each in value.items()) or "none"
-    return str(value)
+def format_range(span: Sequence[int]) -> str:
+    """Format the least and the most of something."""
+    least, most = span
+    return str(least) if least == most else f"{least} to {most}"
 
 
 SENTENCES: Mapping[str, Callable[[str, JobFigures], list[str]]] = {
