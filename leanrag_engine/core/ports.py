@@ -451,8 +451,8 @@ class DocumentStore(Protocol):
         """Return what models and agents wrote of the chunks at most ``distance`` before or after these in their
         documents, in reading order."""
 
-    async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
-        """Replace all extracts of these chunks, return the existing chunks' ids; ``revise``: raise the revision by one."""
+    async def put_extracts(self, collection: str, extracts: Sequence[Extract]) -> list[str]:
+        """Replace all extracts of these chunks, return the existing chunks' ids. The revision grows by one if there are any."""
 
     async def put_token_vectors(
         self, collection: str, embedder: str, tokens: Mapping[str, Sequence[PackedTokens]]

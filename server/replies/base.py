@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from json import dumps
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar
 
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.text.citation import unbracket_citations
-from leanrag_engine.core.text.shortening import one_line, shorten
+from leanrag_engine.core.text.shortening import one_line, shorten, take_fitting
 
 from .errors import plain, plain_line
 
@@ -172,19 +171,11 @@ def warning_lines(warnings: Sequence[str]) -> list[str]:
 
 def fit_page(cards: Sequence[PageItem], count: Count, tokens: int = LIMITS.page_tokens) -> list[PageItem]:
     """Return the first of ``cards`` that take at most ``tokens`` together, and at least one."""
-    sizes = accumulate(
-        count(
-            [
-                card.model_dump_json() if isinstance(card, Card) else dumps(card, ensure_ascii=False)
-                for card in cards
-            ]
-        )
-    )
-    return [
-        card
-        for place, (card, size) in enumerate(zip(cards, sizes, strict=True))
-        if size <= tokens or not place
+    texts = [
+        card.model_dump_json() if isinstance(card, Card) else dumps(card, ensure_ascii=False)
+        for card in cards
     ]
+    return take_fitting(cards, count(texts), tokens)
 
 
 def shorten_line(text: str, limit: int) -> str:

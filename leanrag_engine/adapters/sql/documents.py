@@ -292,7 +292,7 @@ def put_file_stamps(connection: Connection, name: str, stamps: Mapping[str, tupl
     connection.execute(changed, rows)
 
 
-def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revise: bool) -> list[str]:
+def put_extracts(connection: Connection, name: str, new: Sequence[Extract]) -> list[str]:
     collection = collection_rows.number_of(connection, name)
     statement = (
         select(chunks.c.id, chunks.c.document, chunks.c.label)
@@ -308,8 +308,7 @@ def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revi
     placed = [(*places[each.chunk_id], each) for each in new if each.chunk_id in places]
     connection.execute(insert(extracts), _extract_rows(collection, placed))
     _set_reading(connection, collection, list(places), ReadingState.DONE)
-    if revise:
-        collection_rows.raise_revision(connection, name)
+    collection_rows.raise_revision(connection, name)
     return list(places)
 
 
@@ -915,7 +914,7 @@ def submit_extracts(
         # What was read with another schema is to be read again.
         or ((replace or earlier.schema != each.schema) and earlier != each)
     ]
-    stored = set(put_extracts(connection, name, due, revise=True)) if due else set()
+    stored = set(put_extracts(connection, name, due)) if due else set()
     found = []
     for each in new:
         earlier = held.get(each.chunk_id)

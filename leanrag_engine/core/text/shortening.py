@@ -1,4 +1,10 @@
-"""Shorten text to a number of characters. A limit includes the mark of omission."""
+"""Shorten text to a number of characters, and lists of texts to what there is room for. A limit includes the mark of omission."""
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def one_line(text: str) -> str:
@@ -22,3 +28,9 @@ def cut_middle(text: str, limit: int) -> str:
     """Return the first and the last ``limit // 2`` characters of a text that exceeds ``limit`` characters."""
     half = limit // 2
     return text if len(text) <= limit else f"{text[:half]} […] {text[-half:]}"
+
+
+def take_fitting(items: Sequence[T], sizes: Iterable[int], room: int) -> list[T]:
+    """Return the first of ``items`` whose sizes are at most ``room`` together, and at least one."""
+    totals = zip(items, accumulate(sizes), strict=True)
+    return [item for place, (item, total) in enumerate(totals) if total <= room or not place]

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Generic, Literal, TypeVar
 
 from leanrag_engine.core.errors import InvalidInput, ReplyUnusable
 from leanrag_engine.core.model import CheckedObject, JsonObject, JsonSchema
+from leanrag_engine.core.text.shortening import take_fitting
 from leanrag_engine.llm.batching import TaskKind
 from leanrag_engine.llm.item_schema import find_faults, join_faults
 
@@ -117,12 +117,7 @@ def make_page(
 ) -> PendingWork:
     """Return a page of the first of ``items``, as many as one reply may hold. ``measure`` gives the mean tokens of a work by those
     on the page, ``later`` works come after the ``queue``."""
-    sizes = accumulate(len(each.text) for each in items)
-    handed = [
-        each
-        for place, (each, size) in enumerate(zip(items, sizes, strict=True))
-        if not place or size <= SHOWN
-    ]
+    handed = take_fitting(items, [len(each.text) for each in items], SHOWN)
     fewer = f"{len(handed)} items and not {len(items)}: one reply holds about {SHOWN // 4:,} tokens of them."
     mean = measure(handed)
     remaining = sum(each.pending for each in queue)

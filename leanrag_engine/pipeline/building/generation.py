@@ -216,7 +216,7 @@ async def read_chunks(
 
     async def store(extracts: Sequence[Extract]) -> None:
         if not dry:
-            await stores.documents.put_extracts(collection, extracts, revise=True)
+            await stores.documents.put_extracts(collection, extracts)
 
     def read(done: int, total: int) -> None:
         report(Progress("extract", done, total))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from leanrag_engine.core.jobs import describe_done
 from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import take_fitting
 
 from ..base import LIMITS, Card, JobStatusName, ReplyModel, shorten_line
 from ..errors import plain_line
@@ -243,7 +243,8 @@ class IngestReply(JobProgressReply):
         outcomes = sorted(
             map(DocumentOutcome.from_engine, job.documents), key=lambda each: LISTED.index(each.status)
         )
-        listed = fit_outcomes(outcomes)
+        sizes = [len(each.id) + len(each.title) + len(each.error) + 60 for each in outcomes]
+        listed = take_fitting(outcomes, sizes, LIMITS.documents_length)[: LIMITS.documents]
         more = f"; {len(listed)} are listed, failures first" if len(listed) < len(outcomes) else ""
         counted = f"{count_outcomes(job)}{more}." if outcomes else ""
         dry = "Dry run: nothing was changed." if job.dry_run else ""
@@ -275,13 +276,6 @@ def describe_import(result: JobFigures) -> str:
     """Say in one line what was taken of a graph, and what was left out or changed."""
     remarks = "; ".join(describe_remarks(result))
     return describe_taken(result) + (f" Left out or changed: {remarks}." if remarks else "")
-
-
-def fit_outcomes(outcomes: Sequence[DocumentOutcome]) -> list[DocumentOutcome]:
-    """Return the first outcomes that a reply has room for."""
-    lengths = accumulate(len(each.id) + len(each.title) + len(each.error) + 60 for each in outcomes)
-    fit = sum(length <= LIMITS.documents_length for length in lengths)
-    return list(outcomes[: min(LIMITS.documents, max(fit, 1))])
 
 
 # --- delete --------------------------------------------------------------------------------

@@ -211,7 +211,7 @@ async def test_a_chunk_between_old_ones_is_read_between_them_and_cited_by_a_new_
     document = parcel("carol", "One here.", "Three here.").document
     await store.documents.put_all("default", [ReadDocument(document, [one, replace(two, number=2)], [])])
     said = Extract(two.id, Method.AGENT, (ExtractedEntity("Three"),))
-    await store.documents.put_extracts("default", [said], revise=True)
+    await store.documents.put_extracts("default", [said])
     longer = replace(document, text="One here.\nTwo here.\nThree here.")
     heuristic = [Extract(each.id, Method.HEURISTIC) for each in (one, between, after)]
     await store.documents.put_all("default", [ReadDocument(longer, [one, between, after], heuristic)])

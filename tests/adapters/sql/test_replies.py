@@ -285,12 +285,8 @@ async def test_heuristic_chunks_come_in_reading_order(
     everything = await filled_store.documents.heuristic_chunks("default", due=True)
     assert list_citations(everything) == ["d1:c1", "d1:c2", "d1:c3", "d2:c1", "d2:c2", "d2:c3"]
     assert everything == await filled_store.documents.all_chunks("default")
-    await filled_store.documents.put_extracts(
-        "default", [Extract(everything[1].id, Method.MODEL)], revise=False
-    )
-    await filled_store.documents.put_extracts(
-        "default", [Extract(everything[3].id, Method.AGENT)], revise=False
-    )
+    await filled_store.documents.put_extracts("default", [Extract(everything[1].id, Method.MODEL)])
+    await filled_store.documents.put_extracts("default", [Extract(everything[3].id, Method.AGENT)])
     assert list_citations(await filled_store.documents.heuristic_chunks("default", due=False)) == [
         "d1:c1",
         "d1:c3",
@@ -316,28 +312,24 @@ async def test_new_extracts_replace_the_old_ones_of_their_chunks(filled_store: S
         Extract(first.id, Method.MODEL, (ExtractedEntity("Scrooge"),)),  # such as of a gleaning round
     ]
     gone = Extract("gone meanwhile", Method.MODEL)
-    replaced = await filled_store.documents.put_extracts("default", [*new, gone], revise=False)
+    replaced = await filled_store.documents.put_extracts("default", [*new, gone])
     assert replaced == [first.id]
     assert await filled_store.documents.extracts("default") == [*new, *(before[each.id] for each in others)]
     assert await filled_store.documents.count_extracts("default") == {"heuristic": 5, "model": 2}
 
 
-@pytest.mark.parametrize("revise", [True, False])
-async def test_revising_extracts_make_the_collection_stale_and_no_document_pending(
-    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish, revise: bool
+async def test_new_extracts_make_the_collection_stale_and_no_document_pending(
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     before = await filled_store.documents.collection("default")
     assert before
     await publish(filled_store, hierarchy("Scrooge"), revision=before.revision)
     chunk = (await filled_store.documents.all_chunks("default"))[0]
-    await filled_store.documents.put_extracts("default", [Extract(chunk.id, Method.AGENT)], revise=revise)
+    await filled_store.documents.put_extracts("default", [Extract(chunk.id, Method.AGENT)])
     after = await filled_store.documents.collection("default")
     assert after
-    assert (after.stale, after.pending_documents) == (revise, 0)
-    assert (
-        await filled_store.documents.put_extracts("default", [Extract("none", Method.AGENT)], revise=True)
-        == []
-    )
+    assert (after.stale, after.pending_documents) == (True, 0)
+    assert await filled_store.documents.put_extracts("default", [Extract("none", Method.AGENT)]) == []
     unchanged = await filled_store.documents.collection("default")
     assert unchanged == after
 

@@ -320,7 +320,7 @@ async def test_what_a_model_wrote_is_not_overwritten_without_a_word_either(tmp_p
         await ingest(engine, [LETTER], build=False)
         (chunk,) = await engine._stores.documents.all_chunks("default")
         by_model = Extract(chunk.id, Method.MODEL, (ExtractedEntity("Alice Hay"),))
-        await engine._stores.documents.put_extracts("default", [by_model], revise=True)
+        await engine._stores.documents.put_extracts("default", [by_model])
         said = {"work_id": chunk.id, "entities": [BOB], "relations": []}
         ((_, why),) = (await engine.submit_extractions([said])).rejected
         assert "1 entity and 0 relations by a model" in why

@@ -428,13 +428,7 @@ corrections = _table(
 # The schema of extraction of a collection that has one.
 type_schemas = _table(
     "type_schemas",
-    Column(
-        "collection",
-        Integer,
-        ForeignKey("collections.number", ondelete="CASCADE"),
-        primary_key=True,
-        autoincrement=False,
-    ),
+    _belong_to_collection(primary_key=True),
     *_columns(_TEXT, "digest", "name"),
     *_columns(Json, "types", "decisions"),
 )
