@@ -66,6 +66,7 @@ def name_options(text: str) -> str:
     for tools, commands in (
         ("names from search_entities, or search_text.", "or leanrag grep."),
         ("or call get_outline.", "or see leanrag ls."),
+        ("Ingest documents first.", "`leanrag setup FOLDER` adds them."),
         ("seen=[citations above] gives them.", "--seen with the citations above gives them."),
         ("leave out match='pattern'", "leave out -E"),
         ("token_budget cannot be", "The token budget cannot be"),

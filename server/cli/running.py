@@ -101,9 +101,12 @@ def print_report(text: str, *, json: bool = False) -> None:
 
 def print_rows(text: str) -> None:
     """Print one row a line, at a terminal cut at its width."""
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - rich is heavy
+
     if width := find_width():
         text = "\n".join(
-            line if len(line) <= width else f"{line[: width - 1]}…" for line in text.splitlines()
+            line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
+            for line in text.splitlines()
         )
     echo(text)
 

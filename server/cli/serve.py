@@ -1,6 +1,7 @@
 """``leanrag serve``: the MCP server over standard input and output, or HTTP."""
 
 import logging
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -87,7 +88,7 @@ def serve(
         ),
     ] = "warning",
 ) -> None:
-    """Run the MCP server. An MCP client starts it over standard input and output; see `leanrag demo` for how.
+    """Run the MCP server. An MCP client starts it over standard input and output; `leanrag install CLIENT` sets it up.
 
     One server for several clients: `leanrag serve --http 127.0.0.1:8000` is open to all programs on this machine.
     To be reachable from elsewhere it needs a token, `LEANRAG_HTTP_TOKEN=... leanrag serve --http 0.0.0.0:8000
@@ -135,6 +136,7 @@ def run_stdio(settings: Settings, log_level: str) -> None:
     from ..app import create_server  # noqa: PLC0415 - the other commands need no MCP server
 
     if sys.stdin.isatty():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the SDK waits in a thread that no interrupt ends
         typer.echo(WAITING, err=True)
     server = create_server(settings)
     set_log_level(log_level)

@@ -144,7 +144,7 @@ def describe_answer(result: QueryResult, count: Count) -> JsonObject:
         "tokens": account.total,
         "parts": account.kinds,
         "truncated": result.context.truncated,
-        "warnings": result.warnings,
+        "warnings": [each for each in result.warnings if "search_text" not in each],
         "seeds": [{"ref": each.entity.id, "score": round(each.score, 2)} for each in graph.seeds],
         "lca": graph.lca.id if graph.lca else "",
         "groups": [

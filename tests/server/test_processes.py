@@ -31,7 +31,9 @@ def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*LEANRAG, *arguments], capture_output=True, text=True, check=False)
 
 
-def test_a_server_started_by_hand_says_that_it_waits_for_a_client(tmp_path: Path) -> None:
+def test_a_server_started_by_hand_says_that_it_waits_for_a_client_and_ends_by_an_interrupt(
+    tmp_path: Path,
+) -> None:
     typed, terminal = pty.openpty()
     server = subprocess.Popen(
         [*LEANRAG, "serve", "--data-dir", str(tmp_path)],
@@ -46,6 +48,8 @@ def test_a_server_started_by_hand_says_that_it_waits_for_a_client(tmp_path: Path
         said = server.stderr.readline()
         assert "waits for a client" in said
         assert "leanrag setup FOLDER" in said
+        server.send_signal(signal.SIGINT)
+        assert server.wait(30) == -signal.SIGINT
     finally:
         server.kill()
         written, _ = server.communicate()

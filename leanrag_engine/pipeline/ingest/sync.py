@@ -96,9 +96,14 @@ def plan_sync(
 def _empty_folder(folder: Expansion, documents: int) -> InvalidInput:
     counts = Counter(each.reason for each in folder.skipped).most_common()
     left_out = f" Left out: {', '.join(f'{count} {reason}' for reason, count in counts)}." if counts else ""
-    held = f", and the collection has documents from it ({documents})" if documents else ""
+    if not documents:
+        return InvalidInput(
+            f"The folder {str(folder.root)!r} holds no document that can be read.{left_out}",
+            "Give the folder that holds your documents.",
+        )
     return InvalidInput(
-        f"The folder {str(folder.root)!r} holds no document{held}: nothing was removed.{left_out}",
+        f"The folder {str(folder.root)!r} holds no document, and the collection has documents from it ({documents}): "
+        f"nothing was removed.{left_out}",
         "Check the path, and that its disk is there. If it is meant to be empty, sync with --allow-empty, or delete by id.",
     )
 

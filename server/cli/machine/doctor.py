@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 RENEWAL = "An agent writes them again (get_pending_work with kind='summary'); a build with a model does where much has changed."
 
-FIRST_STEP = "leanrag ingest FOLDER"
+FIRST_STEP = "leanrag setup FOLDER"
 
 OTHER_FOLDER = "name another folder with --data-dir or LEANRAG_DATA_DIR"
 

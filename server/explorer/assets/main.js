@@ -51,8 +51,13 @@ class Page {
     });
     byId("searching").addEventListener("submit", (event) => {
       event.preventDefault();
-      byId("found").querySelector("button")?.click();
+      byId("found").querySelector(".named button")?.click();
     });
+    const close = ({ target, relatedTarget }) => {
+      if (!byId("searching").contains(relatedTarget ?? target)) byId("found").replaceChildren();
+    };
+    byId("searching").addEventListener("focusout", (event) => event.relatedTarget && close(event));
+    addEventListener("pointerdown", close);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       readColors();
       this.paint();
@@ -165,6 +170,7 @@ class Page {
     this.showCluster(this.hierarchy.isCluster(lca) ? lca : this.hierarchy.parents[lca]);
     this.showTrail(this.cluster);
     await Promise.all([this.addLinks(this.cluster), this.fillPanel()]);
+    byId("panel").querySelector("textarea, input")?.focus({ preventScroll: true });
   }
 
   async search() {
@@ -175,9 +181,14 @@ class Page {
     if (text !== byId("search").value.trim()) return undefined;
     const found = refs.map((ref) => this.hierarchy.places.get(ref)).filter((place) => place !== undefined);
     const more = total - found.length;
+    const isNamed = (place) => this.hierarchy.names[place].toLocaleLowerCase().includes(text.toLocaleLowerCase());
+    const list = (places) => listEntities(this.hierarchy, places, this.tools.pick);
+    const named = found.filter(isNamed);
+    const similar = found.filter((place) => !isNamed(place));
     return byId("found").replaceChildren(
-      found.length ? listEntities(this.hierarchy, found, this.tools.pick) : "No entity is called so.",
-      more > 0 ? element("p", { class: "faint" }, `and ${more} more: type more of the name`) : "",
+      named.length ? element("div", { class: "named" }, list(named)) : "No entity is called so.",
+      ...(similar.length ? [element("p", { class: "faint" }, "Similar:"), list(similar.slice(0, named.length ? FOUND : 5))] : []),
+      named.length && more > 0 ? element("p", { class: "faint" }, `and ${more} more: type more of the name`) : "",
     );
   }
 
@@ -250,7 +261,7 @@ function paintLegend(asked) {
     drawMark(context, kind, 9, 9, kind === "lca" ? 3 : 6);
     return element("li", {}, sign, text);
   });
-  const words = ["Circle: a cluster or an entity, larger the more it holds or is mentioned; darker: a higher layer.", "Line: a relation, wider the more relations beneath (λ)."];
+  const words = ["Circle: a cluster or an entity, larger the more it holds or is mentioned; bluer: a higher layer.", "Line: a relation, wider the more relations beneath (λ)."];
   byId("legend").replaceChildren(...rows, ...words.map((text) => element("li", {}, text)));
 }
 

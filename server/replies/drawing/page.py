@@ -62,7 +62,12 @@ def render_page(result: QueryResult, count: Count) -> str:
 def draw_for_chat(result: QueryResult, count: Count) -> dict[str, object]:
     """Return what the page inside a chat shows: the evidence, and the drawing in the widths of a desktop and of a phone."""
     wide, narrow = (draw_answer(result, count, narrow=narrow, evidence=False) for narrow in (False, True))
-    return {"evidence": list_evidence(result), "wide": wide, "narrow": narrow}
+    return {
+        "warnings": list(result.warnings),
+        "evidence": list_evidence(result),
+        "wide": wide,
+        "narrow": narrow,
+    }
 
 
 def list_evidence(result: QueryResult) -> list[dict[str, str]]:

@@ -95,15 +95,17 @@ class ListedDocument(Card):
             pending=document.revision > built,
         )
 
-    def to_row(self, folder: str) -> list[str]:
-        """Return the cells of its line, the path relative to ``folder`` if it lies beneath."""
+    def to_row(self, folder: str, longest: int) -> list[str]:
+        """Return the cells of its line, the path relative to ``folder`` if it lies beneath, of a longer one than ``longest`` (0: any)
+        its end."""
         state = "pending" if self.pending else "indexed"
+        path = self.path.removeprefix(folder) or self.id
         return [
             self.number,
             state,
             self.date,
             count_things(self.chunks, "chunk"),
-            self.path.removeprefix(folder) or self.id,
+            f"…{path[1 - longest :]}" if 0 < longest < len(path) else path,
             self.title,
         ]
 
@@ -124,24 +126,26 @@ class DocumentsReply(ReplyModel):
         paths without the common folder, named last."""
         if not self.documents:
             return "No document."
-        lines, beneath = self._to_lines(""), ""
+        lines, beneath = self._to_lines("", 0), ""
         if (
             width
             and max(map(len, lines)) > width
             and (folder := find_folder(each.path for each in self.documents))
         ):
-            lines, beneath = self._to_lines(folder), f"\nPaths are beneath {folder[:-1]}."
+            lines, beneath = self._to_lines(folder, width // 2), f"\nPaths are beneath {folder[:-1]}."
         pending = sum(each.pending for each in self.documents)
         note = f", {pending} of them pending: run `leanrag build`" if pending else ""
         return "\n".join(
             [*lines, f"{count_things(len(self.documents), 'document')} in {self.collection}{note}.{beneath}"]
         )
 
-    def _to_lines(self, folder: str) -> list[str]:
-        rows = [each.to_row(folder) for each in self.documents]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    def _to_lines(self, folder: str, longest: int) -> list[str]:
+        from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - only for the command line
+
+        rows = [each.to_row(folder, longest) for each in self.documents]
+        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
         return [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width).rstrip()
+            "  ".join(set_cell_size(*each) for each in zip(row, widths, strict=True) if each[1]).rstrip()
             for row in rows
         ]
 

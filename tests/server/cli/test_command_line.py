@@ -108,10 +108,10 @@ def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("query", "x"), "Ingest documents first"),
+        (("query", "x"), "`leanrag setup FOLDER` adds them"),
         (("status", "--collection", "../up"), "../up"),
         (("ingest", "/does/not/exist"), "/does/not/exist"),
-        (("build",), "Ingest documents first"),
+        (("build",), "`leanrag setup FOLDER` adds them"),
     ],
 )
 def test_an_error_goes_to_standard_error_with_exit_code_one(
@@ -139,7 +139,7 @@ def test_an_empty_variable_counts_as_unset(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     for name, value in (("LEANRAG_DATA_DIR", ""), ("LEANRAG_TAU", ""), ("HOME", str(tmp_path / "home"))):
         monkeypatch.setenv(name, value)
-    assert "Ingest documents first" in leanrag("status").stderr
+    assert "`leanrag setup FOLDER` adds them" in leanrag("status").stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -184,7 +184,7 @@ def test_a_sync_lists_what_it_would_do_then_does_it_and_groups_what_it_leaves_ou
         empty = leanrag("sync", str(tmp_path / "empty"), *more, *data)
         assert (empty.returncode, empty.stdout.startswith("Documents")) == (1, False)
         said = empty.stdout + empty.stderr
-        assert f"'{tmp_path / 'empty'}' holds no document: nothing was removed." in said
+        assert f"'{tmp_path / 'empty'}' holds no document that can be read." in said
     gone = leanrag("sync", str(tmp_path / "gone"), *data)
     assert gone.returncode == 1
     assert str(tmp_path / "gone") in gone.stderr

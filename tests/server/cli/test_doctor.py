@@ -362,4 +362,4 @@ def test_an_embedder_of_an_extra_that_is_not_installed_is_broken(tmp_path: Path,
 def test_an_empty_folder_is_in_order_and_the_first_command_is_named(tmp_path: Path) -> None:
     code, found = examine(tmp_path)
     assert code == 0
-    assert found["collections"]["mend"] == "leanrag ingest FOLDER"
+    assert found["collections"]["mend"] == "leanrag setup FOLDER"

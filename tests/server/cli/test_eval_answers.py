@@ -183,7 +183,7 @@ def test_when_no_verdict_can_be_read_it_fails(leanrag: Run, chat_server: Any) ->
         (("set.json", "--budget", "3"), "from 100 to 32,000"),
         (("set.json", "--no-scores"), "nothing to judge"),
         (("set.json", "--judge", "nonsense/x"), "nonsense/x"),
-        (("set.json", "--collection", "missing"), "Ingest documents first"),
+        (("set.json", "--collection", "missing"), "`leanrag setup FOLDER` adds them"),
         (("set.json", "--details", "no/such/folder.jsonl"), "no/such/folder.jsonl"),
     ],
 )

@@ -135,7 +135,7 @@ def test_a_folder_without_documents_is_refused_and_no_client_gets_the_server(
         (home / "empty" / file).write_bytes(b"\x89PNG")
     ran = leanrag("setup", "empty", "--yes", "--data-dir", "data")
     assert ran.exit_code == 1
-    assert f"'{home / 'empty'}' holds no document" in ran.stderr
+    assert f"'{home / 'empty'}' holds no document that can be read." in ran.stderr
     assert said in ran.stderr
     assert [*(home / ".cursor").iterdir()] == []
     assert leanrag("sync", "notes", "--no-build", "--data-dir", "data").exit_code == 0

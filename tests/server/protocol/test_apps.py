@@ -47,6 +47,8 @@ async def test_a_host_that_shows_pages_gets_the_drawing_and_others_the_same_answ
         shown = await host.call_tool("query_lca_context", QUESTION)
         plain = await client.call_tool("query_lca_context", QUESTION)
         asked = await client.call_tool("query_lca_context", QUESTION, meta={DRAWING: True})  # type: ignore[typeddict-unknown-key]
+        unknown = await host.call_tool("query_lca_context", {"query": "What did Xyzzy build?"})
+    assert "No document has 'Xyzzy'." in (unknown.meta or {})[DRAWING]["warnings"]
     assert titles(shown) == titles(asked) == [f"Answer drawn: {QUESTION['query']}"] * 2
     assert titles(plain) == []
     (best, *_) = (shown.meta or {})[DRAWING]["evidence"]
