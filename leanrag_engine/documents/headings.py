@@ -62,7 +62,9 @@ _DEFINITION = re.compile(
     r"(?=[ \t]*(?:[({:<=;\[]|$|(?:extends|implements|where|on|as)\b))",
     re.MULTILINE,
 )
-_COMMENT = re.compile(r"[ \t]*(?:@\w|#(?!!)|//|/\*|\*|--)")
+_COMMENTS = re.compile(
+    r"(?:^[ \t]*(?:@\w|#(?!!)|//|/\*|\*|--)[^\n]*\n)+\Z", re.MULTILINE
+)  # Right above a line
 _NUMBERED = re.compile(
     r"^(?P<number>\d{1,2}(?:\.\d{1,2}){0,3})\.?[ \t]+(?P<title>[^\W\d_a-z][^\n]{0,100})$", re.MULTILINE
 )
@@ -95,7 +97,7 @@ def headings(text: str, media_type: str) -> Iterator[Heading]:
     """Yield the headings of ``text`` in order, by the conventions of its media type, in linear time."""
     if is_code(media_type):
         return _definitions(text, media_type)
-    found = _CONVENTIONS.get(media_type, _markup_headings)(text)
+    found = iter(()) if media_type in _BARE else _CONVENTIONS.get(media_type, _markup_headings)(text)
     return merge(found, _tables(text), key=lambda heading: heading.start) if "\nRow " in text else found
 
 
@@ -174,20 +176,11 @@ def _definitions(text: str, media_type: str) -> Iterator[Heading]:
         if blanked.startswith(each["title"], each.start("title"))  # else it is an example in a comment
     ]
     for start, end, name in find_functions(blanked, media_type):
-        found.append((_with_comments(text, start), end, name, text[start].isspace()))
+        above = _COMMENTS.search(text, max(0, start - 2_000), start)
+        found.append((above.start() if above else start, end, name, text[start].isspace()))
     for start, end, title, inner in sorted(found):
         line_end = text.find("\n", end)
         yield Heading(start, line_end if line_end >= 0 else len(text), 2 if inner else 1, title)
-
-
-def _with_comments(text: str, start: int, most: int = 20) -> int:
-    """Return where the lines of comments begin that stand right above a line of code, or that line."""
-    for _ in range(most):
-        above = text.rfind("\n", 0, start - 1) + 1
-        if start == 0 or not _COMMENT.match(text, above, start):
-            break
-        start = above
-    return start
 
 
 def _section_numbers(text: str) -> Iterator[Heading]:
@@ -238,24 +231,17 @@ def _plain(text: str) -> Iterator[Heading]:
             yield heading
 
 
-def _none(_: str) -> Iterator[Heading]:
-    return iter(())
-
-
+_BARE = frozenset({
+    "application/json", "application/xml", "application/yaml", "text/csv", "text/tab-separated-values", "text/x-log",
+})  # fmt: skip
 _CONVENTIONS: dict[str, Callable[[str], Iterator[Heading]]] = {
-    "application/json": _none,
     "application/pdf": _plain,
     "application/toml": _sections,
     "application/x-ipynb+json": _markdown,
-    "application/xml": _none,
-    "application/yaml": _none,
-    "text/csv": _none,
     "text/markdown": _markdown,
     "text/plain": _plain,
-    "text/tab-separated-values": _none,
     "text/x-chat": _markdown,
     "text/x-ini": _sections,
-    "text/x-log": _none,
     "text/x-rst": _markup_headings,
     "text/x-tex": _latex,
 }

@@ -296,7 +296,10 @@ class Query:
             ("top_k", self.top_k, QUERY_LIMITS.top_k),
             ("token_budget", budget, QUERY_LIMITS.token_budget),
         ):
-            _check_range(name, number, low, high)
+            if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+                raise InvalidInput(
+                    f"{name} cannot be {number!r}.", f"Give a whole number from {low} to {high:,}."
+                )
         sub_queries = tuple(clean_text("sub-query", each) for each in self.sub_queries)
         if "" in sub_queries:
             raise InvalidInput(
@@ -337,11 +340,6 @@ def _check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
         near = find_nearest(str(value), choices)
         guess = f" Did you mean {near[0]!r}?" if near else ""
         raise InvalidInput(f"There is no {name} {value!r}.{guess}", f"Use one of: {', '.join(choices)}.")
-
-
-def _check_range(name: str, value: int, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidInput(f"{name} cannot be {value!r}.", f"Give a whole number from {low} to {high:,}.")
 
 
 def check_count(name: str, count: int, most: int) -> None:

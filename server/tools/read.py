@@ -62,7 +62,7 @@ class ReadTools(ToolGroup):
         ] = "spread",
         seeds: Annotated[int, Field(ge=1, le=100)] = 5,
         top_k: Annotated[int, Field(ge=1, le=100, description="Most sources")] = 10,
-        token_budget: Annotated[int, Field(le=32000, description="0: 2000, or 1000 for one fact")] = 0,
+        token_budget: Annotated[int, Field(le=32000, description="0: auto")] = 0,
         filters: Filters = FiltersArgument(),
         include_relations: bool = True,
         include_sources: bool = True,

@@ -104,7 +104,9 @@ class FittedEmbedder:
         # The vectors of these texts' words alone: those of all words take 80 MB, and longer than to embed a question.
         used, counts.indices = np.unique(counts.indices, return_inverse=True)
         counts.resize(len(texts), len(used))
-        return _unit_rows(counts @ (self._table.steps[used] * self._table.scales[used, None]))
+        rows = counts @ (self._table.steps[used] * self._table.scales[used, None])
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        return np.asarray(rows / np.where(lengths > 0, lengths, 1)[:, None], dtype=np.float32)
 
 
 class FittedEmbedderSource:
@@ -227,11 +229,6 @@ def _decompose(rows: csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64
     values = np.sqrt(np.maximum(squares[::-1], 0.0))
     axes = vectors.T[::-1]
     return values, (exact.T @ axes.T).T / np.maximum(values, 1e-12)[:, None] if of_texts else axes
-
-
-def _unit_rows(rows: NDArray[np.float32]) -> Vectors:
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1)[:, None], dtype=np.float32)
 
 
 def _pack(table: _WordTable) -> bytes:

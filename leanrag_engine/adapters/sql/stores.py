@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from anyio import to_thread
 from numpy.typing import NDArray
@@ -52,31 +52,24 @@ class _Store:
 Method = Callable[Concatenate[_Store, P], Coroutine[Any, Any, T]]
 
 
-def _reading(work: Callable[Concatenate[Connection, P], T]) -> Method[P, T]:
-    """Return the method of a store that does ``work`` in a transaction that reads."""
-
-    async def read(self: _Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._transactions.read(work, *args, **kwargs)
-
-    return read
+class _ToMethod(Protocol):
+    def __call__(self, work: Callable[Concatenate[Connection, P], T]) -> Method[P, T]: ...
 
 
-def _writing(work: Callable[Concatenate[Connection, P], T]) -> Method[P, T]:
-    """Return the method of a store that does ``work`` in a transaction that writes."""
+def _within(way: str) -> _ToMethod:
+    """Return what makes a method of a store from work that it does ``way``, a method of :class:`Transactions`."""
 
-    async def write(self: _Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._transactions.write(work, *args, **kwargs)
+    def to_method(work: Callable[Concatenate[Connection, P], T]) -> Method[P, T]:
+        async def call(self: _Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            done: T = await getattr(self._transactions, way)(work, *args, **kwargs)
+            return done
 
-    return write
+        return call
+
+    return to_method
 
 
-def _writing_row(work: Callable[Concatenate[Connection, P], T]) -> Method[P, T]:
-    """Return the method of a store that does ``work``, which changes one row."""
-
-    async def write(self: _Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._transactions.write_row(work, *args, **kwargs)
-
-    return write
+_reading, _writing, _writing_row = map(_within, ("read", "write", "write_row"))
 
 
 class SqlDocumentStore(_Store):

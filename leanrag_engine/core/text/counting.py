@@ -2,5 +2,6 @@
 
 
 def count_things(count: int, one: str, many: str = "") -> str:
-    """Return e.g. ``1 document`` or ``2 documents``."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+    """Return e.g. ``1 document``, ``2 documents`` or ``2 summaries``."""
+    regular = f"{one[:-1]}ies" if one.endswith(("ry", "ty")) else f"{one}s"
+    return f"{count:,} {one if count == 1 else many or regular}"

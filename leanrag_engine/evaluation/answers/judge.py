@@ -36,9 +36,9 @@ ANSWER_PROMPT, SCORES_PROMPT, PAIR_PROMPT = 270, 470, 390
 USUAL_ANSWER, USUAL_VERDICT = 400, 250
 
 
-def strategies(compare: Sequence[str], *, ablations: bool) -> tuple[Strategy, ...]:
-    """Return ``lca``, the named strategies, each once, then the paper's ablations. Raises ``InvalidInput`` for other names."""
-    names = [Mode.LCA.value, *compare, *((each.name for each in ABLATIONS) if ablations else ())]
+def strategies(compare: Sequence[str]) -> tuple[Strategy, ...]:
+    """Return ``lca``, and the named strategies, each once. Raises ``InvalidInput`` for other names."""
+    names = [Mode.LCA.value, *compare]
     # The default ranking of the default mode is ``lca`` itself.
     return tuple(each for each in parse_strategies(names, ABLATIONS) if each.name != Ranking.SPREAD)
 

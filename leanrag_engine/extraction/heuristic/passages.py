@@ -84,16 +84,13 @@ def _choose_turns(text: str) -> Callable[[str], Turn | None]:
     """Return what finds the label of a turn in this document, which may be no conversation."""
     if not is_conversation(text):
         return _no_turn
-    return _find_timed_turn if has_times(text) else find_turn
+    if not has_times(text):
+        return find_turn
+    return lambda line: turn if (turn := find_turn(line)) and turn.time else None
 
 
 def _no_turn(_: str) -> Turn | None:
     return None
-
-
-def _find_timed_turn(text: str) -> Turn | None:
-    turn = find_turn(text)
-    return turn if turn and turn.time else None
 
 
 def _join_turns(

@@ -15,6 +15,7 @@ from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import EXCERPT, Chunk, ContextLine, ScoreParts, is_code
 from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.fencing import wrap_in_fence
 from leanrag_engine.core.text.language.turns import find_turn, is_conversation
 from leanrag_engine.core.text.markup import drop_targets
@@ -337,13 +338,7 @@ def describe_line(evidence: RankedWindow | Statement) -> ContextLine:
 
 def format_counts(numbers: Mapping[str, int]) -> str:
     """Return counts such as "3 excerpts, 1 summary", without those that are 0."""
-    return ", ".join(f"{number} {_plural(noun, number)}" for noun, number in numbers.items() if number)
-
-
-def _plural(noun: str, number: int) -> str:
-    if number == 1:
-        return noun
-    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return ", ".join(count_things(number, noun) for noun, number in numbers.items() if number)
 
 
 def name_places(left: Iterable[Evidence], shown: Iterable[Evidence]) -> list[str]:

@@ -1,7 +1,7 @@
 """Find the rare words and phrases of a question, and the windows that hold them: what is named outright is no guess."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from leanrag_engine.core.model import Chunk, RareWord, Window, is_code, parse_window_id, window_id
@@ -23,7 +23,6 @@ _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
 _COMPOUND = re.compile(r"-*[^\W\d_]+(?:[-/][^\W\d_]+)+|[^\W\d]\w*(?:\.[^\W\d]\w{3,})+")
 """Words joined by hyphens or slashes, or names by dots, if the last is no ending of a file or an address."""
 _IDENTIFIER = re.compile(r"\w(?:[\W_]|::)\w|[a-z][A-Z]")
-
 _QUALIFIED = re.compile(r"::|\.")
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+){2,}\w*|\bv\d+(?:\.\d+)+\w*", re.IGNORECASE)
 """Not 3.5, which may be a number of sections, or any number."""
@@ -35,22 +34,19 @@ _VALUED = re.compile(
 )
 """The name of a type or a constant that is no heading of code."""
 
-_QUOTED_WORDS = 5
-"""Words from which on a text that stands somewhere as a whole is a quotation, with or without marks."""
-
+_QUOTED_WORDS = 5  # Words from which on a text that stands somewhere as a whole is a quotation
 _VALUES = re.compile(
     r"^\w+(?:Error|Exception|Warning)\b:?|'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"|`[^`\n]{1,200}`|(?<!\S)[\d.,:x-]+(?!\w)"
 )
 """The kind of an error, and the values in its message."""
 
-_FEW_WINDOWS = 8
-"""Windows that are looked up for one word; a word of a single document may stand in all of that."""
-
+_FEW_WINDOWS = (
+    8  # Windows that are looked up for one word; a word of a single document may stand in all of that
+)
 _MANY = 40  # Documents and windows that are looked up for an identifier whose uses are asked for, or that was misspelt
 _FEW_DATED = 30  # Documents of one day, month or year up to which their date says what is asked for
 
-_SMALL = 10
-"""Documents up to which a word of few documents may be a common one: then it must stand in few windows too."""
+_SMALL = 10  # Documents up to which a word of few may be a common one: then it must stand in few windows too
 
 
 async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
@@ -60,16 +56,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     notes it.
     """
     documents, name = run.index.documents, run.index.collection.name
-    if len(text.split()) >= _QUOTED_WORDS and not text.rstrip().endswith(("?", "？")):
-        for parts in ([text], _cut_message(text)):
-            told = await documents.find_rare_words(name, parts, _MANY, _MANY)
-            shared = (
-                [id_ for id_ in told[0].windows if all(id_ in each.windows for each in told)] if told else []
-            )
-            if 0 < len(shared) <= _FEW_WINDOWS and (
-                held := tuple(id_ for id_ in shared if run.scope.allows(parse_window_id(id_)[0]))
-            ):
-                return [ExactMatch(text, held, run.query.relevance_options.exact, sought=True, alone=True)]
+    if quoted := await _find_quotation(run, text):
+        return [quoted]
     words = await _find_words(run, text)
     short = len(words) <= SHORT
     sought = [word for word in words if short or is_name(word)]
@@ -93,7 +81,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     plain = short and (bare or len(words) == 1)
     dated = await _find_dated(run, dates, alone=alone) if days or only_dates else []
     few = run.index.collection.documents <= _SMALL
-    rare = [each for each in counted if each.windows and not (few and len(each.windows) >= _FEW_WINDOWS)]
+    common = {each.word for each in counted if len(each.windows) >= _FEW_WINDOWS and each.word not in uses}
+    rare = [each for each in counted if each.windows and not (few and each.word in common)]
     named = any(_is_named(each.word) for each in rare)
     said = []
     for each in counted:
@@ -101,13 +90,28 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         # An identifier that many passages have may name a section.
         if not (chosen or _IDENTIFIER.search(each.word)):
             continue
-        windows = each.windows if each in rare else ()
-        allowed = tuple(id_ for id_ in windows if run.scope.allows(parse_window_id(id_)[0]))
+        allowed = _allow(run, each.windows if each in rare else ())
         if not (plain or _is_named(each.word)):
             allowed = await _keep_whole(run, text, allowed)
         gain, of_day = run.query.relevance_options.exact, each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
     return [*said, *dated]
+
+
+def _allow(run: QueryRun, windows: Iterable[str]) -> tuple[str, ...]:
+    return tuple(id_ for id_ in windows if run.scope.allows(parse_window_id(id_)[0]))
+
+
+async def _find_quotation(run: QueryRun, text: str) -> ExactMatch | None:
+    """Return the few windows that hold the whole text, or what a message says around its values; none of a question."""
+    if len(text.split()) < _QUOTED_WORDS or text.rstrip().endswith(("?", "？")):
+        return None
+    for parts in ([text], _cut_message(text)):
+        told = await run.index.documents.find_rare_words(run.index.collection.name, parts, _MANY, _MANY)
+        shared = set.intersection(*(set(each.windows) for each in told)) if told else ()
+        if len(shared) <= _FEW_WINDOWS and (held := _allow(run, sorted(shared))):
+            return ExactMatch(text, held, run.query.relevance_options.exact, sought=True, alone=True)
+    return None
 
 
 def _cut_message(text: str) -> list[str]:
@@ -119,15 +123,18 @@ def _cut_message(text: str) -> list[str]:
 
 async def _keep_whole(run: QueryRun, text: str, windows: Sequence[str]) -> tuple[str, ...]:
     """Return the windows that hold all words of a question: one plain word of several, such as a verb, says little."""
-    places = [parse_window_id(id_) for id_ in windows]
-    await run.load(id_ for id_, _ in places)
-    asked, found = QueryWords([text]), []
-    for id_, number in places:
-        chunk = run.chunks.get(id_)  # none if it was deleted meanwhile
-        window = chunk.windows[number] if chunk else None
-        if chunk and window and asked.share([chunk.title, window.heading, chunk.quote(window)]) == 1:
-            found.append(window_id(id_, number))
-    return tuple(found)
+    await run.load(parse_window_id(id_)[0] for id_ in windows)
+    asked = QueryWords([text])
+    return tuple(id_ for id_ in windows if asked.share([read_window(id_, run.chunks)]) == 1)
+
+
+def read_window(id_: str, chunks: Mapping[str, Chunk]) -> str:
+    """Return title, heading and text of a window; "" of a passage that is not there, as it was deleted meanwhile."""
+    chunk_id, number = parse_window_id(id_)
+    if (chunk := chunks.get(chunk_id)) is None:
+        return ""
+    window = chunk.windows[number]
+    return f"{chunk.title}\n{window.heading}\n{chunk.quote(window)}"
 
 
 async def _find_words(run: QueryRun, text: str) -> list[str]:

@@ -39,7 +39,7 @@ from leanrag_engine.retrieval.search.second_hop import choose_named
 from leanrag_engine.retrieval.search.seeds import rarity
 from leanrag_engine.retrieval.search.turns import cut_turns
 
-from .exact import find_exact_words, find_named_sections, put_uses_first
+from .exact import find_exact_words, find_named_sections, put_uses_first, read_window
 from .run import QueryRun
 from .written import wants_overview
 
@@ -101,16 +101,9 @@ async def _seat_named(run: QueryRun, text: str, windows: list[RankedWindow]) -> 
 
 def _narrow(match: ExactMatch, chunks: Mapping[str, Chunk]) -> ExactMatch:
     """Return the match with the windows that hold the word itself, if one does: search finds its parts in the rows of a table."""
-
-    def holds(id_: str) -> bool:
-        chunk_id, number = parse_window_id(id_)
-        chunk = chunks.get(chunk_id)
-        if chunk is None:
-            return False
-        window = chunk.windows[number]
-        return match.word.casefold() in f"{chunk.title}\n{window.heading}\n{chunk.quote(window)}".casefold()
-
-    return replace(match, windows=tuple(filter(holds, match.windows)) or match.windows)
+    word = match.word.casefold()
+    held = (id_ for id_ in match.windows if word in read_window(id_, chunks).casefold())
+    return replace(match, windows=tuple(held) or match.windows)
 
 
 async def _compare_tokens(run: QueryRun, text: str, windows: Sequence[str]) -> dict[str, float]:

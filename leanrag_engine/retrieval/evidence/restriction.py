@@ -37,7 +37,11 @@ async def restrict_subgraph(
         lca=remaining[graph.lca.id] if graph.lca else None,
         path=tuple(remaining[node.id] for node in graph.path if node.id in remaining),
         base_relations=tuple(
-            _restrict_relation(run, each) for each in graph.base_relations if run.scope.supports(each)
+            each
+            if run.scope.covers(each)
+            else quote_relation(each, run.scope.select(each.chunk_ids), run.chunks)
+            for each in graph.base_relations
+            if run.scope.supports(each)
         ),
         inter_cluster_relations=tuple(
             each for each in graph.inter_cluster_relations if {each.source_id, each.target_id} <= whole
@@ -51,12 +55,6 @@ def _restrict_entity(run: QueryRun, node: Entity, beneath: Mapping[str, Sequence
     listed = beneath.get(node.id, ())[: run.query.evidence_options.listed_members]
     names = ", ".join(member.name for member in listed)
     return hide_summary(node, f"Cluster of {names}", "")
-
-
-def _restrict_relation(run: QueryRun, relation: Relation) -> Relation:
-    if run.scope.covers(relation):
-        return relation
-    return quote_relation(relation, run.scope.select(relation.chunk_ids), run.chunks)
 
 
 def _restrict_group(group: Group, remaining: Mapping[str, Entity]) -> Group:

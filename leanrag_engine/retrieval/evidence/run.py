@@ -160,7 +160,7 @@ class QueryRun:
         nearest = found.dense_windows[0].score if found.dense_windows else 0.0
         if embedder and embedder.related:
             # Across languages neither words nor degrees of similarity tell.
-            apart = not embedder.english and _are_apart(found.text, best)
+            apart = not embedder.english and is_mostly_english([found.text]) != is_mostly_english(best)
             if apart or nearest >= embedder.related + 0.2:
                 return False
         asked = QueryWords([found.text])
@@ -209,11 +209,6 @@ class QueryRun:
             self.warnings.append(
                 "Search by meaning found nothing at all: the vector index may be missing; keywords alone served."
             )
-
-
-def _are_apart(text: str, passages: Sequence[str]) -> bool:
-    """Return whether either a text or passages are English."""
-    return is_mostly_english([text]) != is_mostly_english(passages)
 
 
 def _reads_english(text: str) -> bool:

@@ -63,13 +63,9 @@ def branches(chains: Sequence[Chain]) -> tuple[Branch, ...]:
     parts: dict[str, list[Chain]] = {}
     for chain in chains:
         parts.setdefault(chain[max(len(chain) - 2, 0)], []).append(chain)
-    return tuple(_branch(part, _local_lca(part, root)) for part in parts.values())
-
-
-def _local_lca(part: Sequence[Chain], root: str) -> str:
-    lca = lowest_common_ancestor(part)
+    lcas = ((part, lowest_common_ancestor(part)) for part in parts.values())
     # A lone node right below the root is its own branch.
-    return part[0][0] if lca == root else lca
+    return tuple(_branch(part, part[0][0] if lca == root else lca) for part, lca in lcas)
 
 
 def _branch(chains: Sequence[Chain], lca: str) -> Branch:

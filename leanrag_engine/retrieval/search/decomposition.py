@@ -2,7 +2,7 @@
 What is found are texts to search for, not sentences to read: a part may lack its verb."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words
@@ -68,7 +68,9 @@ def find_parts(text: str, *, comparisons: bool = False) -> tuple[str, ...]:
     found = [
         part for each in asked for part in ((comparisons and _split_comparison(each)) or _find_inner(each))
     ]
-    return _select_distinct([*(asked if len(asked) > 1 else ()), *found], whole)
+    distinct = dict.fromkeys(part.strip(" ,;:") for part in (*(asked if len(asked) > 1 else ()), *found))
+    # Unlike these, "what is it" cannot be searched for alone.
+    return tuple(part for part in distinct if part != whole and len(content_words(part)) > 1)[:4]
 
 
 def _read_question(text: str) -> str:
@@ -76,12 +78,6 @@ def _read_question(text: str) -> str:
     longest = 1000  # the patterns take quadratic time
     line = " ".join(text.split()).rstrip("?. ")
     return line if len(line) <= longest else ""
-
-
-def _select_distinct(parts: Iterable[str], whole: str) -> tuple[str, ...]:
-    distinct = dict.fromkeys(part.strip(" ,;:") for part in parts)
-    # Unlike these, "what is it" cannot be searched for alone.
-    return tuple(part for part in distinct if part != whole and len(content_words(part)) > 1)[:4]
 
 
 def _split_questions(text: str) -> list[str]:

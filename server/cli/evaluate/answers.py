@@ -55,16 +55,9 @@ async def answers(
         str,
         typer.Option(
             metavar="A,B,…",
-            help="Ways beside lca: local, global, naive, paper, without-relations, without-chunks.",
+            help="Ways beside lca: local, global, naive, paper, without-relations (the paper's table 2), without-chunks (3).",
         ),
     ] = "",
-    ablations: Annotated[
-        bool | None,
-        typer.Option(
-            help="The paper's ablations too: without relations (table 2), without chunks (table 3).",
-            show_default="with --compare",
-        ),
-    ] = None,
     votes: Annotated[int, typer.Option(min=1, help="How often each answer and each pair is judged.")] = 5,
     budget: Annotated[int, typer.Option(help="Most tokens of a context.")] = 4000,
     limit: option.Limit = None,
@@ -131,7 +124,6 @@ async def answers(
     )  # fmt: skip
     question_set, plan = read_plan(
         questions, compare, limit, collection=collection,
-        ablations=bool(compare) if ablations is None else ablations,
         votes=votes, budget=budget, grades=scores, duels=pairs, open_mode=open_mode, temperature=temperature,
     )  # fmt: skip
     typer.echo(forecast(plan), err=True)
@@ -143,7 +135,7 @@ async def answers(
 
 
 def read_plan(
-    path: Path, compare: str, limit: int | None, *, collection: str | None, ablations: bool, **options: Any
+    path: Path, compare: str, limit: int | None, *, collection: str | None, **options: Any
 ) -> tuple[QuestionSet | None, JudgingPlan]:
     """Read and check all input; return the set whose passages are ingested, if any, and the plan."""
     # Heavy, all of them: --help must not wait for them.
@@ -151,7 +143,7 @@ def read_plan(
     from leanrag_engine.evaluation.answers.run import SET_SUFFIXES, read_questions  # noqa: PLC0415
     from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
 
-    ways = strategies(compare.split(","), ablations=ablations)
+    ways = strategies(compare.split(","))
     if collection is None and path.is_file() and path.suffix.lower() not in SET_SUFFIXES:
         raise InvalidInput(
             f"{path} is no question set, and no collection is given for its questions.",

@@ -96,8 +96,7 @@ class ListedDocument(Card):
         )
 
     def to_row(self, folder: str, longest: int) -> list[str]:
-        """Return the cells of its line, the path relative to ``folder`` if it lies beneath, of a longer one than ``longest`` (0: any)
-        its end."""
+        """Return the cells of its line, of the path beneath ``folder`` the last ``longest`` signs (0: all)."""
         state = "pending" if self.pending else "indexed"
         path = self.path.removeprefix(folder) or self.id
         return [

@@ -98,7 +98,7 @@ def judge(settings: Settings) -> Judge:
 
 
 def plan_of(compare: str = "naive", **options: Any) -> JudgingPlan:
-    ways = strategies(compare.split(","), ablations=options.pop("ablations", False))
+    ways = strategies(compare.split(","))
     trusting = replace(DEFAULT_RELEVANCE, graph_from=-1.0, graph_full=0.0)
     ways = [replace(each, query=replace(each.query, relevance_options=trusting)) for each in ways]
     return JudgingPlan(TOWERS.questions, ways, **{"votes": 3, **options})
@@ -148,7 +148,7 @@ async def test_scores_follow_the_votes(chat_server: Any, judge: Judge) -> None:
 
 
 async def test_every_answer_is_written_from_its_own_context(chat_server: Any, judge: Judge) -> None:
-    found = await judge("naive", ablations=True)
+    found = await judge("naive,without-relations,without-chunks")
     prompts = [request.prompt for request in chat_server.requests if ANSWER in request.prompt]
     assert found.names == ("lca", "naive", "without-relations", "without-chunks")
     titles = [f"\n### {each.title}\n" for each in TOWERS.passages]
@@ -164,7 +164,7 @@ async def test_citations_are_checked_against_the_context(judge: Judge) -> None:
 
 
 async def test_equal_contexts_are_answered_and_graded_once(chat_server: Any, judge: Judge) -> None:
-    (lca,) = strategies([], ablations=False)
+    (lca,) = strategies([])
     twins = JudgingPlan(TOWERS.questions, (lca, replace(lca, name="twin")), votes=3)
     found = await judge(plan=twins)
     assert kinds(chat_server) == {ANSWER: 2, GRADE: 6, COMPARE: 0}
@@ -175,7 +175,7 @@ async def test_equal_contexts_are_answered_and_graded_once(chat_server: Any, jud
 
 
 async def test_when_all_contexts_are_the_same_no_verdict_is_made_up(judge: Judge) -> None:
-    (lca,) = strategies([], ablations=False)
+    (lca,) = strategies([])
     with pytest.raises(InvalidInput, match="nothing to compare"):
         await judge(plan=JudgingPlan(TOWERS.questions, (lca, replace(lca, name="twin")), grades=False))
 
@@ -305,7 +305,7 @@ async def test_a_service_that_is_gone_ends_it_before_all_is_tried(
 
 
 def test_each_strategy_is_listed_once_and_lca_first() -> None:
-    found = strategies(["paper", " naive", "lca", "naive", "spread"], ablations=True)
+    found = strategies(["paper", " naive", "lca", "naive", "spread", "without-relations", "without-chunks"])
     assert [each.name for each in found] == ["lca", "paper", "naive", "without-relations", "without-chunks"]
     queries = {each.name: each.query for each in found}
     assert queries["paper"].ranking == "paper"
@@ -316,7 +316,7 @@ def test_each_strategy_is_listed_once_and_lca_first() -> None:
 
 def test_the_error_for_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match=r"'magic'.*naive.*paper.*without-chunks"):
-        strategies(["magic"], ablations=False)
+        strategies(["magic"])
 
 
 @pytest.mark.parametrize(
@@ -324,8 +324,8 @@ def test_the_error_for_an_unknown_name_lists_the_known_ones() -> None:
     [
         (plan_of(votes=0), "0 votes"),
         (plan_of(budget=5), "token_budget"),
-        (JudgingPlan((), strategies([], ablations=False)), "no question"),
-        (JudgingPlan((Question("q", "why " * 5000),), strategies([], ablations=False)), "20,000|19,999"),
+        (JudgingPlan((), strategies([])), "no question"),
+        (JudgingPlan((Question("q", "why " * 5000),), strategies([])), "20,000|19,999"),
         (plan_of("", grades=False), "nothing to judge"),
     ],
 )
@@ -424,7 +424,7 @@ async def test_the_users_own_questions_are_asked_of_an_existing_collection(
     questions = read_questions(asked)
     assert [each.text for each in questions] == ["Who designed Skerryvore?", "Who advised on the Bell Rock?"]
     reading = settings.model_copy(update={"collection": name, "read_only": True})
-    plan = JudgingPlan(questions, strategies(["naive"], ablations=False), votes=1)
+    plan = JudgingPlan(questions, strategies(["naive"]), votes=1)
     found = await judge_set(reading, None, plan, lambda _: None)
     assert found.overviews["lca"].answers == 2
     assert found.overviews["lca"].found is None
@@ -466,7 +466,7 @@ async def test_ultradomain_s_lines_are_judged_too(
     path = tmp_path / "mix.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     held = read_set(path)
-    plan = JudgingPlan(held.questions, strategies([], ablations=False), votes=1)
+    plan = JudgingPlan(held.questions, strategies([]), votes=1)
     found = await judge_set(
         settings.model_copy(update={"data_dir": tmp_path / "d"}), held, plan, lambda _: None
     )

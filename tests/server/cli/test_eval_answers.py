@@ -78,7 +78,7 @@ def leanrag(chat_server: Any, data_folder: Path, tmp_path: Path, monkeypatch: py
 
 
 def test_the_figures_are_one_json_object_on_the_last_line(leanrag: Run, chat_server: Any) -> None:
-    ran = leanrag("set.json", "--compare", "naive", "--no-ablations", "--votes", "2", "--json")
+    ran = leanrag("set.json", "--compare", "naive", "--votes", "2", "--json")
     assert ran.returncode == 0, ran.stderr
     (line,) = ran.stdout.splitlines()
     found = json.loads(line)
@@ -98,15 +98,15 @@ def test_the_figures_are_one_json_object_on_the_last_line(leanrag: Run, chat_ser
 def test_the_first_line_names_the_graph_and_its_model_as_it_is_written(
     leanrag: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran = leanrag("set.json", "--no-ablations", "--votes", "1")
+    ran = leanrag("set.json", "--votes", "1")
     assert "Heuristic graph: 2 questions" in ran.stdout
     monkeypatch.setattr(Status, "graph", "graph written by openai/GPT-X")
-    ran = leanrag("set.json", "--no-ablations", "--votes", "1")
+    ran = leanrag("set.json", "--votes", "1")
     assert "Graph written by openai/GPT-X: 2 questions" in ran.stdout
 
 
 def test_a_model_may_use_what_it_knows_or_has_to_decline(leanrag: Run, chat_server: Any) -> None:
-    options = ("set.json", "--no-ablations", "--votes", "1", "--json")
+    options = ("set.json", "--votes", "1", "--json")
 
     def ask(request: Any) -> Any:
         if "use what you know" in request.prompt:
@@ -126,7 +126,7 @@ def test_a_model_may_use_what_it_knows_or_has_to_decline(leanrag: Run, chat_serv
 
 
 def test_a_person_sees_tables_that_fit_their_terminal(leanrag: Run) -> None:
-    ran = leanrag("set.json", "--compare", "naive,paper", "--votes", "2")
+    ran = leanrag("set.json", "--compare", "naive,paper,without-relations,without-chunks", "--votes", "2")
     assert ran.returncode == 0, ran.stderr
     assert max(map(len, ran.stdout.splitlines())) <= 80
     for said in ("8.00±0.00", "50.0", "100 %", "without-relations", "without-chunks", "openai/tiny"):
@@ -136,7 +136,7 @@ def test_a_person_sees_tables_that_fit_their_terminal(leanrag: Run) -> None:
 
 
 def test_a_dry_run_counts_and_calls_no_model(leanrag: Run, chat_server: Any) -> None:
-    ran = leanrag("set.json", "--compare", "naive", "--no-ablations", "--dry-run", "--json")
+    ran = leanrag("set.json", "--compare", "naive", "--dry-run", "--json")
     assert ran.returncode == 0, ran.stderr
     forecast = json.loads(ran.stdout)["forecast"]
     assert (forecast["answers"], forecast["scores"], forecast["comparisons"]) == (4, 20, 20)
@@ -145,7 +145,7 @@ def test_a_dry_run_counts_and_calls_no_model(leanrag: Run, chat_server: Any) -> 
 
 
 def test_every_reason_is_written_as_soon_as_it_arrives(leanrag: Run, tmp_path: Path) -> None:
-    leanrag("set.json", "--compare", "naive", "--no-ablations", "--votes", "1", "--details", "all.jsonl")
+    leanrag("set.json", "--compare", "naive", "--votes", "1", "--details", "all.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     assert sorted(row["question"]["id"] for row in rows) == ["q1", "q2"]
     assert rows[0]["answers"]["lca"]["text"].startswith("Alan Stevenson")

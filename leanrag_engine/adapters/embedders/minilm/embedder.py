@@ -61,7 +61,9 @@ class MiniLMEmbedder(OnnxEmbedder):
         self._session = session
         self._tokenizer = tokenizer
         # Those of a conversation come again with each question.
-        self._count = lru_cache(maxsize=1 << 14)(self._count_words)
+        self._count = lru_cache(maxsize=1 << 14)(
+            lambda text: len(_word_places(self._tokenizer.encode(text, add_special_tokens=False).tokens))
+        )
 
     def _spans_of(self, texts: list[str]) -> list[list[Span]]:
         encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
@@ -78,9 +80,6 @@ class MiniLMEmbedder(OnnxEmbedder):
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [self._count(text) for text in texts]
-
-    def _count_words(self, text: str) -> int:
-        return len(_word_places(self._tokenizer.encode(text, add_special_tokens=False).tokens))
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of ``embed``, and the tokens of the first window of each text."""
