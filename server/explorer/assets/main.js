@@ -64,13 +64,24 @@ class Page {
     });
   }
 
-  // Show what the address names: the open cluster, or an entity within its cluster.
+  // Show what the address names: a question, the open cluster, or an entity within its cluster.
   follow(tab = "details") {
+    const asked = decodeURIComponent(/^#\?q=(.*)$/.exec(location.hash)?.[1] ?? "");
+    if (asked && this.source.answers) return this.returnTo(asked);
     const place = this.hierarchy.places.get(decodeURIComponent(location.hash.slice(1))) ?? 0;
     this.selected = place;
     this.cluster = this.hierarchy.isCluster(place) ? place : this.hierarchy.parents[place];
     this.tab = tab;
-    this.report(this.showPlace());
+    return this.report(this.showPlace());
+  }
+
+  // Show a question's answer again, or ask it.
+  returnTo(question) {
+    this.tab = "question";
+    this.showCluster(this.cluster);
+    this.showTrail(this.cluster);
+    this.markTabs();
+    this.report(this.answer && question === this.question ? this.fillPanel() : this.findAnswer(question));
   }
 
   go(place) {
@@ -150,9 +161,17 @@ class Page {
     }
   }
 
+  // The address keeps the question, so that going back and loading again show its answer.
   async ask(question) {
+    const address = `#?q=${encodeURIComponent(question)}`;
+    if (location.hash === address) await this.findAnswer(question);
+    else location.hash = address;
+  }
+
+  async findAnswer(question) {
     this.question = question;
     this.answer = null;
+    if (!byId("question")) await this.fillPanel();
     // In place of what stands below the box.
     byId("panel").replaceChildren(byId("panel").firstChild, showWork("Searching …"));
     this.answer = await this.source.answer(question);
