@@ -48,7 +48,6 @@ NOW = re.compile(
 )
 asks_for_now: TextSearch = NOW.search
 """Says whether a text asks for what holds now."""
-
 asks_for_uses: TextSearch = re.compile(
     r"\b(?:calls?|callers?|calling|uses|(?:is|are) \S+ (?:used(?! for| to)|raised|thrown|returned|imported|overridden)|invokes?"
     r"|raises|throws|implements|(?:that|which) (?:implement|derive|inherit|extend|override)s?|implementations of|derives? from"
@@ -56,7 +55,6 @@ asks_for_uses: TextSearch = re.compile(
     re.IGNORECASE,
 ).search
 """Says whether a text asks what uses a thing, rather than what it is."""
-
 _ONE = re.compile(
     r"(?:[^?]*[.!,;] )?(?:(?:at|by|for|from|in|of|on|over|since|to|until|with|after) )?(?:who|whom|whose|when|where"
     r"|how (?:much|old|long|late|often|far|large|big|high|tall|fast|small|deep|wide|soon)"

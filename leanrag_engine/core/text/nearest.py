@@ -10,6 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _DIGIT = re.compile("[0-9]")
+_COMPARED, _LEAST = 100, 0.4  # Characters, and the similarity of what may be meant
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 
 
@@ -32,23 +33,24 @@ def misspell(word: str) -> set[str]:
 
 
 def sort_by_similarity(
-    name: str, items: Iterable[T], names_of: Callable[[T], Iterable[str]], limit: int, *, compared: int = 100
+    name: str, items: Iterable[T], names_of: Callable[[T], Iterable[str]], limit: int
 ) -> list[T]:
-    """Return the ``limit`` items with the most similar names, the nearest first, ignoring case. Only the last
-    ``compared`` characters count, since paths differ there."""
+    """Return the ``limit`` items with the most similar names, the nearest first, ignoring case. Only the last ones of
+    their characters count, since paths differ there."""
     matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(name[-compared:].casefold())
+    matcher.set_seq2(name[-_COMPARED:].casefold())
 
     def rate(item: T, ratio: Callable[[], float]) -> float:
         best = 0.0
         for each in names_of(item):
-            matcher.set_seq1(each[-compared:].casefold())
+            matcher.set_seq1(each[-_COMPARED:].casefold())
             best = max(best, ratio())
         return best
 
     # The quick ratio is an upper bound and takes a tenth of the time.
     likely = heapq.nlargest(5 * limit, items, key=lambda item: rate(item, matcher.quick_ratio))
-    return heapq.nlargest(limit, likely, key=lambda item: rate(item, matcher.ratio))
+    nearest = heapq.nlargest(limit, likely, key=lambda item: rate(item, matcher.ratio))
+    return [each for each in nearest if rate(each, matcher.ratio) >= _LEAST]
 
 
 def similarity(one: str, other: str) -> float:

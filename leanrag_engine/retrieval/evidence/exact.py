@@ -80,8 +80,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     alone = not run.query.entities and bool(bare or only_dates or named_alone)
     plain = short and (bare or len(words) == 1)
     dated = await _find_dated(run, dates, alone=alone) if days or only_dates else []
-    few = run.index.collection.documents <= _SMALL
     common = {each.word for each in counted if len(each.windows) >= _FEW_WINDOWS and each.word not in uses}
+    few = run.index.collection.documents <= _SMALL
     rare = [each for each in counted if each.windows and not (few and each.word in common)]
     named = any(_is_named(each.word) for each in rare)
     said = []
