@@ -192,16 +192,12 @@ def put_uses_first(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) -> list
     split: list[ExactMatch] = []
     for each in exact:
         own = {read[parse_window_id(id_)[0]].document_id for id_ in defining.get(each.word, ())}
-        uses: list[str] = []
-        inside: list[str] = []
-        for id_ in each.windows if own else ():
-            chunk_id, number = parse_window_id(id_)
-            if (chunk := read.get(chunk_id)) and each.word in chunk.quote(chunk.windows[number]):
-                (inside if chunk.document_id in own else uses).append(id_)
-        split += [
-            replace(each, windows=tuple(uses)) if own else each,
-            replace(each, windows=tuple(inside), gain=0.9 * each.gain),
-        ]
+        places = ((id_, *parse_window_id(id_)) for id_ in each.windows)
+        known = ((id_, read[chunk], number) for id_, chunk, number in places if chunk in read)
+        held = {id_: it.document_id in own for id_, it, at in known if each.word in it.quote(it.windows[at])}
+        uses, inside = (tuple(id_ for id_ in held if held[id_] == own_) for own_ in (False, True))
+        split.append(replace(each, windows=uses) if held else each)
+        split.append(replace(each, windows=inside, gain=0.9 * each.gain))
     return split
 
 
