@@ -53,6 +53,11 @@ FILES = {
     "engine.cc": "// Store::Write is called here and there.\nvoid Store::Open(int room) {\n  Store::Write(room);\n  Store::Write(room + 1);\n}\n\n"
     + "".join(f"int Store::Count{number}() {{\n  return {number} + size_;\n}}\n\n" for number in range(30))
     + "bool Store::Write(int room,\n                  const Key& key) {\n  return room > key.size();\n}\n",
+    "options.h": "struct Options {\n  // How many bytes are kept before they are written.\n  // Default: 4MB\n  size_t room_limit;\n\n  bool paranoid;\n};\n",
+    "tuning.cc": "".join(
+        f"void Tune{number}(Options* options) {{\n  options->room_limit = {number} * default_room_limit();\n}}\n\n"
+        for number in range(8)
+    ),
     "rooms.py": "def take(room, guest):\n    if room.guest:\n        raise TakenError(f\"The room '{room}' is already taken by somebody.\")\n",
     "net.md": "# Network\n\nThe NAT of the router hides the hosts behind it.\n",
     "scope.md": "# Safe and unsafe\n\nBoth interact. The difference is one of scope.\n",
@@ -120,6 +125,12 @@ async def test_a_function_that_braces_hold_is_found_by_its_definition(engine: Le
     lines = (await ask(engine, "Where is Store::Write defined?")).context.lines
     (found,) = [each for each in lines if each.parts.exact]
     assert "bool Store::Write(int room,\n                  const Key& key) {" in found.text
+
+
+async def test_a_member_is_told_where_it_is_declared(engine: LeanRAG) -> None:
+    lines = (await ask(engine, "What is the default of room_limit?")).context.lines
+    (found,) = [each for each in lines if each.parts.exact]
+    assert "// Default: 4MB\n  size_t room_limit;" in found.text
 
 
 @pytest.mark.parametrize("written", ["fill_aga", "fill_agin"])

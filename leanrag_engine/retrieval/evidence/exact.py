@@ -29,10 +29,11 @@ _VERSION = re.compile(r"\bv?\d+(?:\.\d+){2,}\w*|\bv\d+(?:\.\d+)+\w*", re.IGNOREC
 _OF_RELEASE = re.compile(r"chang(?:es?|ed)|new|add(?:ed|s)|releases?|version", re.IGNORECASE)
 _VALUED = re.compile(
     r"(?:\btype\s+|^[ \t]*(?:[a-z]{1,9}[ \t]+){0,3}(?=[A-Z][A-Z\d_]+\b[^\n=(]{0,60}=(?!=))"
-    r"|^[ \t]*(?:[a-z]{1,9}[ \t]+){0,2}(?:const|constexpr|final|static)[ \t]+(?:[\w:<>*&]{1,30}[ \t]+){0,2}(?=\w+[ \t]*=(?!=)))(\w+)",
+    r"|^[ \t]*(?:[a-z]{1,9}[ \t]+){0,2}(?:const|constexpr|final|static)[ \t]+(?:[\w:<>*&]{1,30}[ \t]+){0,2}(?=\w+[ \t]*=(?!=))"
+    r"|^[ \t]+(?!(?:return|delete|throw|goto|using|else|new|case|yield|await|import)\b)(?:const[ \t]+)?[\w:<>]{1,40}[*&]*[ \t]+(?=\w+;))(\w+)",
     re.MULTILINE,
 )
-"""The name of a type or a constant that is no heading of code."""
+"""The name of a type, a constant or a member that is no heading of code."""
 
 _QUOTED_WORDS = 5  # Words from which on a text that stands somewhere as a whole is a quotation
 _VALUES = re.compile(
