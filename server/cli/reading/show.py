@@ -14,6 +14,7 @@ import typer
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound, NotReady, UnknownCollection
 from leanrag_engine.core.text.citation import parse_range
+from leanrag_engine.core.text.nearest import sort_by_similarity
 from leanrag_engine.core.text.paths import read_path
 
 from ..options import Json, echo
@@ -93,7 +94,10 @@ async def find(engine: LeanRAG, what: str, hops: int = 0) -> ReplyModel:
         except (NotFound, NotReady) as problem:
             problems.append(problem)
     if all(isinstance(each, NotFound) for each in problems):
-        near = tuple(each for problem in problems for each in getattr(problem, "candidates", ())[:4])
+        known = [each for problem in problems for each in getattr(problem, "candidates", ())]
+        near = tuple(
+            sort_by_similarity(what, known, lambda each: (each.ref, each.name, Path(each.hint).name), 3)
+        )
         raise NotFound(
             f"No entity and no document is called {what!r}.",
             "Give one of these:" if near else "See `leanrag ls` and `leanrag tree`.",

@@ -95,16 +95,15 @@ class ListedDocument(Card):
             pending=document.revision > built,
         )
 
-    def to_row(self, folder: str, longest: int) -> list[str]:
-        """Return the cells of its line, of the path beneath ``folder`` the last ``longest`` signs (0: all)."""
+    def to_row(self, folder: str) -> list[str]:
+        """Return the cells of its line, the path relative to ``folder`` if it lies beneath."""
         state = "pending" if self.pending else "indexed"
-        path = self.path.removeprefix(folder) or self.id
         return [
             self.number,
             state,
             self.date,
             count_things(self.chunks, "chunk"),
-            f"…{path[1 - longest :]}" if 0 < longest < len(path) else path,
+            self.path.removeprefix(folder) or self.id,
             self.title,
         ]
 
@@ -121,32 +120,37 @@ class DocumentsReply(ReplyModel):
         )
 
     def to_markdown(self, width: int = 0) -> str:
-        """Return one line for each document, and their number. Lines longer than ``width`` (0: no limit) have
-        paths without the common folder, named last."""
+        """Return one line for each document, and their number. Where lines are longer than ``width`` (0: no limit), paths
+        are without the common folder, which is named last, and cut at the front where they leave titles no room."""
+        from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - only for the command line
+
         if not self.documents:
             return "No document."
-        lines, beneath = self._to_lines("", 0), ""
-        if (
-            width
-            and max(map(len, lines)) > width
-            and (folder := find_folder(each.path for each in self.documents))
-        ):
-            lines, beneath = self._to_lines(folder, width // 2), f"\nPaths are beneath {folder[:-1]}."
+
+        def measure(rows: list[list[str]]) -> list[int]:
+            return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+
+        rows, beneath = [each.to_row("") for each in self.documents], ""
+        if width and sum(each + 2 for each in measure(rows) if each) - 2 > width:
+            folder = find_folder(each.path for each in self.documents)
+            beneath = f"\nPaths are beneath {folder[:-1]}." if folder else ""
+            rows = [each.to_row(folder) for each in self.documents]
+            *first, _, title = measure(rows)
+            room = width - sum(each + 2 for each in first if each) - 2
+            longest = max(room // 2, room - title, 8)
+            for row in rows:
+                if cell_len(row[-2]) > longest:
+                    row[-2] = f"…{set_cell_size(row[-2][::-1], longest - 1)[::-1].lstrip()}"
+        widths = measure(rows)
+        lines = [
+            "  ".join(set_cell_size(*each) for each in zip(row, widths, strict=True) if each[1]).rstrip()
+            for row in rows
+        ]
         pending = sum(each.pending for each in self.documents)
         note = f", {pending} of them pending: run `leanrag build`" if pending else ""
         return "\n".join(
             [*lines, f"{count_things(len(self.documents), 'document')} in {self.collection}{note}.{beneath}"]
         )
-
-    def _to_lines(self, folder: str, longest: int) -> list[str]:
-        from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - only for the command line
-
-        rows = [each.to_row(folder, longest) for each in self.documents]
-        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-        return [
-            "  ".join(set_cell_size(*each) for each in zip(row, widths, strict=True) if each[1]).rstrip()
-            for row in rows
-        ]
 
 
 class CollectionsReply(ReplyModel):

@@ -177,6 +177,12 @@ def test_a_document_is_forgotten_by_number_file_name_title_or_path_and_the_rest_
     assert "1 added" in leanrag("sync", str(notes), *data).stdout
 
 
+def test_an_unknown_name_is_answered_with_similar_documents_alone(notes: Path) -> None:
+    data = ("--data-dir", str(notes.parent / "data"))
+    assert "did you mean" in leanrag("forget", "bels.md", *data).output
+    assert "did you mean" not in leanrag("forget", "nothere.pdf", *data).output
+
+
 def test_a_title_of_two_documents_is_refused_with_their_numbers(notes: Path) -> None:
     ran = leanrag("forget", "Plan", "--data-dir", str(notes.parent / "data"))
     assert ran.exit_code == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from leanrag_engine.retrieval.request import QUERY_LIMITS
@@ -196,6 +197,14 @@ def test_a_citation_is_opened_in_the_editor_at_its_line(
     assert "is gone" in gone.stderr
 
 
+def test_show_answers_an_unknown_name_with_three_similar_ones_at_most(data: Path) -> None:
+    similar = CliRunner().invoke(app, ["show", "Kurseongg", "--data-dir", str(data)])
+    assert "Give one of these:\n- Kurseong (ref " in similar.stderr
+    assert similar.stderr.count("\n- ") <= 3
+    other = CliRunner().invoke(app, ["show", "Xyzzy Plugh", "--data-dir", str(data)])
+    assert other.stderr.endswith("See `leanrag ls` and `leanrag tree`.\n")
+
+
 def test_at_a_terminal_rows_are_cut_at_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     monkeypatch.setattr("leanrag_mcp.cli.running.sys.stdout.isatty", lambda: True)
@@ -216,6 +225,22 @@ def test_at_a_narrow_terminal_ls_shows_paths_beneath_the_folder_that_all_share(
     assert "  tea/gardens.md  Tea" in first
     assert "  late.txt        late" in second
     assert last == f"Paths are beneath {data.parent.resolve()}."
+
+
+def test_ls_leaves_room_for_titles_beside_long_and_wide_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes, width = tmp_path / "notes", 80
+    notes.mkdir()
+    (notes / f"{'a very long name of a file ' * 4}last words.md").write_text("# The ceiling\n\nIt is high.")
+    (notes / f"{'展示計画' * 8}.md").write_text("# The plan of the halls\n\nIt is wide.")
+    leanrag(tmp_path / "data", "sync", str(notes), "--no-build")
+    monkeypatch.setattr("leanrag_mcp.cli.reading.ls.find_width", lambda: width)
+    long, wide, *_ = leanrag(tmp_path / "data", "ls").splitlines()
+    assert re.search("  ….*last words.md +The ceiling$", long)
+    assert re.search("  ….*展示計画.md +The plan of the halls$", wide)
+    assert max(map(cell_len, (long, wide))) <= width
+    assert cell_len(long.partition("The c")[0]) == cell_len(wide.partition("The p")[0])
 
 
 @pytest.mark.parametrize("command", [["show", "d1"], ["ls"], ["tree"], ["collections", "delete"]])
