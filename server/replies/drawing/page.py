@@ -45,7 +45,9 @@ def render_page(result: QueryResult, count: Count) -> str:
         f"<li>{_render_line(line, tokens)}</li>"
         for line, tokens in zip(list_evidence(result), account.lines, strict=True)
     )
-    warnings = "".join(f"<p><strong>Warning:</strong> {escape_text(each)}</p>" for each in result.warnings)
+    warnings = "".join(
+        f"<p><strong>Warning:</strong> {escape_text(each)}</p>" for each in list_warnings(result)
+    )
     wide = draw_answer(result, count, evidence=False)
     narrow = draw_answer(result, count, evidence=False, narrow=True)
     return (
@@ -63,11 +65,16 @@ def draw_for_chat(result: QueryResult, count: Count) -> dict[str, object]:
     """Return what the page inside a chat shows: the evidence, and the drawing in the widths of a desktop and of a phone."""
     wide, narrow = (draw_answer(result, count, narrow=narrow, evidence=False) for narrow in (False, True))
     return {
-        "warnings": list(result.warnings),
+        "warnings": list_warnings(result),
         "evidence": list_evidence(result),
         "wide": wide,
         "narrow": narrow,
     }
+
+
+def list_warnings(result: QueryResult) -> list[str]:
+    """Return the warnings of an answer for people, who call no tools."""
+    return [each.replace(", names from search_entities, or search_text", "") for each in result.warnings]
 
 
 def list_evidence(result: QueryResult) -> list[dict[str, str]]:
