@@ -83,7 +83,7 @@ def ingest(
     collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
-    """Add documents (text, Markdown, HTML, PDF, DOCX, source code) and build the hierarchy.
+    """Add documents (text, Markdown, HTML, PDF, office files, e-books, e-mail, tables, source code) and build the hierarchy.
 
     Safe to repeat: unchanged documents are skipped. What `.gitignore` or `.leanragignore` names is left out of a folder.
     Exit code 0: all were ingested; 3: some files failed, the others were ingested; 1: none was.

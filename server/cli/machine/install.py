@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -215,7 +216,7 @@ def install(
         ),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--print", help="Only print what to add to the configuration; write nothing.")
+        bool, typer.Option("--print", help="Only print the entry that would be written, to add it by hand.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -245,14 +246,10 @@ def install(
             command += list_shared_arguments(kind, allow_dir or [], data_dir, settings, machine.folder)
         else:
             command += server_arguments(settings)
-        if not (show or plugin):
-            present = group_options(find_installed_command(kind, file, name))[1:]
-            kept = [each for each in present if not (clear and each[0].startswith("--allow-dir"))]
-            command[1:] = merge_arguments([word for each in kept for word in each], command[1:])
-            if gone := [each for each in kept if each not in group_options(command)]:
-                typer.echo(
-                    f"Not kept of the entry that was there: {'; '.join(map(' '.join, gone))}.", err=True
-                )
+        if not plugin:
+            # A file that cannot be read is mended by hand, with what is printed.
+            with suppress(InvalidInput) if show else nullcontext():
+                command[1:] = keep_options(kind, file, name, command, clear=clear)
         entry = server_entry(kind, command)
         if plugin:
             folder = plugin.expanduser().absolute()
@@ -271,6 +268,16 @@ def install(
         if scope == "project":
             typer.echo(f"Everyone who opens this project needs {command[0]} on their PATH.")
         warn_of_gaps(kind, command, machine.environ)
+
+
+def keep_options(client: Client, file: Path, name: str, command: Sequence[str], *, clear: bool) -> list[str]:
+    """Return the arguments of ``command`` with those that the entry in the file has already; say which are not kept."""
+    present = group_options(find_installed_command(client, file, name))[1:]
+    kept = [each for each in present if not (clear and each[0].startswith("--allow-dir"))]
+    arguments = merge_arguments([word for each in kept for word in each], command[1:])
+    if gone := [each for each in kept if each not in group_options(arguments)]:
+        typer.echo(f"Not kept of the entry that was there: {'; '.join(map(' '.join, gone))}.", err=True)
+    return arguments
 
 
 def install_plugin(

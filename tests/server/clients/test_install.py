@@ -599,6 +599,17 @@ def test_what_is_printed_is_what_is_written(home: Path, client: str) -> None:
     assert home.exists()
 
 
+def test_what_is_printed_keeps_the_folders_that_are_allowed_already_and_needs_no_readable_file(
+    home: Path,
+) -> None:
+    leanrag("install", "cursor", "--allow-dir", "notes")
+    assert str(home / "notes") in leanrag("install", "cursor", "--print").stdout
+    assert str(home / "notes") not in leanrag("install", "cursor", "--print", "--no-allow-dir").stdout
+    (home / ".cursor/mcp.json").write_text("{", encoding="utf-8")
+    assert '"leanrag"' in leanrag("install", "cursor", "--print").stdout
+    assert leanrag("install", "cursor").exit_code == 1
+
+
 def test_claude_code_is_shown_its_own_command_too(home: Path) -> None:
     ran = leanrag("install", "claude-code", "--allow-dir", "notes", "--print")
     assert "claude mcp add --scope user leanrag -- " in ran.stderr
