@@ -19,12 +19,13 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 STYLE = f"""
 :root{{color-scheme:light dark}}
 body{{margin:0;padding:16px;font:15px/1.45 {FONT};background:light-dark(#fff,#161616);color:light-dark(#1b1b1b,#f0f0f0)}}
-main{{display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start}}
-figure{{margin:0;flex:0 1 980px;min-width:0}}
+main{{display:grid;gap:24px;align-items:start}}
+figure{{margin:0;max-width:980px}}
+@media (min-width:1000px){{main{{grid-template-columns:minmax(340px,1fr) minmax(0,980px)}}}}
 @media (min-width:1000px) and (min-height:600px){{figure{{position:sticky;top:16px}}}}
 figure svg{{max-width:100%;height:auto;display:block}}
-section{{flex:1 1 340px;min-width:0}}
-h1{{font-size:1.3em}}
+section{{min-width:0}}
+h1{{font-size:1.3em;margin-top:0}}
 h2{{font-size:1.1em}}
 ol{{padding-left:1.6em}}
 li{{margin-bottom:1em}}
@@ -55,9 +56,9 @@ def render_page(result: QueryResult, count: Count) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>'
         f"<style>{STYLE}</style></head><body><main>"
-        f'<figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div></figure>'
         f"<section><h1>{title}</h1>{warnings}<h2>What entered the context</h2>"
-        f'<p class="soft">{account.total:,} tokens: {escape_text(account.list_kinds())}.</p><ol>{items}</ol></section></main></body></html>\n'
+        f'<p class="soft">{account.total:,} tokens: {escape_text(account.list_kinds())}.</p><ol>{items}</ol></section>'
+        f'<figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div></figure></main></body></html>\n'
     )
 
 

@@ -170,46 +170,58 @@ class _Pen:
         layout = lay_out(graph, self._form)
         self._elements.append(f'<g transform="translate(0 {self._y:.1f})">')
         names = {node.entity.id: node.entity.name for node in graph.nodes}
-        headings: list[tuple[float, str]] = []
+        links = [
+            (link, _descend(layout.boxes[link.parent], layout.boxes[link.child])) for link in graph.links
+        ]
+        # Curves of one row reach different depths, so that few lie on each other.
+        relations = [
+            (each, _join(layout.boxes[each.source_id], layout.boxes[each.target_id], 26 + number % 3 * 11))
+            for number, each in enumerate(graph.relations)
+        ]
         for row in graph.layers:
             layer = row[0].entity.layer
-            y = layout.headings[layer]
-            top = ", the root" if any(node.is_root for node in row) else ""
-            base = " · names and terms" if not layer else ""
-            heading = f"Layer {layer}{top}{base}"
-            headings.append((y + SIZE, heading))
-            start = self._form.margin + measure(heading, SIZE - 1)
-            self._elements.append(
-                f'<path class="rule" d="M{start:.1f} {y + SIZE - 4:.1f}H{self._form.width - self._form.margin}"/>'
+            top, short = layout.headings[layer], f"Layer {layer}"
+            root = ", the root" if any(node.is_root for node in row) else ""
+            crossings = [x for _, curve in (*links, *relations) for x in curve.cross(top, top + SIZE + 4)]
+            self._write_heading(
+                [f"{short}{root}{' · names and terms' * (not layer)}", short], top + SIZE, crossings
             )
-        for link in graph.links:
-            parent, child = layout.boxes[link.parent], layout.boxes[link.child]
-            ends = (parent.middle, parent.bottom), (child.middle, child.y)
-            curve = _Curve(*ends, (parent.bottom + child.y) / 2)
+        for link, curve in links:
             kind = "joining" if link.joining else "upward"
             self._elements.append(f'<path class="{kind}" d="{curve.path}"/>')
-        self._draw_relations(graph.relations, layout, names)
-        for y, heading in headings:
-            area = Rectangle(self._form.margin, y - SIZE, measure(heading, SIZE - 1), SIZE + 4)
-            self._clear(area)
-            self._text(self._form.margin, y, heading, "soft", SIZE - 1)
+        self._draw_relations(relations, layout, names)
         for node in graph.nodes:
             self._draw_box(node, layout.boxes[node.entity.id])
         self._elements.append("</g>")
         self._y += layout.height
 
+    def _write_heading(self, texts: Sequence[str], y: float, crossings: Sequence[float]) -> None:
+        """Write the first of the texts for which there is room between the lines that cross this height, with a rule beside it."""
+        least, most = self._form.margin, self._form.width - self._form.margin
+        places = [
+            (text, x, x + measure(text, SIZE - 1))
+            for text in texts
+            for x in (least, *(each + 8 for each in sorted(crossings)))
+        ]
+        free = (
+            (text, x, end)
+            for text, x, end in places
+            if end <= most and not any(x - 4 < each < end + 4 for each in crossings)
+        )
+        text, x, end = next(free, (texts[-1], least, least + measure(texts[-1], SIZE - 1)))
+        rule = f"M{least}.0 {y - 4:.1f}H{max(x - 6, least):.1f}M{end:.1f} {y - 4:.1f}H{most}"
+        self._elements.append(f'<path class="rule" d="{rule}"/>')
+        self._text(x, y, text, "soft", SIZE - 1)
+
     def _draw_relations(
-        self, relations: Sequence[Relation], layout: NodePlaces, names: dict[str, str]
+        self, relations: Sequence[tuple[Relation, "_Curve"]], layout: NodePlaces, names: dict[str, str]
     ) -> None:
         """Draw relations as curves below their boxes, those between clusters with λ, the wider the greater it is: never as
         wide as a path to the LCA, which says more of the answer."""
         heads = [Rectangle(0, y, self._form.width, self._form.heading - 4) for y in layout.headings.values()]
         labels = Labels([*layout.boxes.values(), *heads])
-        strongest = max((each.strength for each in relations if each.layer), default=1)
-        for number, each in enumerate(relations):
-            first, second = layout.boxes[each.source_id], layout.boxes[each.target_id]
-            # Curves of one row reach different depths, so that few lie on each other.
-            curve = _join(first, second, depth=26 + number % 3 * 11)
+        strongest = max((each.strength for each, _ in relations if each.layer), default=1)
+        for each, curve in relations:
             ends = " — ".join(names[id_] for id_ in (each.source_id, each.target_id))
             text = f"λ {each.strength}" if each.layer else ""
             said = f"{ends}{f', λ {each.strength}, support {each.support}' if each.layer else ''}"
@@ -220,14 +232,10 @@ class _Pen:
             if text:
                 points = [curve.point(t) for t in (0.5, 0.35, 0.65, 0.2, 0.8)]
                 if area := labels.place(text, SIZE - 1, points):
-                    self._clear(area)
+                    self._elements.append(
+                        f'<rect class="paper" x="{area.x:.1f}" y="{area.y:.1f}" width="{area.width:.1f}" height="{area.height:g}"/>'
+                    )
                     self._text(area.middle, area.y + SIZE, text, "label strong", SIZE - 1, anchor="middle")
-
-    def _clear(self, area: Rectangle) -> None:
-        """Cover lines where a text will stand."""
-        self._elements.append(
-            f'<rect class="paper" x="{area.x:.1f}" y="{area.y:.1f}" width="{area.width:.1f}" height="{area.height:g}"/>'
-        )
 
     def _draw_box(self, node: DrawnNode, box: Rectangle) -> None:
         roles = [
@@ -357,6 +365,15 @@ class _Curve:
         (x0, y0), (x1, y1) = self.start, self.end
         near, far = s**2 * (s + 3 * t), t**2 * (t + 3 * s)
         return near * x0 + far * x1, s**3 * y0 + 3 * s * t * self.bend + t**3 * y1
+
+    def cross(self, top: float, bottom: float) -> list[float]:
+        """Return the x of its points between two heights."""
+        return [x for x, y in (self.point(n / 64) for n in range(65)) if top <= y <= bottom]
+
+
+def _descend(parent: Rectangle, child: Rectangle) -> _Curve:
+    """Return the curve of a link from a box down to another."""
+    return _Curve((parent.middle, parent.bottom), (child.middle, child.y), (parent.bottom + child.y) / 2)
 
 
 def _join(first: Rectangle, second: Rectangle, depth: float) -> _Curve:

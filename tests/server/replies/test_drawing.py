@@ -28,7 +28,9 @@ from leanrag_engine.retrieval.index import BuildState
 from leanrag_engine.retrieval.query import QueryResult
 from leanrag_engine.retrieval.request import Query
 from leanrag_mcp.cli.main import app
-from leanrag_mcp.replies.drawing.page import render_page
+from leanrag_mcp.explorer.data import describe_answer
+from leanrag_mcp.replies.drawing.lettering import measure
+from leanrag_mcp.replies.drawing.page import draw_for_chat, render_page
 from leanrag_mcp.replies.drawing.selection import MOST_NODES, select_graph
 from leanrag_mcp.replies.drawing.svg import draw_answer
 
@@ -105,6 +107,7 @@ def test_an_answer_is_drawn_with_its_seeds_citations_and_tokens(lighthouses: Pat
     page = (tmp_path / "a.html").read_text()
     assert "default-src 'none'" in page
     assert "Alan Stevenson designed Skerryvore" in page
+    assert page.index("Alan Stevenson designed Skerryvore") < page.index("<figure")
 
 
 def test_a_drawing_that_cannot_be_written_is_refused_with_its_path(lighthouses: Path, tmp_path: Path) -> None:
@@ -160,6 +163,37 @@ def test_a_seed_that_meets_the_others_only_at_the_root_is_marked_as_stray() -> N
     assert "stray" not in draw_answer(answer(1, 4), count).split("</style>")[1]
 
 
+def points_of(path: str) -> list[tuple[float, float]]:
+    """Return points of a path with one cubic curve."""
+    corners = [complex(float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", path)]
+    shares = [n / 200 for n in range(201)]
+    made = [
+        sum(w * (1 - t) ** (3 - k) * t**k * corners[k] for k, w in enumerate((1, 3, 3, 1))) for t in shares
+    ]
+    return [(each.real, each.imag) for each in made]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize(("clusters", "seeds"), [(1, 1), (2, 5), (3, 3), (1, 6)])
+def test_a_layers_heading_stands_between_the_lines_and_hides_none(
+    clusters: int, seeds: int, narrow: bool
+) -> None:
+    picture = parse(draw_answer(answer(clusters, seeds), count, narrow=narrow))
+    paths = [each.get("d", "") for each in picture.iter(f"{SVG}path")]
+    lines = [point for each in paths if "C" in each for point in points_of(each)]
+    headings = [each for each in picture.iter(f"{SVG}text") if (each.text or "").startswith("Layer ")]
+    assert [(each.text or "")[:7] for each in headings] == ["Layer 2", "Layer 1", "Layer 0"]
+    for each in headings:
+        left, base = float(each.get("x", "0")), float(each.get("y", "0"))
+        right = left + measure(each.text or "", 11)
+        assert right <= float(picture.get("width", "0"))
+        assert not [(x, y) for x, y in lines if left < x < right and base - 9 < y < base + 3]
+    labels = [each for each in picture.iter(f"{SVG}text") if (each.text or "").startswith("λ")]
+    assert len([each for each in picture.iter(f"{SVG}rect") if each.get("class") == "paper"]) == 1 + len(
+        labels
+    )
+
+
 def test_relations_of_clusters_bear_their_strength() -> None:
     text = " ".join(parse(draw_answer(answer(3, 6), count)).itertext())
     assert "λ 7" in text
@@ -175,6 +209,16 @@ def test_no_relation_is_drawn_as_wide_as_a_path_to_the_lca() -> None:
     relations = widths[:-1]  # the last one is the legend's
     assert relations
     assert max(relations) < path
+
+
+def test_warnings_for_people_name_no_tools() -> None:
+    said = "The nearest follow. For more: other words, names from search_entities, or search_text."
+    result = replace(answer(1, 1), warnings=(said,))
+    page, chat = render_page(result, count), draw_for_chat(result, count)
+    assert chat["warnings"] == describe_answer(result, count)["warnings"]
+    assert chat["warnings"] == ["The nearest follow. For more: other words."]
+    assert "other words." in page
+    assert "search_" not in page
 
 
 def test_a_drawing_is_the_same_each_time() -> None:
