@@ -93,13 +93,17 @@ class Explorer:
         return await data.load_entity(engine, ref, self._collection)
 
     async def search(self, engine: LeanRAG, request: Request) -> object:
+        """Return entities, and which of them have the text in their name or an alias."""
+        text = request.query_params.get("text", "")
         page = await engine.search_entities(
-            request.query_params.get("text", ""),
+            text,
             offset=_number(request, "offset", 0),
             limit=_number(request, "limit", PAGE_SIZE),
             collection=self._collection,
         )
-        return {"refs": [each.entity.id for each in page.found], "total": page.total}
+        names = {seed.entity.id: (seed.entity.name, *seed.entity.aliases) for seed in page.found}
+        named = [ref for ref, known in names.items() if text.casefold() in "\n".join(known).casefold()]
+        return {"refs": [*names], "named": named, "total": page.total}
 
     async def passages(self, engine: LeanRAG, request: Request) -> object:
         limit = _number(request, "limit", PAGE_SIZE)

@@ -41,6 +41,17 @@ export class Hierarchy {
     return this.layers[place] > 0;
   }
 
+  // Those that are called so, then those whose name begins with the text, then those whose name contains it.
+  find(text) {
+    const wanted = text.toLocaleLowerCase();
+    const found = [[], [], []];
+    this.names.forEach((each, place) => {
+      const name = each.toLocaleLowerCase();
+      if (name.includes(wanted)) found[name === wanted ? 0 : name.startsWith(wanted) ? 1 : 2].push(place);
+    });
+    return found.flat();
+  }
+
   // From the root to the entity.
   trail(place) {
     const trail = [];

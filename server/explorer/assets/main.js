@@ -51,7 +51,8 @@ class Page {
     });
     byId("searching").addEventListener("submit", (event) => {
       event.preventDefault();
-      byId("found").querySelector(".named button")?.click();
+      clearTimeout(typed);
+      this.report(this.search().then(() => byId("found").querySelector(".named button")?.click()));
     });
     const close = ({ target, relatedTarget }) => {
       if (!byId("searching").contains(relatedTarget ?? target)) byId("found").replaceChildren();
@@ -64,30 +65,32 @@ class Page {
     });
   }
 
-  // Show what the address names: a question, the open cluster, or an entity within its cluster.
+  // Show what the address names: the answer to a question, the open cluster, or an entity within its cluster.
   follow(tab = "details") {
-    const asked = decodeURIComponent(/^#\?q=(.*)$/.exec(location.hash)?.[1] ?? "");
-    if (asked && this.source.answers) return this.returnTo(asked);
-    const place = this.hierarchy.places.get(decodeURIComponent(location.hash.slice(1))) ?? 0;
+    const named = decodeURIComponent(location.hash.slice(1));
+    if (named.startsWith("?q=") && this.source.answers) {
+      this.report(this.openAnswer(named.slice(3)));
+      return;
+    }
+    const place = this.hierarchy.places.get(named) ?? 0;
     this.selected = place;
     this.cluster = this.hierarchy.isCluster(place) ? place : this.hierarchy.parents[place];
     this.tab = tab;
-    return this.report(this.showPlace());
-  }
-
-  // Show a question's answer again, or ask it.
-  returnTo(question) {
-    this.tab = "question";
-    this.showCluster(this.cluster);
-    this.showTrail(this.cluster);
-    this.markTabs();
-    this.report(this.answer && question === this.question ? this.fillPanel() : this.findAnswer(question));
+    this.report(this.showPlace());
   }
 
   go(place) {
-    const address = place ? `#${encodeURIComponent(this.hierarchy.refs[place])}` : "#";
+    this.visit(place ? encodeURIComponent(this.hierarchy.refs[place]) : "");
+  }
+
+  ask(question) {
+    this.answer = null;
+    this.visit(`?q=${encodeURIComponent(question)}`);
+  }
+
+  visit(address) {
     byId("found").replaceChildren();
-    if (location.hash === address || (!place && !location.hash)) this.follow();
+    if (location.hash.slice(1) === address) this.follow();
     else location.hash = address;
   }
 
@@ -150,7 +153,7 @@ class Page {
     else if (tab === "documents") parts = showDocuments(await source.documents(), this.reader);
     else if (tab === "history") parts = showHistory(await source.history());
     else {
-      parts = showQuestion(source, this.question, (question) => this.report(this.ask(question)));
+      parts = showQuestion(source, this.question, (question) => this.ask(question));
       if (this.answer) parts.push(...showAnswer(hierarchy, this.answer, tools));
       else if (source.answers) parts.push(this.suggestions);
     }
@@ -161,20 +164,20 @@ class Page {
     }
   }
 
-  // The address keeps the question, so that going back and loading again show its answer.
-  async ask(question) {
-    const address = `#?q=${encodeURIComponent(question)}`;
-    if (location.hash === address) await this.findAnswer(question);
-    else location.hash = address;
-  }
-
-  async findAnswer(question) {
-    this.question = question;
-    this.answer = null;
-    if (!byId("question")) await this.fillPanel();
-    // In place of what stands below the box.
-    byId("panel").replaceChildren(byId("panel").firstChild, showWork("Searching …"));
-    this.answer = await this.source.answer(question);
+  // Show the answer to a question, and ask for it unless it is the last one.
+  async openAnswer(question) {
+    this.tab = "question";
+    this.markTabs();
+    if (question !== this.question || !this.answer) {
+      this.question = question;
+      this.answer = null;
+      this.showCluster(this.cluster);
+      this.showTrail(this.cluster);
+      byId("panel").replaceChildren(...showQuestion(this.source, question, (each) => this.ask(each)), showWork("Searching …"));
+      const answer = await this.source.answer(question);
+      if (question !== this.question) return; // another one was asked meanwhile
+      this.answer = answer;
+    }
     const { places } = this.hierarchy;
     const marks = new Map();
     const mark = (refs, kind) => refs.filter((ref) => places.has(ref)).forEach((ref) => marks.set(places.get(ref), kind));
@@ -189,25 +192,24 @@ class Page {
     this.showCluster(this.hierarchy.isCluster(lca) ? lca : this.hierarchy.parents[lca]);
     this.showTrail(this.cluster);
     await Promise.all([this.addLinks(this.cluster), this.fillPanel()]);
-    byId("panel").querySelector("textarea, input")?.focus({ preventScroll: true });
+    if (document.activeElement === document.body) byId("question")?.focus({ preventScroll: true });
   }
 
   async search() {
     const text = byId("search").value.trim();
     if (!text) return byId("found").replaceChildren();
     byId("found").replaceChildren(showWork("Searching …"));
-    const { refs, total } = await this.source.search(text, FOUND);
+    const { refs, named } = await this.source.search(text, FOUND);
     if (text !== byId("search").value.trim()) return undefined;
-    const found = refs.map((ref) => this.hierarchy.places.get(ref)).filter((place) => place !== undefined);
-    const more = total - found.length;
-    const isNamed = (place) => this.hierarchy.names[place].toLocaleLowerCase().includes(text.toLocaleLowerCase());
+    const toPlaces = (refs) => refs.map((ref) => this.hierarchy.places.get(ref)).filter((place) => place !== undefined);
     const list = (places) => listEntities(this.hierarchy, places, this.tools.pick);
-    const named = found.filter(isNamed);
-    const similar = found.filter((place) => !isNamed(place));
+    const faint = (said) => element("p", { class: "faint" }, said);
+    const called = [...new Set([...this.hierarchy.find(text), ...toPlaces(named)])];
+    const similar = toPlaces(refs).filter((place) => !called.includes(place)).slice(0, 10);
     return byId("found").replaceChildren(
-      named.length ? element("div", { class: "named" }, list(named)) : "No entity is called so.",
-      ...(similar.length ? [element("p", { class: "faint" }, "Similar:"), list(similar.slice(0, named.length ? FOUND : 5))] : []),
-      named.length && more > 0 ? element("p", { class: "faint" }, `and ${more} more: type more of the name`) : "",
+      called.length ? element("div", { class: "named" }, list(called.slice(0, FOUND))) : "No entity is called so.",
+      ...(called.length > FOUND ? [faint(`and ${called.length - FOUND} more: type more of the name`)] : []),
+      ...(similar.length ? [faint("Similar:"), list(similar)] : []),
     );
   }
 
@@ -290,7 +292,7 @@ async function start() {
   const page = new Page(source, await source.tree());
   paintLegend(false);
   // Questions are tried before they are suggested, which loads the embedder while the reader looks around.
-  if (source.answers) page.suggestions = suggest(source, (question) => page.report(page.ask(question)), (work) => page.report(work));
+  if (source.answers) page.suggestions = suggest(source, (question) => page.ask(question), (work) => page.report(work));
   page.follow(source.answers && !location.hash ? "question" : "details");
   performance.mark("drawn");
   document.body.dataset.ready = "yes";

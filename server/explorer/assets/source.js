@@ -43,7 +43,8 @@ function embedded() {
     within: async (cluster) => (await read("within"))[cluster] ?? [],
     across: async (layer) => (await read("across"))[layer] ?? [],
     entity: async (ref) => (await read("entities"))[ref],
-    search: async (text, limit) => searchNames(await read("tree"), text, limit),
+    // Without a server names alone are searched.
+    search: async () => ({ refs: [], named: [] }),
     around: async (citation, neighbours) => {
       const all = (await read("passages"))[documentOf(citation)];
       const place = all.findIndex((each) => each.citation === citation);
@@ -57,20 +58,6 @@ function embedded() {
     documents: () => read("documents"),
     history: () => read("history"),
   };
-}
-
-// Without a server names alone are searched: those that begin with the text, then those that contain it.
-function searchNames(tree, text, limit) {
-  const wanted = text.trim().toLocaleLowerCase();
-  const begins = [];
-  const contains = [];
-  tree.names.forEach((name, place) => {
-    const at = name.toLocaleLowerCase().indexOf(wanted);
-    if (at === 0) begins.push(tree.refs[place]);
-    else if (at > 0) contains.push(tree.refs[place]);
-  });
-  const refs = [...begins, ...contains];
-  return { refs: refs.slice(0, limit), total: refs.length };
 }
 
 export function openSource() {

@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
-import shutil
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,6 @@ from leanrag_engine.engine import RelationPage
 from leanrag_engine.retrieval.browse.passages import SourcePage
 from leanrag_mcp.explorer.page import list_files, write_page
 
-PROGRAMS = Path(__file__).parents[2] / "programs"
 D3_DIGEST = "ba0f5b53d3c1ec769723a43f2a723917bb49869f53298661e17be28613fbc54f"
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)><!--"
 
@@ -160,45 +157,22 @@ def test_d3_is_as_its_authors_published_it() -> None:
     assert hashlib.sha256(list_files()["d3.js"]).hexdigest() == D3_DIGEST
 
 
-def find_playwright() -> Path | None:
-    """Return the folder in which npm installed playwright-core, if it did; LEANRAG_TESTS_PLAYWRIGHT names it."""
-    if named := os.environ.get("LEANRAG_TESTS_PLAYWRIGHT"):
-        return Path(named)
-    if not shutil.which("npm"):
-        return None
-    found = subprocess.run(["npm", "root", "--global"], capture_output=True, text=True, check=False)  # noqa: S607
-    for folder in (Path.cwd() / "node_modules", Path(found.stdout.strip() or "/nowhere")):
-        if (folder / "playwright-core").is_dir():
-            return folder.parent
-    return None
-
-
 def test_a_browser_shows_hostile_text_as_text_and_is_led_by_the_keyboard(
-    written: tuple[WrittenPage, dict[str, Any]],
+    written: tuple[WrittenPage, dict[str, Any]], browse: Callable[..., Any]
 ) -> None:
-    chromium, playwright = shutil.which("chromium"), find_playwright()
-    if not (chromium and shutil.which("node") and playwright):
-        say = pytest.fail if "LEANRAG_TESTS_PLAYWRIGHT" in os.environ else pytest.skip
-        say("needs node, chromium and playwright-core (npm)")
     page, facts = written
-    command = ["node", str(PROGRAMS / "explorer" / "walk.mjs"), page.path.as_uri()]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
-        cwd=playwright,
-        env={"PATH": "/usr/bin:/bin", "CHROMIUM": chromium},
-    )
-    assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
+    seen = browse("walk.mjs", page.path.as_uri())
     root: Entity = facts["root"]
     assert seen["problems"] == []
     assert seen["title"].endswith("LeanRAG explorer")
     assert seen["trail"] == [root.name]
     assert len(seen["deeper"]) == 2
     assert seen["climbed"] == [root.name]
+    assert seen["found"].startswith("Ada Byron")
+    assert seen["unknown"] == ["No entity is called so.", root.name]
+    assert seen["closed"] == ""
+    assert seen["overflow"] <= 0
+    assert seen["printed"] == [True, 0]
     assert HOSTILE in seen["document"]
     assert "<script>document.title='taken'</script>" in seen["passage"]
     assert " ".join(seen["marked"].split()) == facts["sources"].sentences[0].text

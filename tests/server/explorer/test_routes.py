@@ -6,9 +6,10 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import urlencode
 
 import anyio
@@ -130,6 +131,29 @@ def test_an_entity_s_sentences_name_the_characters_of_the_passage_that_support_t
     quoted = passage["text"][place["start"] - passage["start"] : place["end"] - passage["start"]]
     assert quoted == sentence["text"]
     assert "Ada Engine" in quoted
+
+
+def test_a_search_tells_entities_that_are_called_so_from_similar_ones(explorer: ServedExplorer) -> None:
+    tree = explorer.get("data/tree").json()
+    names = dict(zip(tree["refs"], tree["names"], strict=True))
+    found = explorer.get("data/search", text="ada eng").json()
+    assert {names[each] for each in found["named"]} >= {"Ada Engine"}
+    assert all("ada eng" in names[each].casefold() for each in found["named"])
+    assert explorer.get("data/search", text="Xyzzy").json()["named"] == []
+
+
+def test_an_answer_is_found_again_by_going_back_and_by_loading_the_page_again(
+    explorer: ServedExplorer, browse: Callable[..., Any]
+) -> None:
+    question = "Who built the Ada Engine? #1 & 100 %"
+    seen = browse("ask.mjs", explorer.address, question)
+    assert seen["problems"] == []
+    assert seen["asked"][0] == question
+    assert "Mary Byron" in seen["asked"][1]
+    assert seen["focused"] == "question"
+    assert seen["asked"] == seen["back"] == seen["again"]
+    assert "No document has 'Xyzzy'." in seen["warned"]
+    assert not any("search_" in each for each in seen["warned"])
 
 
 def test_hostile_text_travels_as_json_that_no_browser_runs(explorer: ServedExplorer) -> None:
