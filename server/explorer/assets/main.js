@@ -205,7 +205,7 @@ class Page {
     const list = (places) => listEntities(this.hierarchy, places, this.tools.pick);
     const faint = (said) => element("p", { class: "faint" }, said);
     const called = [...new Set([...this.hierarchy.find(text), ...toPlaces(named)])];
-    const similar = toPlaces(refs).filter((place) => !called.includes(place)).slice(0, 10);
+    const similar = toPlaces(refs).filter((place) => !called.includes(place)).slice(0, 5);
     return byId("found").replaceChildren(
       called.length ? element("div", { class: "named" }, list(called.slice(0, FOUND))) : "No entity is called so.",
       ...(called.length > FOUND ? [faint(`and ${called.length - FOUND} more: type more of the name`)] : []),

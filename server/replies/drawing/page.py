@@ -65,12 +65,8 @@ def render_page(result: QueryResult, count: Count) -> str:
 def draw_for_chat(result: QueryResult, count: Count) -> dict[str, object]:
     """Return what the page inside a chat shows: the evidence, and the drawing in the widths of a desktop and of a phone."""
     wide, narrow = (draw_answer(result, count, narrow=narrow, evidence=False) for narrow in (False, True))
-    return {
-        "warnings": list_warnings(result),
-        "evidence": list_evidence(result),
-        "wide": wide,
-        "narrow": narrow,
-    }
+    warnings, evidence = list_warnings(result), list_evidence(result)
+    return {"warnings": warnings, "evidence": evidence, "wide": wide, "narrow": narrow}
 
 
 def list_warnings(result: QueryResult) -> list[str]:

@@ -103,8 +103,8 @@ def describe_graph(result: QueryResult, graph: DrawnGraph) -> str:
         if number
     ]
     if left:
-        seeds_left = (
-            f" ({count_things(graph.seeds_left_out, 'seed')} among them)" if graph.seeds_left_out else ""
+        seeds_left = f" ({count_things(graph.seeds_left_out, 'seed')} among them)" * bool(
+            graph.seeds_left_out
         )
         said.append(f"Not drawn: {' and '.join(left)}{seeds_left}.")
     return " ".join(said)
@@ -171,7 +171,7 @@ class _Pen:
         self._elements.append(f'<g transform="translate(0 {self._y:.1f})">')
         names = {node.entity.id: node.entity.name for node in graph.nodes}
         links = [
-            (link, _descend(layout.boxes[link.parent], layout.boxes[link.child])) for link in graph.links
+            (each, _descend(layout.boxes[each.parent], layout.boxes[each.child])) for each in graph.links
         ]
         # Curves of one row reach different depths, so that few lie on each other.
         relations = [
@@ -198,17 +198,14 @@ class _Pen:
     def _write_heading(self, texts: Sequence[str], y: float, crossings: Sequence[float]) -> None:
         """Write the first of the texts for which there is room between the lines that cross this height, with a rule beside it."""
         least, most = self._form.margin, self._form.width - self._form.margin
-        places = [
-            (text, x, x + measure(text, SIZE - 1))
-            for text in texts
-            for x in (least, *(each + 8 for each in sorted(crossings)))
-        ]
+        starts = [least, *(each + 8 for each in sorted(crossings))]
+        places = [(text, x, x + measure(text, SIZE - 1)) for text in texts for x in starts]
         free = (
-            (text, x, end)
-            for text, x, end in places
-            if end <= most and not any(x - 4 < each < end + 4 for each in crossings)
+            each
+            for each in places
+            if each[2] <= most and not any(each[1] - 4 < x < each[2] + 4 for x in crossings)
         )
-        text, x, end = next(free, (texts[-1], least, least + measure(texts[-1], SIZE - 1)))
+        text, x, end = next(free, places[-len(starts)])
         rule = f"M{least}.0 {y - 4:.1f}H{max(x - 6, least):.1f}M{end:.1f} {y - 4:.1f}H{most}"
         self._elements.append(f'<path class="rule" d="{rule}"/>')
         self._text(x, y, text, "soft", SIZE - 1)
@@ -238,15 +235,8 @@ class _Pen:
                     self._text(area.middle, area.y + SIZE, text, "label strong", SIZE - 1, anchor="middle")
 
     def _draw_box(self, node: DrawnNode, box: Rectangle) -> None:
-        roles = [
-            name
-            for name, holds in (
-                ("seed", node.score is not None),
-                ("lca", node.joins > 1),
-                ("stray", node.stray),
-            )
-            if holds
-        ]
+        held = {"seed": node.score is not None, "lca": node.joins > 1, "stray": node.stray}
+        roles = [name for name, holds in held.items() if holds]
         # Bold letters are a tenth wider.
         lines = wrap(node.entity.name, SIZE * (1.1 if roles else 1), box.width - 10, 2)
         said = _describe_node(node)
@@ -258,9 +248,8 @@ class _Pen:
         for line in lines:
             y += 15
             self._text(box.middle, y - 3, line, "strong" if roles else "", anchor="middle")
-        self._text(
-            box.middle, y + 11, fit_line(said, SIZE - 2, box.width - 8), "soft", SIZE - 2, anchor="middle"
-        )
+        said = fit_line(said, SIZE - 2, box.width - 8)
+        self._text(box.middle, y + 11, said, "soft", SIZE - 2, anchor="middle")
         self._elements.append("</g>")
 
     # --- words -----------------------------------------------------------------------------
@@ -277,23 +266,26 @@ class _Pen:
             ("line", "tie", "relation in a passage", any(not each.layer for each in relations)),
             ("line", "bridge", "relation of clusters, wider by λ", any(each.layer for each in relations)),
         ]
-        x = float(self._form.margin)
+        marks = {
+            "box": '<rect class="box {}" y="-10" width="22" height="12" rx="3"/>',
+            "line": '<path class="{}" stroke-width="3" d="M0 -4h22"/>',
+        }
         self._y += 18
-        for shape, style, text, occurs in entries:
-            if not occurs:
-                continue
-            needed = 30 + measure(text, SIZE - 1) + 14
-            if x + needed > self._form.width - self._form.margin and x > self._form.margin:
-                x, self._y = float(self._form.margin), self._y + 20
-            mark = (
-                f'<rect class="box {style}" x="{x:.1f}" y="{self._y - 10:.1f}" width="22" height="12" rx="3"/>'
-                if shape == "box"
-                else f'<path class="{style}" stroke-width="3" d="M{x:.1f} {self._y - 4:.1f}h22"/>'
-            )
-            self._elements.append(mark)
-            self._text(x + 28, self._y, text, "soft", SIZE - 1)
-            x += needed
+        self._write_keys(
+            [(marks[shape].format(style), text) for shape, style, text, occurs in entries if occurs], 28
+        )
         self._y += 14
+
+    def _write_keys(self, keys: Sequence[tuple[str, str]], space: int) -> None:
+        """Write marks, each with its meaning from ``space`` on, in as many lines as they need."""
+        x = least = float(self._form.margin)
+        for mark, text in keys:
+            needed = space + measure(text, SIZE - 1) + 14
+            if x > least and x + needed > self._form.width - least:
+                x, self._y = least, self._y + 19
+            self._elements.append(f'<g transform="translate({x:.1f} {self._y:.1f})">{mark}</g>')
+            self._text(x + space, self._y, text, "soft", SIZE - 1)
+            x += needed
 
     def write_tokens(self, account: TokenAccount) -> None:
         """Write how many tokens each part of the context takes, and draw it as one bar."""
@@ -312,18 +304,9 @@ class _Pen:
                 f'<rect class="{style}" x="{x:.1f}" y="{self._y:.1f}" width="{width:.1f}" height="12"/>'
             )
             x += width
-            keys.append((style, f"{kind} {tokens:,}"))
+            keys.append((f'<rect class="{style}" y="-9" width="10" height="10"/>', f"{kind} {tokens:,}"))
         self._y += 28
-        x = float(self._form.margin)
-        for style, text in keys:
-            needed = 16 + measure(text, SIZE - 1) + 12
-            if x + needed > self._form.width - self._form.margin and x > self._form.margin:
-                x, self._y = float(self._form.margin), self._y + 18
-            self._elements.append(
-                f'<rect class="{style}" x="{x:.1f}" y="{self._y - 9:.1f}" width="10" height="10"/>'
-            )
-            self._text(x + 15, self._y, text, "soft", SIZE - 1)
-            x += needed
+        self._write_keys(keys, 15)
         self._y += 8
 
     def write_lines(self, lines: Sequence[ContextLine], account: TokenAccount) -> None:
@@ -338,9 +321,8 @@ class _Pen:
             text = line.text if line.kind == EXCERPT else f"{line.subject}: {line.text}"
             x = self._form.margin if narrow else self._form.margin + 240
             self._y += 15 if narrow else 0
-            self._text(
-                x, self._y, fit_line(text, SIZE - 1, self._form.width - self._form.margin - x), "", SIZE - 1
-            )
+            text = fit_line(text, SIZE - 1, self._form.width - self._form.margin - x)
+            self._text(x, self._y, text, "", SIZE - 1)
         if (more := len(lines) - most) > 0:
             self._y += 20
             self._text(self._form.margin, self._y, f"and {count_things(more, 'line')} more", "soft", SIZE - 1)
@@ -371,18 +353,17 @@ class _Curve:
         return [x for x, y in (self.point(n / 64) for n in range(65)) if top <= y <= bottom]
 
 
-def _descend(parent: Rectangle, child: Rectangle) -> _Curve:
-    """Return the curve of a link from a box down to another."""
-    return _Curve((parent.middle, parent.bottom), (child.middle, child.y), (parent.bottom + child.y) / 2)
+def _descend(upper: Rectangle, lower: Rectangle, shift: float = 0.0) -> _Curve:
+    """Return the curve from a box down to another, so far to the right of their middles."""
+    ends = (upper.middle + shift, upper.bottom), (lower.middle + shift, lower.y)
+    return _Curve(*ends, (upper.bottom + lower.y) / 2)
 
 
 def _join(first: Rectangle, second: Rectangle, depth: float) -> _Curve:
     """Return the curve of a relation: below two boxes of one line, or from one line down to the next."""
     if first.y != second.y:
         upper, lower = sorted((first, second), key=lambda box: box.y)
-        shift = upper.width * 0.2
-        start, end = (upper.middle + shift, upper.bottom), (lower.middle + shift, lower.y)
-        return _Curve(start, end, (start[1] + end[1]) / 2)
+        return _descend(upper, lower, upper.width * 0.2)
     left, right = sorted((first, second), key=lambda box: box.x)
     shift = left.width * 0.2
     return _Curve(
