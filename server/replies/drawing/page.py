@@ -1,5 +1,6 @@
 """One answer as a page of its own: the drawing, and beside it the evidence with links to the places in the files."""
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from urllib.parse import quote, urlsplit
@@ -71,7 +72,8 @@ def draw_for_chat(result: QueryResult, count: Count) -> dict[str, object]:
 
 def list_warnings(result: QueryResult) -> list[str]:
     """Return the warnings of an answer for people, who call no tools."""
-    return [each.replace(", names from search_entities, or search_text", "") for each in result.warnings]
+    advice = r",[^,.:']*\b(?:get|search)_\w+[^,.']*|(?<=\.) (?:get|search)_\w+[^.']*\."
+    return [re.sub(advice, "", each) for each in result.warnings]
 
 
 def list_evidence(result: QueryResult) -> list[dict[str, str]]:

@@ -212,13 +212,17 @@ def test_no_relation_is_drawn_as_wide_as_a_path_to_the_lca() -> None:
 
 
 def test_warnings_for_people_name_no_tools() -> None:
-    said = "The nearest follow. For more: other words, names from search_entities, or search_text."
-    result = replace(answer(1, 1), warnings=(said,))
-    page, chat = render_page(result, count), draw_for_chat(result, count)
-    assert chat["warnings"] == describe_answer(result, count)["warnings"]
-    assert chat["warnings"] == ["The nearest follow. For more: other words."]
-    assert "other words." in page
-    assert "search_" not in page
+    warnings = {
+        "The nearest follow. For more: other words, names from search_entities, or search_text.": "The nearest follow. For more: other words.",
+        "An outline follows. Ask about one of its subjects, or call get_outline.": "An outline follows. Ask about one of its subjects.",
+        "Stop, ask something else, or list all that has a word with search_text.": "Stop, ask something else.",
+        "Shown in part, perhaps: d1:c1, d2:c3. get_sources reads them whole.": "Shown in part, perhaps: d1:c1, d2:c3.",
+        "No document has 'Xyzzy', 'get_user'.": "No document has 'Xyzzy', 'get_user'.",
+    }
+    result = replace(answer(1, 1), warnings=tuple(warnings))
+    assert draw_for_chat(result, count)["warnings"] == [*warnings.values()]
+    assert describe_answer(result, count)["warnings"] == [*warnings.values()]
+    assert "or search_text" not in render_page(result, count)
 
 
 def test_a_drawing_is_the_same_each_time() -> None:
