@@ -28,8 +28,7 @@ _MAGICS = (
 )
 _CONTROLS = bytes(sorted({*range(32)} - {8, 9, 10, 11, 12, 13, 27}))
 
-_JAPANESE = re.compile(rb"\x1b\$[@B]")
-"""Where Japanese begins in ISO-2022-JP, whose bytes are all ASCII."""
+_JAPANESE = re.compile(rb"\x1b\$[@B]")  # Where Japanese begins in ISO-2022-JP, whose bytes are all ASCII
 _SUPERSETS = {"shift_jis": "cp932", "gb2312": "gb18030"}
 _WESTERN = re.compile("[ÄÇÉÖÜßàáâäçèéêëìíîïñòóôöùúûüœ]ß?|[€«»“”„‘’–—…§°¿¡]+")
 _WESTERN_WORDS = read_words("language", "western")

@@ -222,8 +222,7 @@ _FORMATS = {
     ".rst": Format("text/x-rst", _rst),
     **dict.fromkeys((".json", ".jsonl"), Format("application/json", _json)),
 }
-SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))
-"""The suffixes that have a reader, in alphabetical order."""
+SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))  # The suffixes that have a reader, in alphabetical order
 
 _PLAIN_NAMES = frozenset({
     "readme", "license", "licence", "copying", "notice", "authors", "contributors", "changelog", "changes",

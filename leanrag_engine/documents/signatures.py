@@ -59,8 +59,7 @@ _TYPE_ALONE = re.compile(r"[ \t]*[@\w][\w \t*&<>,:\[\]@.]*[\w*&>\]]")
 _NAME = re.compile(
     r"(?<![@\w$])(?P<name>[~\w$]+(?:(?:::|\.)~?[\w$]+)*)\s*(?:<[^()]*>\s*)?(?:\(|(?P<given>[=:]\s*(?:async\s*)?(?:function\b|\(|[\w$]+\s*=>)))"
 )
-_NO_NAME = re.compile(r"[A-Z\d_]{3,}|[gs]et")
-"""A macro, or what gives or sets a property."""
+_NO_NAME = re.compile(r"[A-Z\d_]{3,}|[gs]et")  # A macro, or what gives or sets a property
 _TYPE_OF_C = re.compile(r"\b(?:struct|union|enum)(?=\s+\w+[\s*&]+\w+\s*\()")
 _PREPROCESSOR = re.compile(r"^[ \t]*#[^\n]*$", re.MULTILINE)
 

@@ -145,8 +145,7 @@ def _format_value(value: object) -> str:
     return f"it is {cut_end(text, 60)}"
 
 
-MISSING = object()
-"""Stands for a key that an object does not have."""
+MISSING = object()  # Stands for a key that an object does not have
 
 
 def _check(path: Path, reader: _SetReader) -> QuestionSet:

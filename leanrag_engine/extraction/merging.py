@@ -43,8 +43,7 @@ from .namesakes import find_namesakes
 
 T = TypeVar("T")
 
-DESCRIPTION_WORDS = 120
-"""Limit of a merged description; prompts name it too. Set by reading."""
+DESCRIPTION_WORDS = 120  # Limit of a merged description; prompts name it too. Set by reading
 
 _VAGUE_TYPES = frozenset(["", "concept", "name", "term", "unknown", "other", "entity", "misc", "object"])
 """Types without information: any specific type wins the vote against them."""

@@ -41,12 +41,10 @@ from leanrag_engine.core.runtime.telemetry import Activity, watch
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT = timedelta(seconds=2)
-"""How often a running job's row is written even if nothing moved."""
+HEARTBEAT = timedelta(seconds=2)  # How often a running job's row is written even if nothing moved
 
 
-SILENCE = timedelta(seconds=60)
-"""A job on another machine counts as dead after so long without an update."""
+SILENCE = timedelta(seconds=60)  # A job on another machine counts as dead after so long without an update
 
 MOST_LOSSES = 3  # How often a job begins again because the writer lock was lost
 

@@ -131,11 +131,7 @@ def nearest_documents(name: str, documents: Sequence[Document], limit: int) -> l
     title or file name."""
     within = [each for each in documents if _is_part_of_path(name, each.source or each.id)]
     return within[:limit] or sort_by_similarity(
-        name,
-        documents,
-        lambda each: (each.id, each.title, PurePath(each.source or each.id).name),
-        limit,
-        least=0.6,
+        name, documents, lambda each: (each.id, each.title, PurePath(each.source or each.id).name), limit
     )
 
 

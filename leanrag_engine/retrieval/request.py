@@ -1,7 +1,7 @@
 """What is asked: a query, its filters, and the check of every value at the door. What was measured before the options
 got their values, and what was tried in their place, is in ``.docs/decisions.md``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -289,7 +289,12 @@ class Query:
             what = "has no word" if text else "is empty"
             raise InvalidInput(f"The query {what}.", "Give a question or a few words to look for.")
         for name, value, allowed in (("mode", self.mode, Mode), ("ranking", self.ranking, Ranking)):
-            _check_choice(name, value, [choice.value for choice in allowed])
+            if value not in (choices := [choice.value for choice in allowed]):
+                near = find_nearest(str(value), choices)
+                guess = f" Did you mean {near[0]!r}?" if near else ""
+                raise InvalidInput(
+                    f"There is no {name} {value!r}.{guess}", f"Use one of: {', '.join(choices)}."
+                )
         budget = self.token_budget or choose_budget(self.texts)
         for name, number, (low, high) in (
             ("seeds", self.seeds, QUERY_LIMITS.seeds),
@@ -332,14 +337,6 @@ def clean_text(name: str, text: str, most: int = QUERY_LIMITS.characters) -> str
             "Give a shorter one; ingest long text as a document.",
         )
     return cleaned
-
-
-def _check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
-    choices = list(allowed)
-    if value not in choices:
-        near = find_nearest(str(value), choices)
-        guess = f" Did you mean {near[0]!r}?" if near else ""
-        raise InvalidInput(f"There is no {name} {value!r}.{guess}", f"Use one of: {', '.join(choices)}.")
 
 
 def check_count(name: str, count: int, most: int) -> None:

@@ -74,8 +74,7 @@ PANELS: Final = {
 
 COMMANDS = {name: place for panel in PANELS.values() for name, place in panel.items()}
 
-OTHER_NAMES = {"delete": "forget"}
-"""Names that work, and that no list shows."""
+OTHER_NAMES = {"delete": "forget"}  # Names that work, and that no list shows
 
 
 class Commands(TyperGroup):

@@ -42,8 +42,7 @@ _FIRST_PAUSE = 0.5  # Seconds before the second attempt, doubled for each furthe
 _LONGEST_PAUSE = 30.0  # Longest pause in seconds, if the service does not ask for another
 _LONGEST_WAIT = 120.0  # Longest wait in seconds that a service may ask for (Retry-After)
 
-PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})
-"""HTTP statuses that may be temporary."""
+PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})  # HTTP statuses that may be temporary
 
 NO_SCHEMA = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 """HTTP statuses of a service that accepts no JSON schema."""

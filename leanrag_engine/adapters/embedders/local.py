@@ -58,8 +58,7 @@ _PROMPTS: dict[Role, tuple[str, ...]] = {"document": ("document", "passage", "co
 _UNLOADABLE = (OSError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, ImportError)
 """What the libraries raise for files that are no model of theirs."""
 
-_LOADING = threading.Lock()
-"""Lock for loading: two threads that need the same model would load it twice."""
+_LOADING = threading.Lock()  # Lock for loading: two threads that need the same model would load it twice
 
 
 class SentenceTransformersSource(PretrainedSource):

@@ -37,8 +37,7 @@ class Batch(Generic[T]):
     tokens: Sequence[T] = ()
 
 
-_LOADING = threading.Lock()
-"""Lock for loading: two threads would load a model twice."""
+_LOADING = threading.Lock()  # Lock for loading: two threads would load a model twice
 
 
 class OnnxSource(PretrainedSource):

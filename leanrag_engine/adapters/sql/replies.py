@@ -15,8 +15,7 @@ from . import collections as collection_rows
 from .dialect.statements import among, rests_on_others
 from .schema.tables import agent_texts, chunks, documents, replies
 
-_CACHED = replies.c.text.is_not(None)
-"""A row without its text counts for spending only."""
+_CACHED = replies.c.text.is_not(None)  # A row without its text counts for spending only
 
 
 def put(connection: Connection, name: str, record: ReplyRecord) -> None:

@@ -9,8 +9,7 @@ from queue import SimpleQueue
 from struct import Struct
 from typing import IO, Any
 
-LENGTH = Struct(">Q")
-"""Before each message: its length in bytes."""
+LENGTH = Struct(">Q")  # Before each message: its length in bytes
 
 
 def main() -> None:

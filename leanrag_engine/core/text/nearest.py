@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _DIGIT = re.compile("[0-9]")
-_COMPARED = 100  # Characters
+_COMPARED, _LEAST = 100, 0.6  # Characters, and the similarity of what may be meant
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 
 
@@ -33,10 +33,10 @@ def misspell(word: str) -> set[str]:
 
 
 def sort_by_similarity(
-    name: str, items: Iterable[T], names_of: Callable[[T], Iterable[str]], limit: int, *, least: float = 0.4
+    name: str, items: Iterable[T], names_of: Callable[[T], Iterable[str]], limit: int
 ) -> list[T]:
-    """Return the ``limit`` items with the most similar names, of at least that similarity, the nearest first, ignoring
-    case. Only the last ones of their characters count, since paths differ there."""
+    """Return the ``limit`` items with the most similar names, the nearest first, ignoring case. Only the last ones of
+    their characters count, since paths differ there."""
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(name[-_COMPARED:].casefold())
 
@@ -50,7 +50,7 @@ def sort_by_similarity(
     # The quick ratio is an upper bound and takes a tenth of the time.
     likely = heapq.nlargest(5 * limit, items, key=lambda item: rate(item, matcher.quick_ratio))
     nearest = heapq.nlargest(limit, likely, key=lambda item: rate(item, matcher.ratio))
-    return [each for each in nearest if rate(each, matcher.ratio) >= least]
+    return [each for each in nearest if rate(each, matcher.ratio) >= _LEAST]
 
 
 def similarity(one: str, other: str) -> float:

@@ -5,5 +5,4 @@ import re
 
 TABLE_NAME = r"Table\b[^\n]{0,300}?, \d+ rows?(?=:|$)"
 TABLE_ROW = r"Row \d+: "
-TABLE_LINE = re.compile(f"{TABLE_ROW}|{TABLE_NAME}", re.MULTILINE)
-"""The beginning of each line of a table."""
+TABLE_LINE = re.compile(f"{TABLE_ROW}|{TABLE_NAME}", re.MULTILINE)  # The beginning of each line of a table

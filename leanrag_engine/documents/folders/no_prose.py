@@ -49,8 +49,7 @@ _STAMP = re.compile(
 _LEVEL = re.compile(
     r"^\W{0,2}(?:\S+ ){0,4}?\W?(?:INFO|WARN(?:ING)?|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE|SEVERE|VERBOSE)\b"
 )
-_ACCESS = re.compile(r"\S+ \S+ \S+ \[\d{2}/\w{3}/\d{4}:\d{2}:\d{2}:\d{2}")
-"""A line of a web server's log."""
+_ACCESS = re.compile(r"\S+ \S+ \S+ \[\d{2}/\w{3}/\d{4}:\d{2}:\d{2}:\d{2}")  # A line of a web server's log
 
 
 def find_reason(path: Path) -> str:

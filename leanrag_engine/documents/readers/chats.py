@@ -82,8 +82,7 @@ _MESSENGERS = ({"ts", "type"}, {"date_unixtime", "type"}, {"timestamp", "author"
 """Keys that each message has in an export of Slack, Telegram and Discord."""
 _SAID = ("title", "text", "description", "question", "name", "value", "fileName")
 """Keys of the texts that come with a message, at any depth."""
-_LINKED = re.compile(r"<[^<>|\s]+\|([^<>]+)>")
-"""A link with what it shows, as Slack writes it."""
+_LINKED = re.compile(r"<[^<>|\s]+\|([^<>]+)>")  # A link with what it shows, as Slack writes it
 _NUMBERS = re.compile(r"\d+")
 _FORENOON = frozenset(["午前", "오전"])
 

@@ -24,8 +24,7 @@ _SKIPPED = frozenset({
     "object", "script", "select", "style", "svg", "template", "textarea", "video",
 })  # fmt: skip
 _SKIPPED_ROLES = frozenset({"navigation", "search", "menu", "menubar", "toolbar"})
-_SKIPPED_CLASSES = frozenset({"headerlink", "navheader", "navfooter"})
-"""Of Sphinx and DocBook."""
+_SKIPPED_CLASSES = frozenset({"headerlink", "navheader", "navfooter"})  # Of Sphinx and DocBook
 _BLOCKS = frozenset({
     "address", "article", "aside", "blockquote", "body", "caption", "details", "div", "dl", "dt",
     "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "main", "ol", "p", "section",
@@ -38,8 +37,7 @@ _WIDEST = 100  # Rows or columns that a cell of a table may span
 
 _WHITE = re.compile(r"\s+")
 _INLINE = re.compile(rb"</?(?:font|b|i|u|em|strong|small|big|tt|center|span)\b[^<>]*>", re.IGNORECASE)
-_PAGE = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)[^\s()<>]+")
-"""An address within the site."""
+_PAGE = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)[^\s()<>]+")  # An address within the site
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _DECLARED = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _DATE_TAG = re.compile(

@@ -42,8 +42,7 @@ def read_pdf(data: bytes, name: str) -> Reading:
     return replace(_join_pages(_join_cut_words(_drop_running_lines(pages)), title), date=date)
 
 
-_PDFIUM = Lock()
-"""PDFium's functions must not run in two threads at once."""
+_PDFIUM = Lock()  # PDFium's functions must not run in two threads at once
 
 
 def _open(data: bytes, name: str) -> PdfDocument:

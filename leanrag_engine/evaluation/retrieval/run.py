@@ -230,8 +230,7 @@ async def evaluate(
 
 
 _WORDLESS = re.compile(r"[^\w]+")
-_VERDICTS = frozenset(["yes", "no"])
-"""Answers that are not quotations from a passage."""
+_VERDICTS = frozenset(["yes", "no"])  # Answers that are not quotations from a passage
 
 
 def holds_passage(context: str, text: str, answers: Iterable[str]) -> bool:

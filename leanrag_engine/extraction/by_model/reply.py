@@ -46,8 +46,7 @@ class ExtractLimits:
 LIMITS = ExtractLimits()
 
 _YEAR = re.compile(r"[12]\d{3}(?:\s?[-–—/]\s?(?:\d{2}|\d{4}))?")
-_NAMES_TOO = frozenset(["May", "Will"])
-"""Function words that are names when capitalised."""
+_NAMES_TOO = frozenset(["May", "Will"])  # Function words that are names when capitalised
 
 _KEYS: Mapping[str, Sequence[str]] = {
     "entities": ("entities", "nodes", "entity"),

@@ -34,8 +34,7 @@ _PREFIXES = frozenset(["multi", "inter", "intra", "non", "pre", "post", "semi", 
 
 
 _LEADING_COMMENTS = re.compile(r"(?:\s*(?:(?:#|//|;|--|%)[^\n]*(?:\n|$)|/\*.*?\*/|<!--.*?-->))+", re.DOTALL)
-_COMMENTED = re.compile(r"(?:[^\n]*\w[^\n]*(?:\n|$))+")
-"""Lines of comments up to one without a word."""
+_COMMENTED = re.compile(r"(?:[^\n]*\w[^\n]*(?:\n|$))+")  # Lines of comments up to one without a word
 _FIELDS = re.compile(r"[\w\"'-]+[ \t]*:|#[^\n]*\n[\w\"'-]+[ \t]*:")
 _NOTICE = re.compile(
     r"copyright|©|licen[cs]e|spdx-|warrant(?:y|ies)\b|redistribut|permission is hereby|all rights reserved|\bcoding[:=]",

@@ -17,8 +17,7 @@ WorkKind = Literal["extraction", "summary", "relation", "description"]
 ID: JsonSchema = {"type": "string"}
 FORM = "\n---\n"
 """Separator in the instructions: the text after it is the reply format of chat models; agents have a schema."""
-SHOWN = 24_000
-"""Characters of all items in one reply: about 6,000 tokens. The first item is always whole."""
+SHOWN = 24_000  # Characters of all items in one reply: about 6,000 tokens. The first item is always whole
 
 
 @dataclass(frozen=True, slots=True)

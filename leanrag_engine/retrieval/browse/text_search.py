@@ -257,8 +257,7 @@ _CLASSES: Mapping[str, str] = {
 _TOKEN = re.compile(r"\.\.\.|.", re.DOTALL)
 _RECURSION = re.compile(r"\(\?(?:R\)|[+-]?[0-9]|&|P>)")
 _REPETITION = re.compile(r"\{([0-9]+)(?:,[0-9]*)?\}")
-_IGNORED = re.compile(r"#.*|\s+")
-"""What a verbose pattern may hold anywhere, also between digits."""
+_IGNORED = re.compile(r"#.*|\s+")  # What a verbose pattern may hold anywhere, also between digits
 
 
 def _check_text(text: str, pattern: bool) -> str:

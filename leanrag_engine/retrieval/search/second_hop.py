@@ -15,8 +15,7 @@ from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 from .seeds import best_first
 
 _WORD = re.compile(r"[^\W_]+")
-_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
-"""What tells titles apart: Mercury (planet)."""
+_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")  # What tells titles apart: Mercury (planet)
 _SHORTEST = 5  # Characters of a title with a space on both sides, up to which it may be a plain word
 
 

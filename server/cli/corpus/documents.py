@@ -42,8 +42,7 @@ STANDARD_INPUT = "-"
 
 IGNORE_FILE = ".leanragignore"
 
-EXIT_PARTIAL = 3
-"""Exit code: some of the documents failed. 1: all failed; 2: wrong arguments."""
+EXIT_PARTIAL = 3  # Exit code: some of the documents failed. 1: all failed; 2: wrong arguments
 
 KEPT = (
     "Documents that were finished are kept; readers see the previous hierarchy until a build is finished."

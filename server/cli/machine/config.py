@@ -23,8 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-CREDENTIALS = re.compile(r"(?<=//).+(?=@)")
-"""Name and password within an address."""
+CREDENTIALS = re.compile(r"(?<=//).+(?=@)")  # Name and password within an address
 
 FOLDERS = ("data_dir", "allow_dirs", "prompts_dir")
 Name = Annotated[str, typer.Argument(help="Name of a setting.", show_default=False)]

@@ -26,8 +26,7 @@ class DrawingSize:
 
 
 WIDE = DrawingSize()
-NARROW = DrawingSize(width=360, box=106, height=62, gap=7)
-"""For the width of a phone."""
+NARROW = DrawingSize(width=360, box=106, height=62, gap=7)  # For the width of a phone
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from ..base import Card, ReplyModel, quote_lines
 if TYPE_CHECKING:
     from leanrag_engine.pipeline.agent.items import PendingWork, Submission
 
-SUBMIT_TOOLS = {"extraction": "submit_extractions"}
-"""The other kinds share one tool."""
+SUBMIT_TOOLS = {"extraction": "submit_extractions"}  # The other kinds share one tool
 UNITS = {
     "extraction": "chunks",
     "summary": "clusters of this layer",

@@ -10,8 +10,7 @@ from leanrag_engine.adapters.embedders.pretrained import Span
 from .weights import E5Weights
 
 BEGIN, END, PADDING = 0, 2, 1
-WORDLESS = {3, 6}
-"""Tokens that say nothing: what is not known, and a space before it."""
+WORDLESS = {3, 6}  # Tokens that say nothing: what is not known, and a space before it
 UNKNOWN = 3
 SPACE = "▁"  # Stands for the space before a word
 

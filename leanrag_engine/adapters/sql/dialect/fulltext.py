@@ -168,8 +168,7 @@ def open_names(connection: Connection, edition: int) -> FullTextIndex:
     return _open(connection, FullTextTable(f"fts_names_{edition}", ("key",), (1.0,), TRIGRAMS))
 
 
-EDITION = (open_entities, open_names)
-"""What opens each index of an edition."""
+EDITION = (open_entities, open_names)  # What opens each index of an edition
 
 
 def add_entities(connection: Connection, edition: int, numbered: Sequence[tuple[int, IndexedEntity]]) -> None:

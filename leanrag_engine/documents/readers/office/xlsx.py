@@ -20,8 +20,7 @@ from leanrag_engine.documents.records import Rows, format_table, has_header
 
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
 _COMPUTED = re.compile(rb"(?:</(?:\w+:)?f>|<(?:\w+:)?f [^<>]*/>)\s*<(?:\w+:)?v>[^<]")
-_LITERAL = re.compile(r'"[^"]*"|[\\_*].')
-"""Signs in the format of a number that stand for themselves."""
+_LITERAL = re.compile(r'"[^"]*"|[\\_*].')  # Signs in the format of a number that stand for themselves
 _MERGED = re.compile(rb'mergeCell ref="([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})"')
 
 

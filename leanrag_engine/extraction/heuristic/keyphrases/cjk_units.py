@@ -23,8 +23,7 @@ Run = list[Unit]
 
 
 _LIGHT = read_words("cjk", "light")
-_BREAKS = read_words("cjk", "breaks")
-"""Verbs that are never part of a term."""
+_BREAKS = read_words("cjk", "breaks")  # Verbs that are never part of a term
 _CHINESE_ROLES = {
     **dict.fromkeys(("n", "nz", "vn", "an", "j"), "n"),
     **dict.fromkeys(("nr", "nrt", "nrfg"), "p"),

@@ -73,8 +73,7 @@ def find_in_row(line: str, most: int = 5) -> Iterator[Mention]:
 
 _SHORT_NUMBER = 3  # Digits of a number that may belong to a name, and letters of a certain acronym
 _YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
-_PRONOUN_LIKE = frozenset(["US", "WHO"])
-"""Acronyms that are function words in lower case."""
+_PRONOUN_LIKE = frozenset(["US", "WHO"])  # Acronyms that are function words in lower case
 _NEVER_ALONE = (
     STOPWORDS | known.NO_NAMES | known.LABELS | known.FORMS_OF_ADDRESS | (known.STARTERS - known.FIRST_NAMES)
 )
@@ -94,8 +93,7 @@ _RUSSIAN_NOUN = re.compile("(?!.*(?:л|ла|ло|ли|[^с]ть|ся|сь)$)[а-
 _DEGREE = re.compile(r"Ph\.\s?D\.?|PhD|MBA|[BM]Sc|(?:[BM]\.){1,2}[ASD]\.?|[BM]\.Sc\.?|LL\.[BMD]\.?|Esq\.?")
 """An academic degree, which is no part of a name and none by itself."""
 _CLOSING = "\"'”’»)]}*_ .!?…"
-_NO_NOUNS = frozenset("vroi")
-"""Parts of speech of a word that begins a name only seldom."""
+_NO_NOUNS = frozenset("vroi")  # Parts of speech of a word that begins a name only seldom
 _COMMON_ENDINGS = ("ly", "ing", "ed", "tion", "ment", "ness", "ity")
 
 

@@ -25,8 +25,7 @@ class Token(NamedTuple):
     lower: str
 
 
-NOTHING = Token("", "p", 0, 0, "")
-"""Stands for the missing neighbour of the first and the last token."""
+NOTHING = Token("", "p", 0, 0, "")  # Stands for the missing neighbour of the first and the last token
 
 
 @dataclass(slots=True)

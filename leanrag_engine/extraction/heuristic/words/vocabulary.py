@@ -67,11 +67,9 @@ DIVISIONS = read_words("terms", "divisions")
 NUMBER_WORDS = read_words("terms", "number_words")
 CARDINALS = read_words("terms", "cardinals")
 """A phrase that counts (*fifteen years*, *four-and-twenty hours*) is no term."""
-LABELS = DIVISIONS | read_words("terms", "labels")
-"""A number behind one of these makes a label, not a name."""
+LABELS = DIVISIONS | read_words("terms", "labels")  # A number behind one of these makes a label, not a name
 
-GREETINGS = read_words("names", "greetings")
-"""No part of the name that follows them: *Hi Mei Lin*."""
+GREETINGS = read_words("names", "greetings")  # No part of the name that follows them: *Hi Mei Lin*
 GREETING_OPENERS = read_words("names", "greeting_openers")
 TIMES_OF_DAY = read_words("names", "times_of_day")
 STARTERS = STOPWORDS | read_words("names", "starters") | GREETINGS
@@ -87,10 +85,8 @@ DEMONYMS = read_words("names", "demonyms")
 HONORIFICS = read_words("names", "honorifics")
 FORMS_OF_ADDRESS = read_words("names", "forms_of_address")
 """Honorifics that are no part of a name (*Mr. Topper* is Topper), as against *King George* or *Uncle Tom*."""
-PERSON_TITLES = read_words("names", "person_titles")
-"""Honorifics that make what follows a person."""
-LITERALS = read_words("terms", "literals")
-"""Words of code that every program holds."""
+PERSON_TITLES = read_words("names", "person_titles")  # Honorifics that make what follows a person
+LITERALS = read_words("terms", "literals")  # Words of code that every program holds
 FEMALE_ADDRESS = read_words("names", "female_address")
 """With one of these before it, a surname is another person than the surname alone."""
 
@@ -106,8 +102,7 @@ _CODE_HEADS = read_words("terms", "code_heads")
 CODE_HEADS = {form: name_key(form) for head in _CODE_HEADS for form in _inflect(head)[:2]}
 """Nouns, also in the plural, that tell what a quoted or marked word is: *the "with" statement*."""
 
-NO_NAMES = read_words("names", "no_names")
-"""Capitalised scraps that are no name on their own."""
+NO_NAMES = read_words("names", "no_names")  # Capitalised scraps that are no name on their own
 SMALL_CONNECTORS = read_words("names", "small_connectors")
 INNER_ARTICLES = read_words("names", "inner_articles")
 BODIES = read_words("names", "bodies")
