@@ -41,9 +41,7 @@ _VALUES = re.compile(
 )
 """The kind of an error, and the values in its message."""
 
-_FEW_WINDOWS = (
-    8  # Windows that are looked up for one word; a word of a single document may stand in all of that
-)
+_FEW_WINDOWS = 8  # Windows that are looked up for one word; one of a single document may stand in all of it
 _MANY = 40  # Documents and windows that are looked up for an identifier whose uses are asked for, or that was misspelt
 _FEW_DATED = 30  # Documents of one day, month or year up to which their date says what is asked for
 
@@ -222,8 +220,11 @@ def _find_defined(chunk: Chunk, window: Window) -> list[str]:
     from leanrag_engine.documents.headings import headings  # noqa: PLC0415 - only questions on code need it
 
     text = chunk.quote(window)
-    around = [each.split()[-1] for each in window.heading.split(" > ") if each]
-    within = [each.title.split()[-1] for each in headings(text, chunk.media_type)] + _VALUED.findall(text)
+    around, within = (
+        [each.title.split()[-1] for each in headings(some, chunk.media_type)]
+        for some in (window.heading, text)
+    )
+    within += _VALUED.findall(text)
     inner = [".".join([*around[-1:], name]) for name in within]
     own = [_QUALIFIED.split(each)[-1] for each in (*around[-1:], *within)]
     return [*around[-1:], ".".join(around[-2:]), *within, *inner, *own]
