@@ -105,19 +105,21 @@ async def _find_quotation(run: QueryRun, text: str) -> ExactMatch | None:
     """Return the few windows that hold the whole text, or what a message says around its values; none of a question."""
     if len(text.split()) < _QUOTED_WORDS or text.rstrip().endswith(("?", "？")):
         return None
-    for parts in ([text], _cut_message(text)):
+    for parts in filter(None, ([text], _cut_message(text))):
         told = await run.index.documents.find_rare_words(run.index.collection.name, parts, _MANY, _MANY)
-        shared = set.intersection(*(set(each.windows) for each in told)) if told else ()
+        shared = set.intersection(*(set(each.windows) for each in told))
         if len(shared) <= _FEW_WINDOWS and (held := _allow(run, sorted(shared))):
             return ExactMatch(text, held, run.query.relevance_options.exact, sought=True, alone=True)
     return None
 
 
 def _cut_message(text: str) -> list[str]:
-    """Return what a message says around its values: *parser 'json' already present* was written without the name."""
+    """Return what a message says around its values: *parser 'json' already present* was written without the name; nothing of one
+    without any."""
     parts = [each.strip(" .:,;!()") for each in _VALUES.split(text)]
     parts = [each for each in parts if " " in each]
-    return parts if len(" ".join(parts).split()) >= _QUOTED_WORDS - 1 else []
+    enough = len(" ".join(parts).split()) >= _QUOTED_WORDS - 1
+    return parts if enough and _VALUES.search(text) else []
 
 
 async def _keep_whole(run: QueryRun, text: str, windows: Sequence[str]) -> tuple[str, ...]:
