@@ -50,9 +50,10 @@ _CHAPTER_NUMBER = re.compile(
 )
 _HIGH_RANKS = frozenset({"part", "book", "act", "volume"})
 
+_COMMENT = r"[ \t]*(?:@\w|\#(?!!)|//|/\*|\*|--)[^\n]*\n"  # A line of a comment or a decorator
 # Comments and decorators right above a definition belong to it; at most 20 lines, so that the search stays linear.
 _DEFINITION = re.compile(
-    r"^(?:(?!\n)[ \t]*(?:@\w|\#(?!!)|//|/\*|\*|--)[^\n]*\n){0,20}"
+    rf"^(?:{_COMMENT}){{0,20}}"
     r"(?P<indent>[ \t]*)(?P<title>(?:(?:export|default|public|private|protected|internal|static|async|abstract|final"
     r"|sealed|partial|pub(?:\([a-z]+\))?|unsafe|extern|const|inline|override|data)[ \t]+)*"
     r"(?:(?:def|class|func|fn|function|struct|enum|interface|trait|impl|module|namespace|record|protocol|object)\b"
@@ -62,9 +63,7 @@ _DEFINITION = re.compile(
     r"(?=[ \t]*(?:[({:<=;\[]|$|(?:extends|implements|where|on|as)\b))",
     re.MULTILINE,
 )
-_COMMENTS = re.compile(
-    r"(?:^[ \t]*(?:@\w|#(?!!)|//|/\*|\*|--)[^\n]*\n)+\Z", re.MULTILINE
-)  # Right above a line
+_COMMENTS = re.compile(rf"(?:^{_COMMENT})+\Z", re.MULTILINE)  # Right above a line
 _NUMBERED = re.compile(
     r"^(?P<number>\d{1,2}(?:\.\d{1,2}){0,3})\.?[ \t]+(?P<title>[^\W\d_a-z][^\n]{0,100})$", re.MULTILINE
 )
