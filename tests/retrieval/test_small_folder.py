@@ -27,6 +27,11 @@ NOTES = {
     "status.md": "# Status\n\nThe opening day is now 5 June 2026, as the floor is late.\n",
     "one/docs/README.md": "# Guide\n\nThe pump of the first boat runs on 40 volts.\n",
     "two/docs/README.md": "# Guide\n\nThe pump of the second boat runs on 60 volts.\n",
+    "settings/reference.md": "# Reference\n\nThe table is read as `member.idle_timeout` by every plugin.\n",
+    "settings/guide.md": "# Guide to settings\n\n## Idle timeout\n\nAfter ten minutes without a visitor the pump stops.\n",
+    "refs.md": "# Fetched\n\n3a3c8a731d16 HEAD\n\n86b077b7a21e refs/heads/pairs\n\n4e03e4bf0f1e refs/heads/d-i\n",
+    "talk/2026-03-01.txt": "Ines: I am centred, the loaf was kneaded twice.\n\nBoris: Good, kneading takes an hour.\n\nInes: Yes.\n\nBoris: See you.\n",
+    "talk/2026-03-08.txt": "Ines: Is anybody kneading today?\n\nBoris: I knead it myself, as you saw.\n\nInes: Fine.\n\nBoris: See you.\n",
     "LICENSE.md": "# Licence\n\nCopyright 2014 Pallets. IN NO EVENT SHALL THE COPYRIGHT HOLDER BE LIABLE IN CONTRACT OR TORT.\n",
 }
 
@@ -145,3 +150,27 @@ async def test_the_notes_of_a_weak_reply_are_whole(engine: LeanRAG) -> None:
     assert result.context.text.startswith("\n".join(result.warnings)[:40])
     for note in result.warnings:
         assert note in result.context.text
+
+
+async def test_of_dated_conversations_the_one_with_the_word_that_is_asked_alone_comes_first(
+    engine: LeanRAG,
+) -> None:
+    first, *others = await read_headings(engine, "knead")
+    assert "2026-03-08.txt" in first
+    assert not any("2026-03-08.txt" in each for each in others)
+
+
+async def test_an_identifier_is_first_found_where_it_is_written_so_and_then_under_a_heading_of_its_words(
+    engine: LeanRAG,
+) -> None:
+    first, second, *_ = await read_headings(engine, "idle_timeout")
+    assert "settings/reference.md" in first
+    assert "settings/guide.md" in second
+    assert "settings/guide.md" in (await read_headings(engine, "idle timeout"))[0]
+
+
+async def test_a_number_or_identifier_that_stands_nowhere_is_answered_shortly(engine: LeanRAG) -> None:
+    context = (await engine.query(Query("9f31c07be2d4"))).context
+    assert "Weak evidence" in context.text
+    assert "No document has '9f31c07be2d4'" in context.text
+    assert context.tokens <= 300

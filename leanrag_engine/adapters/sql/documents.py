@@ -799,22 +799,26 @@ def nearest_words(connection: Connection, name: str, word: str, limit: int = 3) 
                 spelled[variant] = found
                 break
     likely = sorted(spelled, key=lambda each: (each[0] != asked[0], -spelled[each].total(), each))
-    longer = _begin_with(connection, collection, asked, search_terms(word)[1:])
-    return (*longer, *(spelled[variant].most_common(1)[0][0] for variant in likely))[:limit]
+    parts = search_terms(word)[1:]
+    for some in (parts, parts[:-1]):  # the last part may be the beginning of one
+        places = fulltext.find_windows(connection, collection, [some], _FOUND)
+        if longer := _begin_with(connection, collection, asked, places):
+            break
+    near = (*longer, *(spelled[variant].most_common(1)[0][0] for variant in likely))
+    if not near:
+        places = fulltext.find_begun(connection, collection, asked, _FOUND)
+        near = tuple(_begin_with(connection, collection, asked, places))
+    return near[:limit]
 
 
-def _begin_with(connection: Connection, collection: int, asked: str, parts: Sequence[str]) -> list[str]:
-    """Return the identifiers that begin with ``asked``, a name of these ``parts``, the most frequent first; the last part may be
-    the beginning of one."""
-    for known in filter(None, (parts, parts[:-1])):
-        found = Counter[str]()
-        for texts in _read_texts(
-            connection, collection, fulltext.find_windows(connection, collection, [known], _FOUND)
-        ):
-            found.update(name for text in texts.values() for name in re.findall(r"[\w-]+", text))
-        if begun := [name for name, _ in found.most_common() if spell_as_one(name).startswith(asked)]:
-            return begun
-    return []
+def _begin_with(
+    connection: Connection, collection: int, asked: str, places: Sequence[WindowPlace]
+) -> list[str]:
+    """Return the words in windows that begin with ``asked``, the most frequent first."""
+    found = Counter[str]()
+    for texts in _read_texts(connection, collection, places):
+        found.update(name for text in texts.values() for name in re.findall(r"[\w-]+", text))
+    return [name for name, _ in found.most_common() if spell_as_one(name).startswith(asked)]
 
 
 def _chunks(connection: Connection, name: str) -> Select[Any]:

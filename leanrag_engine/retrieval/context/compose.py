@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, takewhile
 
 from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import Chunk, Context
@@ -48,6 +48,7 @@ from .rendering import (
     shown_heading,
 )
 
+_FEW_ASKED = 3  # Documents with the words that are asked alone up to which they stand before others
 _RELEASE = re.compile(r"\d+\.\d+|\d{4}-\d\d")
 _WORD = re.compile(rf"{CJK_CHARACTER.pattern}|\S(?=\s|$)")
 
@@ -496,14 +497,17 @@ class _Layout:
         ]
         # Beside the best one without a date, dates say nothing.
         by_date = self.by_date and bool(documents) and bool(documents[0][0].chunk.own_date)
+        alone = [] if by_date else _find_asked(documents)
         by_date |= all(map(_is_dated_conversation, documents))
+        documents = documents[len(alone) :]
         if by_date:
             undated = "" if self.newest_first else "9"
             documents.sort(key=lambda each: each[0].chunk.own_date or undated, reverse=self.newest_first)
         blocks = [*self.opening]
         if statements:
             blocks.append(render_statements(statements, self.fence, by_date=self.by_date))
-        parts = count_parts(each[0].chunk for each in documents)
+        parts = count_parts(each[0].chunk for each in (*alone, *documents))
+        blocks += [_render_alone(each, self.fence, parts) for each in alone]
         for is_talk, run in groupby(documents, key=_is_dated_conversation):
             if is_talk:
                 blocks.append(render_conversations(list(run), self.fence))
@@ -511,6 +515,12 @@ class _Layout:
                 blocks += [_render_alone(each, self.fence, parts) for each in run]
         omissions = format_omissions(left, weaker, is_weak=self.is_weak, names=names)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
+
+
+def _find_asked(documents: Sequence[list[RankedWindow]]) -> list[list[RankedWindow]]:
+    """Return the few documents before the first one without the words that are asked alone: they are what is sought."""
+    found = [*takewhile(lambda windows: any(each.asked_alone for each in windows), documents)]
+    return found if len(found) <= _FEW_ASKED else []
 
 
 def _render_alone(windows: Sequence[RankedWindow], fence: str, parts: int) -> str:

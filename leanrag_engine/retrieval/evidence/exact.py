@@ -175,14 +175,21 @@ async def _note_absent(
 
 def find_named_sections(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) -> list[ExactMatch]:
     """Return the matches, and of identifiers and numbers the windows of ``chunks`` that define them: what a section is named after is
-    told there. Where these are all that is sought, what only mentions them is left out."""
+    told there. Where these are all that is sought, what only mentions them is left out, if they are written as in the question."""
     found = _find_defining(exact, chunks)
-    named = [
-        replace(each, windows=tuple(found[each.word]), sought=each.sought or bool(_VERSION.match(each.word)))
-        for each in exact
-        if each.word in found
-    ]
-    return [*(each for each in exact if not (each.sought and each.word in found)), *named]
+    read = {each.id: each for each in chunks}
+    kept: list[ExactMatch] = []
+    named: list[ExactMatch] = []
+    for each in exact:
+        windows = found.get(each.word, ())
+        as_written = any(each.word.casefold() in read_window(id_, read).casefold() for id_ in windows)
+        if not (each.sought and as_written):
+            kept.append(each)
+        if windows:
+            gain = each.gain if as_written else 0.9 * each.gain
+            sought = each.sought or bool(_VERSION.match(each.word))
+            named.append(replace(each, windows=tuple(windows), sought=sought, gain=gain))
+    return [*kept, *named]
 
 
 def put_uses_first(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) -> list[ExactMatch]:

@@ -156,6 +156,8 @@ class QueryRun:
         tables and single dates say little by their meaning (figures in ``.docs/decisions.md``)."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
+        if nowhere == len(words) > 0 and not any(map(str.isalpha, words)):
+            return True  # the meaning of a number or an identifier is its letters
         best = [window.indexed_text for window in windows]
         nearest = found.dense_windows[0].score if found.dense_windows else 0.0
         if embedder and embedder.related:

@@ -353,7 +353,11 @@ def test_the_words_of_a_question_are_its_phrases_and_its_words_as_written(
         ("Маскву", ("Москву",)),
         ("sahbby", ("shabby",)),  # a part of a name
         ("rivet", ("river", "rivets")),  # what stands there more often is likelier
+        ("src/main.p", ("src/main.py",)),
+        ("162e1d4e", ("162e1d4e82e24f0fe3e2bd31",)),  # a beginning
         ("Zefirus", ()),  # two letters
+        ("\ud800" * 6, ()),
+        ('+"+"+"+"', ()),
         ("rive", ()),  # too short
         ("检索检索检索", ()),
         ("", ()),
@@ -366,7 +370,7 @@ async def test_a_word_with_one_wrong_letter_is_answered_with_those_of_the_docume
     texts = (
         "Zephyrus, the wind.",
         "Set max_size: HTTPTransport in (src/main.py).",
-        "The shabby-genteel lighthouse of Müller.",
+        "The shabby-genteel lighthouse of Müller, reverted by 162e1d4e82e24f0fe3e2bd31.",
     )
     more = ("в Москву", "a river and a river with rivets", "river")
     await put(store, parcel("x", *texts, *more, title="Other"))

@@ -141,6 +141,11 @@ def find_windows(
     return sorted(map(WindowPlace.from_row, open_windows(connection, collection).find(forms, limit)))
 
 
+def find_begun(connection: Connection, collection: int, letters: str, limit: int) -> list[WindowPlace]:
+    """Return the places of at most ``limit`` windows with a word that begins with ``letters``, in reading order."""
+    return sorted(map(WindowPlace.from_row, open_windows(connection, collection).find_begun(letters, limit)))
+
+
 def find_known(
     connection: Connection, collection: int, terms: Sequence[str], together: int = 32
 ) -> list[str]:

@@ -126,6 +126,10 @@ class FullTextIndex(ABC):
         """Return the numbers of at most ``limit`` rows that contain all terms of any of ``forms``."""
 
     @abstractmethod
+    def find_begun(self, letters: str, limit: int) -> list[int]:
+        """Return the numbers of at most ``limit`` rows that contain a word that begins with ``letters``."""
+
+    @abstractmethod
     def rank(
         self, rows: SearchedRows, terms: Sequence[str], required: Sequence[str], limit: int
     ) -> list[tuple[int, float]]:

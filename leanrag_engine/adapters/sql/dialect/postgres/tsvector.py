@@ -118,8 +118,13 @@ class TsvectorIndex(FullTextIndex):
         cut = iter(_cut_terms(self.table, [term for form in forms for term in form]))
         phrases = [[next(cut) for _ in form] for form in forms]
         wanted = " | ".join(f"({_write_query(form, ' & ')})" for form in phrases if form and all(form))
-        if not wanted:
-            return []
+        return self._find_matching(wanted, limit) if wanted else []
+
+    def find_begun(self, letters: str, limit: int) -> list[int]:
+        (phrase,) = _cut_terms(self.table, [letters])
+        return self._find_matching(f"{_write_query([phrase])[1:-1]}:*", limit) if phrase else []
+
+    def _find_matching(self, wanted: str, limit: int) -> list[int]:
         statement = f"SELECT number FROM {self.table.name} WHERE words @@ %s::tsquery LIMIT %s"
         return [row for (row,) in fetch_sql(self.connection, statement, (wanted, limit))]
 

@@ -60,8 +60,13 @@ class Fts5Index(FullTextIndex):
 
     def find(self, forms: Sequence[Sequence[str]], limit: int) -> list[int]:
         wanted = " OR ".join(f"({each})" for form in forms if (each := _join_terms(form, " AND ")))
-        if not wanted:
-            return []
+        return self._find_matching(wanted, limit) if wanted else []
+
+    def find_begun(self, letters: str, limit: int) -> list[int]:
+        wanted = _any_of([letters])
+        return self._find_matching(f"{wanted}*", limit) if wanted else []
+
+    def _find_matching(self, wanted: str, limit: int) -> list[int]:
         statement = f"SELECT rowid FROM {self.table.name} WHERE {self.table.name} MATCH ? LIMIT ?"
         return [row for (row,) in fetch_sql(self.connection, statement, (wanted, limit))]
 
