@@ -283,12 +283,14 @@ async def test_a_word_is_counted_as_it_is_written_and_in_its_other_forms_only_wh
     await store.documents.create_collection("default")
     for number in range(6):
         await put(store, parcel(f"y{number}", "the mills grind", title="Other"))
-    ids = await put(store, parcel("x", "the milling of corn", title="Other"))
+        await put(store, parcel(f"z{number}", f"get_all_day_{number} of all days", title="Other"))
+    ids = await put(store, parcel("x", "the milling of corn", "all_day = False", title="Other"))
     words = await store.documents.find_rare_words(
-        "default", ["milling", "milled", "grinding"], most_documents=6
+        "default", ["milling", "milled", "grinding", "all_day"], most_documents=6
     )
-    assert [(each.word, each.documents) for each in words] == [("milling", 1), ("milled", 7), ("grinding", 6)]
-    assert words[0].windows == tuple(ids)
+    counts = [("milling", 1), ("milled", 7), ("grinding", 6), ("all_day", 1)]
+    assert [(each.word, each.documents) for each in words] == counts
+    assert [words[0].windows, words[3].windows] == [(ids[0],), (ids[1],)]
 
 
 async def test_of_a_word_in_many_windows_of_one_document_those_with_it_in_their_text_come_first(

@@ -214,10 +214,12 @@ def find_spellings(word: str, text: str) -> list[str]:
 
 
 def match_whole_word(word: str) -> Callable[[str], bool]:
-    """Return whether ``word`` stands as it is written in a text that went through :func:`plain_letters`."""
+    """Return whether ``word`` stands as it is written in a text that went through :func:`plain_letters`; a name with underscores not
+    within a longer one."""
     parts = plain_letters(_OUTER(word).sub("", word)).split() or [""]
     spaced = r"\s+".join(map(re.escape, parts))
-    pattern = re.compile(spaced if has_cjk(word) else rf"(?<![^\W_]){spaced}(?![^\W_])")
+    letter = r"\w" if "_" in spaced.strip("_") else r"[^\W_]"
+    pattern = re.compile(spaced if has_cjk(word) else rf"(?<!{letter}){spaced}(?!{letter})")
     # Most texts do not have it, which this finds ten times as fast.
     return lambda text: parts[0] in text and pattern.search(text) is not None
 
