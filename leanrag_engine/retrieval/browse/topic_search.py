@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import anyio.lowlevel
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
@@ -301,6 +302,7 @@ async def _choose_statements(
     scores: dict[str, float] = {}
     candidates: list[dict[str, tuple[int, int]]] = []
     for chunk in chunks:
+        await anyio.lowlevel.checkpoint()  # others take their turns
         begin, end = (each - chunk.start for each in (chunk.windows[0].start, chunk.windows[-1].end))
         window = chunk.windows[parse_window_id(best[chunk.id].id)[1]]
         start = window.start - chunk.start

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from leanrag_engine.core.text.shortening import cut_middle, one_line, shorten
 
@@ -61,7 +62,7 @@ def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, in
     turn = find_turn(paragraph)
     if turn and len(paragraph) <= limit:
         return first, first + len(paragraph), ""
-    held = [span for span in sentences(paragraph) if first + span[0] < end and start < first + span[1]]
+    held = [span for span in _cut_paragraph(paragraph) if first + span[0] < end and start < first + span[1]]
     if not held:
         after = text.find("\n", end)
         return text.rfind("\n", 0, start) + 1, after if after >= 0 else len(text), ""
@@ -70,6 +71,11 @@ def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, in
         left_out = held[0][0] > 0 or held[-1][1] > limit
         return begin, finish, paragraph[: turn.said] + _GAP[1:] if left_out else ""
     return _complete(text, begin, finish, first + len(paragraph), limit)
+
+
+@lru_cache(maxsize=16)  # one place after the other is looked at in a paragraph
+def _cut_paragraph(paragraph: str) -> tuple[tuple[int, int], ...]:
+    return tuple(sentences(paragraph))
 
 
 def _complete(text: str, begin: int, finish: int, last: int, limit: int) -> tuple[int, int, str]:
