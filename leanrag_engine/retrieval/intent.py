@@ -30,10 +30,11 @@ asks_for_order: TextSearch = re.compile(
 asks_for_list: TextSearch = re.compile(
     r"\b(?:(?:full|complete|whole) list|list (?:of|all|every|the|them)|(?:name|give|tell|show)(?: me)? (?:all|every|each)\b|enumerate|"
     r"(?:all|every|each) (?:of )?(?:the |kind |kinds )?\w+|how many|everything|what else"
-    r"|(?:which|what) (?:are )?(?:the )?(?:\w+ |(?:\w+, )*\w+,? (?:and|or) )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b)",
+    r"|(?:which|what) (?:are )?(?:the )?(?:\w+ |(?:\w+, )*\w+,? (?:and|or) )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b"
+    r"|(?:liste|nenne) (?:mir )?(?:alle|die|sämtliche)\b|welche \w+ gibt es|wie viele|quel(?:le)?s sont|(?:tous|toutes) les|combien de|cuáles son|tod[oa]s l[oa]s|quais são)",
     re.IGNORECASE,
 ).search
-"""Says whether an English text asks for all of something."""
+"""Says whether a text asks for all of something."""
 
 asks_for_relation: TextSearch = re.compile(
     r"\b(?:related|relate to|(?:relation(?:ship)?s?|connections?|links?) (?:between|of)|in common|know each other|to do with)\b",
@@ -42,8 +43,9 @@ asks_for_relation: TextSearch = re.compile(
 """Says whether an English text asks what things have to do with each other."""
 
 NOW = re.compile(
-    r"\b(?:now|current(?:ly)?|latest|newest|today|nowadays|these days|at (?:the moment|present)|presently|as of|jetzt|aktuell(?:e[mnrs]?)?|derzeit|momentan|neueste[nrs]?"
-    r"|actuellement|maintenant|actualmente|ahora)\b",
+    r"\b(?:now|current(?:ly)?|latest|newest|most recent|today|nowadays|these days|at (?:the moment|present)|presently|as of|in (?:force|effect)|as amended|up[- ]to[- ]date"
+    r"|jetzt|heute|aktuell(?:e[mnrs]?)?|derzeit|zurzeit|momentan|neueste[nrs]?|gültig(?:e[mnrs]?)?|geltende[mnrs]?|actuel(?:le)?(?:s|ment)?|maintenant|aujourd'hui|en vigueur"
+    r"|dernière version|actualmente|ahora|hoy|vigentes?|atual(?:mente)?|hoje)\b",
     re.IGNORECASE,
 )
 asks_for_now: TextSearch = NOW.search
@@ -60,6 +62,16 @@ _ONE = re.compile(
     r"|how (?:much|old|long|late|often|far|large|big|high|tall|fast|small|deep|wide|soon)"
     r"|(?:what|which) (?:(?:is|was|does|did)\b|(?:\w+ ){0,2}\w*[^\Ws] (?:is|was|does|did|do|has|had|can|may|must|should)\b)"
     r"|does|is|was|has|did|can|may|must|should)\b[^?,;:]{,150}\?$",
+    re.IGNORECASE,
+)
+_ONE_FOREIGN = re.compile(
+    r"¿?(?:(?:ab|an|auf|aus|bei|bis|für|in|mit|seit|um|von|vor|zu|à|de|depuis|en|jusqu'à|par|pour|sur|a|con|desde|hasta|para|por|até|com) )?"
+    r"(?:we[rnm]|wessen|wann|wo(?:hin|her|mit|für|von)?|wie (?:alt|lange?|spät|oft|weit|groß|hoch|tief|breit|schnell|heißt)|was (?:ist|war|kostet)|welche[rsmn]? \w+ (?:ist|war|hat|wird)"
+    r"|qui|quand|où|combien|quel(?:le)? (?:\w+ ){0,2}\w+|quién|cuándo|dónde|cuánt[oa]s?|cuál|quem|quando|onde|quant[oa]s?|qual)\b[^?,;:]{,150}\?$",
+    re.IGNORECASE,
+)
+_MORE_FOREIGN = re.compile(
+    r"\b(?:und|oder|et|ou|y|e|vergl\w+|unterschied\w*|différen\w*|diferen\w*|compar\w+|zwischen|entre|alle|tou(?:s|tes)|tod[oa]s)\b",
     re.IGNORECASE,
 )
 _MORE = re.compile(
@@ -79,9 +91,12 @@ def asks_for_several(text: str) -> bool:
 
 
 def asks_for_one(text: str) -> bool:
-    """Return whether an English question asks for one thing: a person, place, time, amount, kind or yes or no."""
-    asked = _ONE.match(text.strip())
-    return asked is not None and not (_MORE.search(text) or asks_for_uses(text) or asks_for_several(text))
+    """Return whether a question asks for one thing: a person, place, time, amount, kind or, in English, yes or no."""
+    text = text.strip()
+    if asks_for_uses(text) or asks_for_several(text):
+        return False
+    pairs = ((_ONE, _MORE), (_ONE_FOREIGN, _MORE_FOREIGN))
+    return any(one.match(text) and not more.search(text) for one, more in pairs)
 
 
 def choose_budget(texts: Sequence[str]) -> int:

@@ -37,6 +37,8 @@ def hashes() -> str:
         ("messages.txt", "Jan 12 10:00:01 host sshd[311]: Accepted key\n" * 10, "a log"),
         ("access.log", '127.0.0.1 - - [10/Oct/2023:13:55:36 +0000] "GET / HTTP/1.1" 200 23\n' * 10, "a log"),
         ("measured.txt", numbers(), "data of numbers"),
+        ("matrix.csv", numbers().replace(" ", ","), "data of numbers"),
+        ("samples.csv", "x,y\n" + "0.25,1.75\n" * 8_000, "data of numbers"),
         ("sums.txt", hashes(), "encoded data or checksums"),
         (
             "api_pb2.py",
@@ -80,6 +82,10 @@ def test_what_is_no_prose_is_left_out_of_a_folder_and_read_by_its_own_path(
         (
             "table.csv",
             "year,city,people\n" + "".join(f"{1950 + year},Bergen,{100 + year}\n" for year in range(60)),
+        ),
+        (
+            "sales.csv",
+            "Year,Revenue,Costs\n" + "".join(f"{1950 + n},{n * 37},{n * 31}\n" for n in range(100)),
         ),
         ("config.json", '{\n  "name": "demo",\n  "level": 3\n}\n' * 40),
         (

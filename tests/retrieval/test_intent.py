@@ -1,6 +1,6 @@
 import pytest
 
-from leanrag_engine.retrieval.intent import asks_for_list, asks_for_one, asks_for_order
+from leanrag_engine.retrieval.intent import asks_for_list, asks_for_now, asks_for_one, asks_for_order
 from leanrag_engine.retrieval.request import Query
 
 
@@ -14,6 +14,10 @@ from leanrag_engine.retrieval.request import Query
         ("What does the keeper do at night?", False),
         ("Which is older, the tower or the bridge?", False),
         ("When was the list lost?", False),
+        ("Welche Werkzeuge gibt es?", True),
+        ("Quels sont les dépôts du projet ?", True),
+        ("¿Cuáles son los puertos?", True),
+        ("Wo gibt es Werkzeuge?", False),
     ],
 )
 def test_a_question_for_all_of_something_is_told_from_one_for_a_fact(question: str, list_: bool) -> None:
@@ -46,6 +50,14 @@ def test_a_question_for_an_order_in_time_is_told_from_others(question: str, orde
         ("How did the budget change?", False),
         ("How do we keep the lamp dry?", False),
         ("the keeper of the lamp", False),
+        ("Wann erschien die Karte der Insel?", True),
+        ("Mit wem fuhr sie zur See?", True),
+        ("Qui a construit le phare ?", True),
+        ("¿Cuándo se fundó el puerto?", True),
+        ("Quem construiu o farol?", True),
+        ("Wer hat den Turm und die Brücke gebaut?", False),
+        ("Wann und warum fiel der Turm?", False),
+        ("Quelle différence entre le phare et la tour ?", False),
     ],
 )
 def test_a_question_for_one_thing_gets_a_shorter_reply_if_no_budget_is_named(
@@ -55,3 +67,19 @@ def test_a_question_for_one_thing_gets_a_shorter_reply_if_no_budget_is_named(
     assert Query(question).check().token_budget == (1000 if one else 2000)
     assert Query(question, sub_queries=("How do we keep it dry?",)).check().token_budget == 2000
     assert Query(question, token_budget=3000).check().token_budget == 3000
+
+
+@pytest.mark.parametrize(
+    ("question", "now"),
+    [
+        ("Which rule is in force?", True),
+        ("What is the most recent price?", True),
+        ("Welche Regel ist heute gültig?", True),
+        ("Quelle règle est en vigueur ?", True),
+        ("Qual é o preço atual?", True),
+        ("Which force acts on the mast?", False),
+        ("Wie war die Regel damals?", False),
+    ],
+)
+def test_a_question_for_what_holds_now_is_told_from_others(question: str, now: bool) -> None:
+    assert bool(asks_for_now(question)) == now

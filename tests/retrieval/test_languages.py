@@ -98,3 +98,13 @@ async def test_across_languages_evidence_is_not_weak_for_lack_of_words(tmp_path:
         result = await engine.query(Query("Who repaired our furnace in winter?", token_budget=1000))
     assert "Brenners" in result.context.text
     assert not any("Weak evidence" in each for each in result.warnings)
+
+
+async def test_another_form_of_a_german_word_is_not_said_to_stand_nowhere(tmp_path: Path) -> None:
+    text = "Mit dem Maßband kann man Winkel und Abstände messen. Fehler sind im Forum zu melden.\n\n" * 3
+    async with open_engine(tmp_path) as engine:
+        await finish(engine, await engine.submit_ingest([DocumentSource(text=text, title="Messen")]))
+        for question in ("Womit messe ich die Winkel?", "Wo melde ich einen Fehler?"):
+            assert "No document has" not in (await engine.query(Query(question))).context.text
+        misspelt = (await engine.query(Query("Wozu dient das Masband?"))).context.text
+    assert "No document has 'Masband'. Did you mean 'Maßband'?" in misspelt

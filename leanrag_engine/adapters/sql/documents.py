@@ -652,6 +652,7 @@ def search_windows(connection: Connection, name: str, text: str, limit: int, cou
     return [Hit(id_, score) for id_, (_, score) in zip(ids, hits, strict=True)]
 
 
+_HUMPED = re.compile("[a-z][A-Z]")
 _SHORTEST_NAME, _LONGEST_NAME = 5, 40
 _READ, _FOUND, _EVERY = 64, 2_000, 1_000_000
 """Texts that are read at once, the most windows of a word that are looked at, and all of them: the index knows words without their
@@ -805,6 +806,8 @@ def nearest_words(connection: Connection, name: str, word: str, limit: int = 3) 
         if longer := _begin_with(connection, collection, asked, places):
             break
     near = (*longer, *(spelled[variant].most_common(1)[0][0] for variant in likely))
+    if word.islower() or word.istitle():  # a plain word is no misspelt identifier
+        near = tuple(each for each in near if not _HUMPED.search(each))
     if not near:
         places = fulltext.find_begun(connection, collection, asked, _FOUND)
         near = tuple(_begin_with(connection, collection, asked, places))

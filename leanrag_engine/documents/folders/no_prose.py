@@ -39,7 +39,7 @@ _GENERATED = re.compile(
     r"(?:do not (?:edit|modify)|don't edit)|\bdo not edit\b[^\n]{0,60}\bgenerated\b|\bcode generated\b[^\n]{0,80}\bdo not edit\b",
     re.IGNORECASE,
 )
-_SEPARATOR = re.compile(r"[,;|]")
+_SEPARATOR = re.compile(r"[,;|\t]")
 _STAMP = re.compile(
     r"\W{0,2}(?:\d{4}[-/.]\d{2}[-/.]\d{2}[T ,]+\d{1,2}:\d{2}|\d{1,2}[-/.]\w{2,3}[-/.]\d{2,4}[T :]+\d{1,2}:\d{2}"
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d{1,2} (?:\d{4} )?\d{2}:\d{2}:\d{2}"
@@ -94,10 +94,13 @@ def _kind_of_text(text: str, suffix: str) -> str:
     words = re.split(r"\W+" if suffix in _SCRIPT_SUFFIXES else r"\s+", text)
     codes = sum(len(word) for word in words if len(word) >= _LONG_WORD)
     least = _LETTERS_OF_TABLE if suffix in _TABLE_SUFFIXES else _LETTERS
+    # Of a large one, the rows would crowd out all else; a small one with names of columns is asked about.
+    columns = [each.strip("\"' ")[:1].isalpha() for each in _SEPARATOR.split(lines[0])]
+    is_small_table = suffix in _TABLE_SUFFIXES and len(text) < _BYTES and 2 * sum(columns) >= len(columns)
     measured = {
         "minified code or data": 2 * long > len(text) and spaces < _SPACES * len(text),
         "encoded data or checksums": plain and codes > _LONG_WORDS * len(text),
-        "data of numbers": plain and letters < least * (len(text) - spaces),
+        "data of numbers": plain and not is_small_table and letters < least * (len(text) - spaces),
     }
     return next((kind for kind, found in measured.items() if found), "")
 

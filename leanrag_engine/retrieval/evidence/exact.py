@@ -8,6 +8,7 @@ from leanrag_engine.core.model import Chunk, RareWord, Window, is_code, parse_wi
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import find_whole_words, is_name, spell_as_one
+from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
 from leanrag_engine.retrieval.intent import asks_for_now, asks_for_order, asks_for_overview, asks_for_uses
@@ -163,13 +164,15 @@ async def _note_absent(
     if not short:  # the capital of a word that begins a sentence does not make it a name
         openers = {text[start:end].partition(" ")[0] for start, end in sentences(text)}
         absent -= {word for word in openers if is_english_word(word.casefold())}
+    english = is_mostly_english([text])
     nearest: list[str] = []
     for word in words:
         asks = asks_for_overview(word) or asks_for_order(word)
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
             guesses = await documents.nearest_words(name, word) if short or is_name(word) else ()
-            run.absent[word] = guesses
             nearest += guesses[:1]
+            if english or not any(_is_form(word, each) for each in guesses):
+                run.absent[word] = guesses
     return list(dict.fromkeys(nearest))
 
 
@@ -242,6 +245,12 @@ def _find_defined(chunk: Chunk, window: Window) -> list[str]:
 def _is_named(word: str) -> bool:
     """Return whether a word is a name or identifier; a number of one or two figures may be any."""
     return is_name(word) and not (word.isdigit() and len(word) <= 2)  # noqa: PLR2004
+
+
+def _is_form(word: str, other: str) -> bool:
+    """Return whether two words differ in their last two letters alone, as the forms of one do: *messe*, *messen*."""
+    stem = word.casefold()[:-2]
+    return word.isalpha() and len(stem) > 2 and other.casefold().startswith(stem)  # noqa: PLR2004
 
 
 def _is_of_date(word: str) -> bool:

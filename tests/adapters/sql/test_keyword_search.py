@@ -332,6 +332,8 @@ async def test_chinese_japanese_and_korean_words_are_counted(store: SqlDatabase,
         ("What is id_ and what _id?", ["id_", "_id"]),
         ("Are lstrip('abc') and repr(C) calls?", ["lstrip", "repr(C)", "calls"]),
         ("什么是检索", ["检索"]),
+        ("Où est l'eau qu'Apache n’écoute aujourd'hui ?", ["eau", "Apache", "écoute", "aujourd'hui"]),
+        ("Is O'Brien's dog d'Artagnan?", ["O'Brien", "dog", "Artagnan"]),
     ],
 )
 def test_the_words_of_a_question_are_its_phrases_and_its_words_as_written(
@@ -349,6 +351,8 @@ def test_the_words_of_a_question_are_its_phrases_and_its_words_as_written(
         ("Zzephyrus", ("Zephyrus",)),
         ("max_szie", ("max_size",)),
         ("HTTPTransprot", ("HTTPTransport",)),
+        ("Jawan", ()),  # no misspelt identifier
+        ("javaM", ("javaN",)),
         ("src/mian.py", ("src/main.py",)),
         ("lighthouss", ("lighthouse",)),  # whose stem is a third word
         ("Müler", ("Müller",)),
@@ -371,7 +375,7 @@ async def test_a_word_with_one_wrong_letter_is_answered_with_those_of_the_docume
     await store.documents.create_collection("default")
     texts = (
         "Zephyrus, the wind.",
-        "Set max_size: HTTPTransport in (src/main.py).",
+        "Set max_size: HTTPTransport in (src/main.py), javaN.",
         "The shabby-genteel lighthouse of Müller, reverted by 162e1d4e82e24f0fe3e2bd31.",
     )
     more = ("в Москву", "a river and a river with rivets", "river")

@@ -35,6 +35,10 @@ _WORD = read_marks(
     )
 )
 _POSSESSIVE = re.compile(r"['’]s?$")
+_ELIDED = re.compile(
+    r"^\W*(?:[cdjlmnst]|qu|lorsqu|puisqu|jusqu|all|dell|nell|sull|un)['’](?=[^\W\d_]{2})", re.IGNORECASE
+)
+"""What French and Italian join to a word: *l'eau*, *qu'Apache*."""
 _CAMEL_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _CAMEL = re.compile(r"\b(?=\w*[a-z][A-Z]|\w*[A-Z]{2}[a-z]{2})[A-Za-z][A-Za-z\d]+\b")
 _HUMP = re.compile("[A-Z](?:(?<=[a-z][A-Z])|[A-Z][a-z]{2})")
@@ -157,7 +161,7 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     """Return the quoted phrases of a question, and its words and identifiers as they are written there, at most ``limit``. Stopwords are
     left out, unless one is all there is, and a verb that begins a request ("Compare A and B"). Chinese and Japanese is cut into words."""
     phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
-    tokens = (_strip(_POSSESSIVE.sub("", token)) for token in _QUOTED.sub(" ", text).split())
+    tokens = (_strip(_POSSESSIVE.sub("", _ELIDED.sub("", token))) for token in _QUOTED.sub(" ", text).split())
     words_ = [word for token in tokens for word in (_written_words(token) if has_cjk(token) else [token])]
     said = [word for word in words_ if word.strip("_")]
     empty = STOPWORDS | _FOREIGN_QUESTIONS
