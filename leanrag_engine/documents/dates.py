@@ -151,15 +151,18 @@ _ENDED = re.compile(r"(?i)\b(?:until|till|through|bis|jusqu'au|hasta|expires)\s[
 
 
 def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str:
-    """Return the day in those of the first lines that are short and no sentence (but on the document: *Valid from …*), row, item,
-    turn or line of a log; "" if several days are there: a list of days has none of its own."""
+    """Return the day (on the document, *Valid from …*, also the month) in those of the first lines that are short and no sentence, but on
+    the document, row, item, turn or line of a log; "" if several days are there: a list of days has none of its own."""
     first = [line.strip() for line in text[:1000].splitlines() if line.strip()][:lines]
     short = [each for each in first if len(each) <= longest and not find_turn(each)]
-    short = [each for each in short if not ends_sentence(each) or _ON_DOCUMENT.match(each)]
+    about = [each for each in short if _ON_DOCUMENT.match(each) and not each[0].islower()]
+    short = [each for each in short if not ends_sentence(each) or each in about]
     heads = [each for each in short if not (TABLE_LINE.match(each) or re.search(r"\d:\d|^[-*+•] ", each))]
-    found = [day for each in heads for day in find_dates(_ENDED.sub(" ", each))]
-    days = {day for day in found if len(day) == len("2024-03-07")}
-    return days.pop() if len(days) == 1 else ""
+    found = {day: each for each in heads for day in find_dates(_ENDED.sub(" ", each))}
+    days = [day for day in found if len(day) == len("2024-03-07")] or [
+        day for day in found if found[day] in about
+    ]
+    return days[0] if len(days) == 1 else ""
 
 
 def _format_match(match: re.Match[str]) -> str:

@@ -473,6 +473,18 @@ def test_markdown_stays_as_it_is_and_is_called_by_its_first_heading(tmp_path: Pa
     assert (document.text, document.title, document.media_type) == (text, "Deep *Sea*", "text/markdown")
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("## 9.10. Backup\n\nText.\n\n### Tools\n\nMore.\n", "9.10. Backup"),
+        ("## Monday\n\nText.\n\n## Tuesday\n\nMore.\n", "a"),
+        ("Text before.\n\n## Usage\n\nMore.\n", "a"),
+    ],
+)
+def test_a_heading_that_stands_above_all_others_is_the_title(tmp_path: Path, text: str, title: str) -> None:
+    assert read(write_file(tmp_path, "a.md", text)).title == title
+
+
 def test_front_matter_gives_title_and_metadata_and_stays_to_be_found(tmp_path: Path) -> None:
     fields = 'title: "On: Ghosts"\nauthor: Dickens\nabout: >\n  A long night.\ntags:\n  - a\n'
     document = read(
@@ -507,7 +519,7 @@ def test_a_rule_at_the_top_is_no_front_matter(tmp_path: Path) -> None:
      ("x.rst", ".. _guide:\n\n==========\n   Tasks\n==========\n\nBasics\n======\n\nText", "Tasks"),
      ("x.rst", ":mod:`celery` and ``a.b`` --- `x`\n=================================\n\nText", "celery and a.b --- `x`"),
      ("x.rst", "S3\n--\n\nText", "S3"), ("x.rst", "Ada\n--\n\nText", "x"),
-     ("x.md", "## Second\n", "x"), ("x.txt", "# First\n", "x")],
+     ("x.md", "## Second\n", "Second"), ("x.txt", "# First\n", "x")],
 )  # fmt: skip
 def test_titles_of_marked_text(tmp_path: Path, name: str, text: str, title: str) -> None:
     assert read(write_file(tmp_path, name, text)).title == title
@@ -669,6 +681,20 @@ def test_page_numbers_are_taken_out_and_running_heads_but_for_the_first(tmp_path
     assert len(lines) == len(bodies) + 2 + 2 * ("report" in number)
     starts = [document.text[page.start :].split("\n")[0] for page in document.pages]
     assert starts == ["Annual Report", *bodies[1:]]
+
+
+def test_what_a_browser_prints_around_a_page_and_the_heads_of_left_and_right_pages_stand_once(
+    tmp_path: Path,
+) -> None:
+    printed = ["11/28/26, 4:32 AM Plan", "Ghosts walk.", "https://plan.example/a?b=1 1/2"]
+    pages = [printed, ["11/28/26, 4:32 AM Plan", "Clocks strike.", "https://plan.example/a?b=1 2/2"]]
+    lines = read(write_file(tmp_path, "x.pdf", pdf(pages))).text.split()
+    assert lines.count("11/28/26,") == 1
+    assert "2/2" not in lines
+    heads = [f"Ghosts of {at}" for at in "ABCDEFG"]
+    book = [["Left" if at % 2 else "Right", f"{line} walk."] for at, line in enumerate(heads)]
+    lines = read(write_file(tmp_path, "y.pdf", pdf(book))).text.split()
+    assert [lines.count("Left"), lines.count("Right")] == [1, 1]
 
 
 def test_first_and_last_lines_that_say_what_differs_from_page_to_page_stay(tmp_path: Path) -> None:

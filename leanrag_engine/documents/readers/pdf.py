@@ -138,6 +138,13 @@ def _find_rows(lines: Sequence[Sequence[_Cell]]) -> tuple[list[list[str]], int]:
     return (rows, count) if is_table else ([], 1)
 
 
+_PRINTED = re.compile(
+    r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}, \d{1,2}:\d\d(?: [AP]M)?(?: .*)?|[a-z]+://\S+ +\d+/\d+"
+)
+"""What browsers print above and below a page."""
+_PRINTED_LINE = "printed"
+
+
 def _drop_running_lines(pages: Sequence[str]) -> list[str]:
     """Remove page numbers, and all but the first of the first and last lines that most pages share to the letter or but for the
     number of the page. What differs from page to page, such as the number of an invoice, stays."""
@@ -146,8 +153,8 @@ def _drop_running_lines(pages: Sequence[str]) -> list[str]:
     for at in (0, -1, 0, -1):  # a running head may follow a page number
         keys = [_running_keys(lines[at].strip(), number) for number, lines in enumerate(split)]
         shared = Counter(key for own in keys for key in own)
-        # Two equal lines may be chance.
-        running = {key for key, times in shared.items() if times > max(len(pages) / 2, 2)}
+        # Two equal lines may be chance; of a book, left and right pages have their own.
+        running = {key for key, times in shared.items() if times > max(0.4 * len(pages), 2)} | {_PRINTED_LINE}
         for number, (lines, own) in enumerate(zip(split, keys, strict=True)):
             found = running & own
             again = any(first.setdefault(key, number) != number for key in found)
@@ -159,6 +166,8 @@ def _drop_running_lines(pages: Sequence[str]) -> list[str]:
 def _running_keys(line: str, number: int) -> set[str]:
     """Return the forms in which a line may come again on other pages: itself, unless it states something, and with each number that
     may be that of the page as its distance from ``number``."""
+    if _PRINTED.fullmatch(line):
+        return {_PRINTED_LINE}
     keys = {line} if line and ":" not in line else set[str]()
     for found in _PAGE_NUMBER.finditer(line):
         rest = f"{line[: found.start()]} {line[found.end() :]}"

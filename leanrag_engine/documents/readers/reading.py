@@ -48,9 +48,13 @@ class Reading:
 
 
 def first_heading(text: str, media_type: str) -> str:
-    """Return the title of the first heading if it is of level 1, else ""."""
-    first = next(headings(text, media_type), None)
-    return first.title if first and first.level == 1 else ""
+    """Return the title of the first heading if it is of level 1, or, in a text without a title of its own, begins it and stands above all others; else ""."""
+    found = headings(text, media_type)
+    first = next(found, None)
+    if first is None or first.level == 1:
+        return first.title if first else ""
+    opens = media_type != "text/html" and not text[: first.start].strip()
+    return first.title if opens and all(each.level > first.level for each in found) else ""
 
 
 def sensible_title(title: object) -> str:

@@ -22,7 +22,12 @@ _MONTH_ALONE = re.compile(
 )
 """A month with a capital, perhaps with a day: "may" is a verb, "Mars" a planet."""
 _YEAR_ALONE = re.compile(r"\b(?:in|during|since|from|until|by|year)\s((?:19|20)\d\d)\b", re.IGNORECASE)
-_VERSION = re.compile(r"(?<![^\W_])v(?:ersion)?[ ._-]?(\d{1,9}(?:\.\d{1,9})*)", re.IGNORECASE)
+_VERSION = re.compile(
+    r"(?<![^\W_])v(?:ersion)?[ ._-]?(\d{1,9}(?:\.\d{1,9})*)|(?<=\w[ ._-])(\d{1,4}(?:\.\d{1,4})+)(?=\.[a-z])",
+    re.IGNORECASE,
+)
+"""In the name of a file: *policy v2.md*, *constitution.1.3.txt*."""
+_NUMBERED = re.compile(r"\d\.\d|\bv\d|\bversions?\b")
 _NEAR_DAYS = 14  # Days from a day that is named up to which a document gains: "the Monday before July 24"
 
 
@@ -76,15 +81,19 @@ def nearness(own: str, named: Sequence[str]) -> float:
 
 
 def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
-    """Return ``windows``; where ``text`` asks for what holds now and names no date, none of the first stands before a newer one that holds all words
-    of the text that it holds (half of all or more), and is nearly as near: it is marked as older."""
-    if not asks_for_newest(text):
-        return list(windows)
-    words, most, near = QueryWords(find_whole_words(NOW.sub(" ", text))), 30, 0.6
+    """Return ``windows``; none of the first stands before one of a later version of its file, or, where ``text`` asks for what holds now, a newer
+    one, that holds all words of the text that it holds (half of all or more), and is nearly as near: it is marked as older. Where the text names a date or
+    a number of a version, they stay."""
+    most, near = 30, 0.6
     first = list(windows[:most])
+    tests = [_is_later_version] if any(_tell_version(each.chunk.source)[1] for each in first) else []
+    tests += [_is_later] if asks_for_now(text) else []
+    if not tests or find_named_dates(text) or _NUMBERED.search(text):
+        return list(windows)
+    words = QueryWords(find_whole_words(NOW.sub(" ", text)))
     held = {each.key: words.find(each.indexed_text) for each in first}
     order = sorted(range(len(first)), key=lambda place: _tell_date(first[place]))
-    for is_newer, place in product((_is_later_version, _is_later), order):
+    for is_newer, place in product(tests, order):
         older = first[place]
         newer = [
             other
@@ -120,20 +129,23 @@ def _is_later(window: RankedWindow, other: RankedWindow) -> bool:
 
 
 def _is_later_version(window: RankedWindow, other: RankedWindow) -> bool:
-    (name, version), (name_before, version_before) = map(
-        _tell_version, (window.chunk.source, other.chunk.source)
-    )
-    return bool(version_before) and name == name_before and version > version_before
+    name, version = _tell_version(window.chunk.source)
+    name_before, version_before = _tell_version(other.chunk.source)
+    if name != name_before or window.chunk.source == other.chunk.source:
+        return False
+    if version and version_before:
+        return version > version_before
+    return bool(version or version_before) and _is_later(window, other)
 
 
 @lru_cache(maxsize=1 << 9)  # each of the first windows is compared with all others
 def _tell_version(source: str) -> tuple[str, tuple[int, ...]]:
-    """Return the path of a file without version and year, and its version: *policy v2 (2025).md*."""
+    """Return the path of a file without version and year, and its version, () if it has none: *policy v2 (2025).md*."""
     path = PurePath(source)
     found = [*_VERSION.finditer(path.name)]
     if not found:
-        return "", ()
+        return source, ()
     rest = path.name[: found[-1].start()] + path.name[found[-1].end() :]
-    version = tuple(map(int, re.sub(r"(\.0+)+$", "", found[-1][1]).split(".")))
-    bare = re.sub(r"\s*\([^()]*\d[^()]*\)", "", rest).replace(" ", "")
-    return f"{path.parent}/{bare}", version
+    version = tuple(map(int, re.sub(r"(\.0+)+$", "", found[-1][1] or found[-1][2]).split(".")))
+    bare = re.sub(r"\s*\([^()]*\d[^()]*\)|[ ._-]+(?=\.\w+$)", "", rest)
+    return str(path.parent / bare), version

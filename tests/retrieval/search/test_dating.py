@@ -215,3 +215,24 @@ def test_versions_are_of_one_file_only_and_go_before_dates() -> None:
     assert order("man-v1.md", "man-v1.1.md")[0] == "man-v1.1.md"
     assert order("man-v2.md", "man-v2.0.md")[0] == "man-v2.md"
     assert order("man (draft) v2.md", "man (final) v3.md")[0] == "man (draft) v2.md"
+
+
+def test_a_later_version_of_a_file_comes_first_whatever_is_asked_but_a_version() -> None:
+    found = [
+        replace(each, chunk=replace(each.chunk, source=f"/rules/lamp{name}.txt"))
+        for each, name in zip(
+            statements(
+                ("1998-01-01", "The lamp costs 1.", 5.0),
+                ("2003-01-01", "The lamp costs 2.", 4.8),
+                ("2022-01-01", "The lamp costs 3.", 4.6),
+                ("2024-01-01", "The boat costs 4.", 4.4),
+            ),
+            (".1.0", ".1.10", "", "-boat"),
+            strict=True,
+        )
+    ]
+    ranked = put_newer_first(found, "What does the lamp cost?")
+    assert [each.chunk.id for each in ranked] == ["c2", "c0", "c1", "c3"]
+    assert [each.older for each in ranked] == [False, True, True, False]
+    for question in ("What did the lamp cost in version 1.0?", "What did the lamp cost in 1998?"):
+        assert put_newer_first(found, question) == found
