@@ -121,6 +121,8 @@ INSTRUCTIONS = Sample(
         "Wenn Sie Berlin besuchen, wählen Sie den Kundendienst in Berlin.",
         "Der Kundendienst in Berlin prüft das Gerät und den Wasserhahn.",
         "Drehen Sie den Wasserhahn zu, sobald Ihr Gerät leer ist.",
+        "Die Details finden Sie in den nächsten Abschnitten.",
+        "Die Einstellung können Sie über einen Schieberegler vornehmen.",
     ),
     {"Gerät": "", "Wasserhahn": "", "Berlin": ""},
     frozenset(

@@ -21,7 +21,7 @@ from leanrag_engine.core.graphs.rows import select_rows
 from leanrag_engine.core.model import Entity
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS, words
-from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.core.text.scripts import FREQUENT_FOREIGN, has_cjk
 
 from .options import DEFAULT
 
@@ -316,7 +316,9 @@ def _read_word(text: str) -> tuple[str, bool]:
     key = name_key(text.strip(_AROUND + ".'’()[]{}"))
     if len(key) == 1:
         return key, not (text[0].isupper() and text.endswith("."))
-    return key, key in STOPWORDS or not any(character.isalpha() for character in key)
+    return key, key in STOPWORDS or key in FREQUENT_FOREIGN or not any(
+        character.isalpha() for character in key
+    )
 
 
 def _tokens(text: str) -> list[_PhraseWord]:

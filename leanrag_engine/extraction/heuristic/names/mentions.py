@@ -11,6 +11,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.core.text.records import TABLE_ROW
+from leanrag_engine.core.text.scripts import FREQUENT_FOREIGN
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import (
     CERTAIN_CODE,
@@ -75,7 +76,12 @@ _SHORT_NUMBER = 3  # Digits of a number that may belong to a name, and letters o
 _YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
 _PRONOUN_LIKE = frozenset(["US", "WHO"])  # Acronyms that are function words in lower case
 _NEVER_ALONE = (
-    STOPWORDS | known.NO_NAMES | known.LABELS | known.FORMS_OF_ADDRESS | (known.STARTERS - known.FIRST_NAMES)
+    STOPWORDS
+    | FREQUENT_FOREIGN
+    | known.NO_NAMES
+    | known.LABELS
+    | known.FORMS_OF_ADDRESS
+    | (known.STARTERS - known.FIRST_NAMES)
 )
 """Words that are no name by themselves."""
 _NO_NUMBER_AFTER = known.LABELS | known.CALENDAR
