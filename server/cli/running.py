@@ -112,10 +112,11 @@ def print_rows(text: str) -> None:
 
 
 def wrap_line(line: str, width: int) -> str:
-    """Break a line between words; not one that holds a command, which is copied, or a branch of a tree."""
-    if len(line) <= width or "leanrag " in line or line.startswith(("├", "│", "└")):
+    """Break a line between words; not one that holds a command or code, which are copied, a branch of a tree or a row."""
+    if len(line) <= width or "leanrag " in line or line.startswith(("├", "│", "└", "|", "    ", "\t")):
         return line
-    return fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    indent = " " * (len(line) - len(line.lstrip()) or 2)
+    return fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 async def follow_job(engine: LeanRAG, job: Job, *, verbose: bool = False, watched: bool = False) -> Job:

@@ -170,7 +170,7 @@ async def _note_absent(
         asks = asks_for_overview(word) or asks_for_order(word)
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
             guesses = await documents.nearest_words(name, word) if short or is_name(word) else ()
-            nearest += guesses[:1]
+            nearest += guesses if len(guesses) == 1 else ()  # of several, none may be meant
             if english or not any(_is_form(word, each) for each in guesses):
                 run.absent[word] = guesses
     return list(dict.fromkeys(nearest))

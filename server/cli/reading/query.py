@@ -58,7 +58,7 @@ async def query(
 
         echo(ExplainedReply.explain(result, engine.count_tokens).model_dump_json())
         return
-    echo(name_options(result.context.text))
+    print_report(name_options(result.context.text))
     if explain:
         from ...replies.drawing.accounting import explain_lines  # noqa: PLC0415 - heavy
 

@@ -17,8 +17,8 @@ from leanrag_engine.core.text.citation import parse_range
 from leanrag_engine.core.text.nearest import sort_by_similarity
 from leanrag_engine.core.text.paths import read_path
 
-from ..options import Json, echo
-from ..running import on_engine
+from ..options import Json
+from ..running import on_engine, print_report
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -70,7 +70,7 @@ async def show(
     from ...replies.errors import without_steps  # noqa: PLC0415 - only with a reply
 
     reply = await find(engine, name, hops)
-    echo(reply.model_dump_json() if json else without_steps(reply.to_markdown()))
+    print_report(reply.model_dump_json() if json else without_steps(reply.to_markdown()), json=json)
 
 
 async def find(engine: LeanRAG, what: str, hops: int = 0) -> ReplyModel:
