@@ -80,6 +80,13 @@ OTHER_NAMES = {"delete": "forget"}  # Names that work, and that no list shows
 class Commands(TyperGroup):
     """The commands, each imported when it is asked for: one is run, and the server must start at once."""
 
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Say where an option belongs that stands before the command."""
+        first = args[0].partition("=")[0] if args else ""
+        if first.startswith("--") and not any(first in each.opts for each in self.get_params(ctx)):
+            ctx.fail(f"Options of a command follow it, as in: leanrag query QUESTION {first} ...")
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - Typer's signature
         """Return the names of all commands."""
         return list(COMMANDS)

@@ -199,6 +199,14 @@ def test_a_folder_without_documents_makes_no_collection(tmp_path: Path, folder: 
     assert leanrag("collections", *data).stdout == "There is no collection yet.\n"
 
 
+def test_an_option_before_the_command_is_told_to_follow_it(tmp_path: Path) -> None:
+    for option in ("--data-dir", f"--data-dir={tmp_path}"):
+        refused = leanrag(option, "ls")
+        assert refused.returncode == 2
+        assert "leanrag query QUESTION --data-dir" in refused.stderr
+    assert leanrag("--version").returncode == 0
+
+
 def test_an_unknown_collection_is_reported_with_all_that_are_there_and_the_nearest(
     tmp_path: Path, indexed: Path
 ) -> None:
