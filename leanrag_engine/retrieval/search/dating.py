@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import PurePath
 
 from leanrag_engine.core.model import Chunk
-from leanrag_engine.core.text.language.words import find_whole_words
+from leanrag_engine.core.text.language.words import content_words, find_whole_words
 from leanrag_engine.documents.dates import MONTH, find_date, find_dates, month_number
 from leanrag_engine.retrieval.intent import NOW, asks_for_now
 
@@ -131,11 +131,17 @@ def _is_later(window: RankedWindow, other: RankedWindow) -> bool:
 def _is_later_version(window: RankedWindow, other: RankedWindow) -> bool:
     name, version = _tell_version(window.chunk.source)
     name_before, version_before = _tell_version(other.chunk.source)
-    if name != name_before or window.chunk.source == other.chunk.source:
+    if name != name_before or window.chunk.source == other.chunk.source or not _are_alike(window, other):
         return False
     if version and version_before:
         return version > version_before
     return bool(version or version_before) and _is_later(window, other)
+
+
+def _are_alike(window: RankedWindow, other: RankedWindow, least: float = 0.5) -> bool:
+    """Return whether two windows share most of their words: chapters may be numbered as versions are."""
+    words, others = (content_words(each.text) for each in (window, other))
+    return len(words & others) >= least * min(len(words), len(others))
 
 
 @lru_cache(maxsize=1 << 9)  # each of the first windows is compared with all others

@@ -236,3 +236,13 @@ def test_a_later_version_of_a_file_comes_first_whatever_is_asked_but_a_version()
     assert [each.older for each in ranked] == [False, True, True, False]
     for question in ("What did the lamp cost in version 1.0?", "What did the lamp cost in 1998?"):
         assert put_newer_first(found, question) == found
+
+
+def test_chapters_that_are_numbered_like_versions_stay_in_their_order() -> None:
+    texts = ("The lamp is lit by its keeper at dusk.", "What does the lamp cost? Oil for one winter.")
+    rows = [("", text, 5.0 - at / 10) for at, text in enumerate(texts)]
+    found = [
+        replace(each, chunk=replace(each.chunk, source=f"/book/chapter-1.{at}.md"))
+        for at, each in enumerate(statements(*rows), 1)
+    ]
+    assert put_newer_first(found, "Tell me about the lamp.") == found
