@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import open_task_group
-from leanrag_engine.core.model import EmbeddedQueries, PackedTokens, QueryTokens, Vectors
+from leanrag_engine.core.model import PackedTokens, QueryTokens, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 
 from .pretrained import EmbeddingWindows, PretrainedSource, Span, Windows, pool_windows, repeat_windows
@@ -70,9 +70,6 @@ class OnnxEmbedder:
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         return pool_windows(await self.embed_windows(texts, report), len(texts))
-
-    async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
-        return EmbeddedQueries(await self.embed(texts))
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
         """Return one row for each window; progress counts the windows of different texts."""

@@ -3,14 +3,14 @@ comparisons of two answers, here in both orders, which cancels a judge's positio
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Self, TypeVar
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
 from leanrag_engine.core.model import Context
-from leanrag_engine.core.ports import ChatModel, Progress, ProgressReport
+from leanrag_engine.core.ports import ChatModel, ChatRequest, Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import Question
 from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies
@@ -272,11 +272,8 @@ async def _grade_answers(
     run: JudgingRun, question: Question, answers: Mapping[str, Answer]
 ) -> dict[str, tuple[Scores | None, ...]]:
     async def vote(name: str, number: int) -> Scores | None:
-        request = score_request(
-            question.text, answers[name].text, run.plan.temperature, number, run.engine.prompts
-        )
-        asking = partial(ask, run.judge, request, read_scores, run.judging, run.engine.prompts)
-        return await _call_or_note_loss(run, ("score", question.id, name), asking)
+        request = score_request(question.text, answers[name].text, run.engine.prompts)
+        return await _ask_judge(run, ("score", question.id, name), request, number, read_scores)
 
     votes = range(run.plan.votes)
     found = await run_together([partial(vote, name, number) for name in answers for number in votes])
@@ -290,15 +287,8 @@ async def _compare_answers(
 
     async def verdict(name: str, number: int, *, ahead: bool) -> Choices | None:
         sides = (answers[first].text, answers[name].text)
-        request = choice_request(
-            question.text,
-            *(sides if ahead else sides[::-1]),
-            run.plan.temperature,
-            number,
-            run.engine.prompts,
-        )
-        asking = partial(ask, run.judge, request, read_choices, run.judging, run.engine.prompts)
-        return await _call_or_note_loss(run, ("comparison", question.id, name), asking)
+        request = choice_request(question.text, *(sides if ahead else sides[::-1]), run.engine.prompts)
+        return await _ask_judge(run, ("comparison", question.id, name), request, number, read_choices)
 
     others = [name for name in answers if name != first and first in answers]
     votes = range(run.plan.votes)
@@ -313,6 +303,14 @@ def _in_rows(items: Sequence[T], width: int) -> list[Sequence[T]]:
 
 
 # --- calls ---------------------------------------------------------------------------------
+
+
+async def _ask_judge(
+    run: JudgingRun, what: tuple[str, str, str], request: ChatRequest, seed: int, read: Callable[[str], T]
+) -> T | None:
+    request = replace(request, temperature=run.plan.temperature, seed=seed)
+    asking = partial(ask, run.judge, request, read, run.judging, run.engine.prompts)
+    return await _call_or_note_loss(run, what, asking)
 
 
 async def _call_or_note_loss(

@@ -49,18 +49,16 @@ Choices = Mapping[str, Choice]
 """By measure, all of ``MEASURES``."""
 
 
-def score_request(question: str, answer: str, temperature: float, seed: int, prompts: Prompts) -> ChatRequest:
-    """Return the request to grade one answer."""
+def score_request(question: str, answer: str, prompts: Prompts) -> ChatRequest:
+    """Return the request to grade one answer, without the temperature and the seed of the vote."""
     text = prompts.fill("judge_scores", question=fence(question), answer=fence(answer))
-    return ChatRequest((Message("user", text),), VERDICT_TOKENS, SCORES_SCHEMA, temperature, seed)
+    return ChatRequest((Message("user", text),), VERDICT_TOKENS, SCORES_SCHEMA)
 
 
-def choice_request(
-    question: str, first: str, second: str, temperature: float, seed: int, prompts: Prompts
-) -> ChatRequest:
-    """Return the request to compare two answers in this order."""
+def choice_request(question: str, first: str, second: str, prompts: Prompts) -> ChatRequest:
+    """Return the request to compare two answers in this order, without the temperature and the seed of the vote."""
     text = prompts.fill("judge_pair", question=fence(question), first=fence(first), second=fence(second))
-    return ChatRequest((Message("user", text),), VERDICT_TOKENS, CHOICES_SCHEMA, temperature, seed)
+    return ChatRequest((Message("user", text),), VERDICT_TOKENS, CHOICES_SCHEMA)
 
 
 def read_scores(text: str) -> Scores:
