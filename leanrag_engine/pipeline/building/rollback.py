@@ -24,9 +24,7 @@ async def roll_back(
 ) -> RollbackResult:
     """Publish the content of generation ``number`` over the present passages. Raises as ``find_restorable`` and ``restore_embedder``."""
     generation = collection.generation
-    if (
-        generation is None or generation.record.history.restored != number
-    ):  # it was not killed after its publication
+    if generation is None or generation.record.history.restored != number:  # not killed after its publication
         target = await find_restorable(stores, collection, number)
         reason = f"generation {number} was asked for"
         history = replace(target.record.history, mode="rollback", reason=reason, restored=number)
