@@ -13,13 +13,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.ports import (
     ArrayStore,
     ChatModel,
-    CorrectionStore,
-    Database,
-    DocumentStore,
     EmbedderSource,
-    GenerationStore,
-    JobStore,
-    ReplyStore,
     Tokenizer,
     VectorStore,
     Workers,
@@ -27,19 +21,26 @@ from leanrag_engine.core.ports import (
 )
 
 if TYPE_CHECKING:
-    from .sql import SqlDatabase
+    from .sql.stores import (
+        SqlCorrectionStore,
+        SqlDatabase,
+        SqlDocumentStore,
+        SqlGenerationStore,
+        SqlJobStore,
+        SqlReplyStore,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """Everything outside the engine, behind its ports."""
+    """Everything outside the engine, opened."""
 
-    database: Database
-    documents: DocumentStore
-    generations: GenerationStore
-    jobs: JobStore
-    replies: ReplyStore
-    corrections: CorrectionStore
+    database: SqlDatabase
+    documents: SqlDocumentStore
+    generations: SqlGenerationStore
+    jobs: SqlJobStore
+    replies: SqlReplyStore
+    corrections: SqlCorrectionStore
     vectors: VectorStore
     arrays: ArrayStore
     embedders: EmbedderSource

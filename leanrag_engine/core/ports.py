@@ -6,37 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
 
-from .graphs.graph import GenerationContent, Hierarchy, PublishedLayers
-from .graphs.stored import StoredPlaces
-from .history import HistoryEntry, Publication
-from .jobs import IngestRequest, Job, JobState, JobStatus
 from .model import (
     CheckedObject,
     Chunk,
-    ChunkHead,
-    Collection,
-    Correction,
     Document,
     EmbeddedQueries,
     Entity,
     EntityHead,
     Extract,
-    ExtractionSchema,
-    ExtractState,
-    Generation,
     Hit,
     JsonSchema,
     LoadedDocument,
     PackedTokens,
     PassageText,
     RareWord,
-    ReadDocument,
     Relation,
     Spent,
     Vectors,
@@ -272,19 +261,10 @@ class WriterLock(Protocol):
 
 # --- the database --------------------------------------------------------------------------
 #
-# Five Protocols over one database. Each method is one transaction, also where it spans several of them
-# (`GenerationStore.publish`, `DocumentStore.delete`). Ids that do not exist are left out of a reply, never
+# What the packages below `pipeline` need of the one database: queries and exports read, models cache their replies.
+# `pipeline` uses the stores themselves (`adapters.sql.stores`). Ids that do not exist are left out of a reply, never
 # an error, unless a method says so. ``collection`` is the name of an existing collection, ``generation``
 # the number of a generation.
-
-
-class Database(Protocol):
-    """What these stores are views of; closing it closes them."""
-
-    async def check(self) -> None:
-        """Read the whole database, where that is ours to do. Raises ``StoreUnusable`` if it is damaged."""
-
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,56 +286,7 @@ class SubmittedExtract:
 
 
 class DocumentStore(Protocol):
-    """Collections, their documents, chunks and extracts, and keyword search over the chunks. A collection is
-    a corpus of documents, and its revision counts their changes: so collections are found here."""
-
-    async def collections(self) -> list[Collection]: ...
-
-    async def collection(self, name: str) -> Collection | None: ...
-
-    async def create_collection(self, name: str) -> Collection:
-        """Return the collection of that name, created if it does not exist."""
-
-    async def rename_collection(self, name: str, new: str) -> None:
-        """Rename the collection and its jobs. Raises ``NotFound``, and ``InvalidInput`` if ``new`` is taken."""
-
-    async def copy_collection(self, name: str, new: str) -> Collection:
-        """Copy all but generations, with citations and revision, into a new collection. Raises as ``rename_collection``."""
-
-    async def delete_collection(self, name: str, job: str) -> None:
-        """Delete the collection with all that depends on it, and its jobs but ``job``. Raises ``NotFound``."""
-
-    async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
-        """Add documents of different ids, all or none, or replace those of the same ids with their chunks and
-        extracts. A document that is replaced keeps its number, and every chunk that it still has (by id) keeps its
-        citation and what a model or an agent extracted from it. A new chunk gets a citation that no other one has
-        had: an old citation never shows another text. The collection's revision grows by one for each."""
-
-    async def delete(
-        self,
-        collection: str,
-        document_ids: Sequence[str],
-        remaining: GenerationContent | None,
-        publication: Publication,
-        left: Mapping[str, IngestRequest] | None = None,
-    ) -> Generation | None:
-        """Delete the documents with all that depends on them, in one transaction. ``left`` are the requests of unfinished jobs
-        without them.
-
-        Publishes what is ``remaining`` of the published generation in its place and deletes every older one
-        of the collection; with ``None``, no entity is left and no generation either. Removes the documents from
-        the records of jobs, the names that no remaining entity has from the history, and every cached reply and text of an agent that rests on anything but present chunks
-        and aggregated entities whose own text the deletion left as it was. The collection's revision grows by one, the vector version too.
-        """
-
-    async def put_notes(self, collection: str, notes: Mapping[str, str]) -> None:
-        """Replace the notes on folders of a collection, see :class:`Collection`."""
-
-    async def put_file_stamps(self, collection: str, stamps: Mapping[str, tuple[str, str]]) -> None:
-        """Record stamp and digest of files whose documents are unchanged, by the ids of the documents."""
-
-    async def find(self, collection: str, ids: Sequence[str]) -> dict[str, Document]:
-        """Return the documents with these ids by id; unknown ids are left out."""
+    """Reads collections, their documents, chunks and extracts, with keyword search over the chunks."""
 
     async def find_all(self, collection: str) -> list[Document]:
         """Return all documents by number."""
@@ -368,12 +299,6 @@ class DocumentStore(Protocol):
 
     async def all_chunks(self, collection: str) -> list[Chunk]:
         """Return all chunks in reading order: by document number, then place in the document."""
-
-    async def chunk_heads(self, collection: str) -> list[ChunkHead]:
-        """Return all chunks without their texts, in reading order."""
-
-    def read_chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
-        """Do as ``chunks`` on this thread, which waits."""
 
     async def documents_containing(self, collection: str, letters: str) -> list[int]:
         """Return the numbers of the documents with a chunk that contains ``letters``, in either case if ASCII."""
@@ -396,76 +321,10 @@ class DocumentStore(Protocol):
     async def count_tokens(self, collection: str) -> dict[int, int]:
         """Return the tokens of each document's chunks, by its number."""
 
-    async def pending_chunks(self, collection: str) -> list[Chunk]:
-        """Return the chunks that came in, or whose document got another title, after the published generation."""
-
-    async def schema(self, collection: str) -> ExtractionSchema | None:
-        """Return the schema that constrains the collection's extraction; None if it has none, or does not exist."""
-
-    async def put_schema(self, collection: str, schema: ExtractionSchema | None) -> None:
-        """Give the collection this schema in place of the one it has, or none. The published generation becomes stale."""
-
-    async def count_outdated(self, collection: str) -> dict[str, int]:
-        """Return how many chunks were read by a model or an agent with another schema than there is now, by method."""
-
-    async def heuristic_chunks(self, collection: str, *, due: bool) -> list[Chunk]:
-        """Return the chunks that no model or agent has read yet, and those that a model read with another
-        schema than the collection has now, in reading order. ``due`` limits them to those that the next build
-        should have a model read: what it has not seen yet, and what a model failed to read."""
-
-    async def ask_for(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        """Record that a model is asked to read these chunks: they are due until ``put_extracts`` has their extracts."""
-
-    async def accept_heuristic(self, collection: str) -> None:
-        """Record that a build without a model has had all chunks: only an upgrade has a model read them."""
-
-    async def count_asked(self, collection: str) -> int:
-        """Return the number of chunks that a model was asked to read and has not."""
-
-    async def extracts(self, collection: str) -> list[Extract]:
-        """Return all extracts in the reading order of their chunks."""
-
-    async def extract_states(self, collection: str) -> list[ExtractState]:
-        """Return which extracts there are, in the reading order of their chunks."""
-
-    async def extracts_at(
-        self, collection: str, chunks: Sequence[tuple[int, int]]
-    ) -> list[tuple[ExtractState, Extract]]:
-        """Return the extracts of the chunks with these numbers of document and chunk, as in citations, in reading order."""
-
-    async def count_extracts(self, collection: str) -> dict[str, int]:
-        """Return how many extracts were made by each method."""
-
-    async def submit_extracts(
-        self, collection: str, extracts: Sequence[Extract], *, replace: bool
-    ) -> list[SubmittedExtract]:
-        """Store an agent's extracts, each of another chunk, in place of what those chunks had. Returns the chunks
-        that still exist. What an agent or a model wrote of a chunk with the same schema, if it says something else,
-        is replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored."""
-
-    async def chunk_readings(self, collection: str) -> list[ChunkReading]:
-        """Return all chunks in reading order, without their texts, and whether a model or an agent has read them with the
-        schema that the collection has now."""
-
-    async def extracts_near(self, collection: str, chunk_ids: Sequence[str], distance: int) -> list[Extract]:
-        """Return what models and agents wrote of the chunks at most ``distance`` before or after these in their
-        documents, in reading order."""
-
-    async def put_extracts(self, collection: str, extracts: Sequence[Extract]) -> list[str]:
-        """Replace all extracts of these chunks, return the existing chunks' ids. The revision grows by one if there are any."""
-
-    async def put_token_vectors(
-        self, collection: str, embedder: str, tokens: Mapping[str, Sequence[PackedTokens]]
-    ) -> None:
-        """Keep the tokens of each window of chunks, by chunk id, in place of earlier ones. Chunks that are gone are passed over."""
-
     async def token_vectors(
         self, collection: str, embedder: str, chunk_ids: Sequence[str]
     ) -> dict[str, list[PackedTokens]]:
         """Return what is kept of this embedder for those of the chunks that have it."""
-
-    async def chunks_without_tokens(self, collection: str, embedder: str) -> list[str]:
-        """Return the ids of the chunks for which nothing of this embedder is kept."""
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         """Return ids of windows by keyword relevance (BM25). ``text`` is any user text and never syntax."""
@@ -488,49 +347,10 @@ class DocumentStore(Protocol):
 
 
 class GenerationStore(Protocol):
-    """Published builds: their entities and relations, keyword search over both, and the vector version. The
-    vector version counts writes to the vector store, which holds what generations refer to; readers compare
-    it before they trust a vector store that they have open."""
-
-    async def publish(
-        self,
-        collection: str,
-        revision: int,
-        content: GenerationContent,
-        publication: Publication,
-        *,
-        previous: PublishedLayers | None = None,
-        report: ProgressReport = ignore_progress,
-        note_places: Callable[[StoredPlaces], None] = lambda _: None,
-    ) -> Generation:
-        """Write a new generation, with its entry in the history, and switch the collection to it, in one transaction.
-        With the ``previous`` layers, those of the generation that is published now, only what differs from them is
-        written. ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published.
-        ``note_places`` is called with where the rows are, which :meth:`open_layers` may be given."""
-
-    async def prune(self, collection: str, kept: int, age: timedelta) -> None:
-        """Delete the data of the generations but the ``kept`` newest, and of those that were replaced longer ago than
-        ``age``. The published one always stays, and the one before it for queries under way."""
-
-    async def history(self, collection: str) -> list[HistoryEntry]:
-        """Return an entry for each generation that the collection has had, newest first."""
-
-    async def find_all(self, collection: str) -> list[Generation]:
-        """Return the generations of the collection that still exist, newest first."""
-
-    async def exists(self, generation: int) -> bool:
-        """Return whether the generation of that number still exists: a deletion of documents removes it."""
-
-    async def embedder_state(self, generation: int) -> bytes: ...
+    """Reads published builds: their entities and relations, with keyword search over both."""
 
     async def layer(self, generation: int, layer: int) -> list[Entity]:
         """Return all entities of one layer, in the order in which they were built."""
-
-    async def open_layers(
-        self, generation: Generation, columns: Mapping[str, NDArray[Any]]
-    ) -> Hierarchy | None:
-        """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers` gave; None if they are
-        of another version, or none of this generation. Rows are read when they are asked for, and the thread that asks waits."""
 
     async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
         """Return entities in the order of ``ids``."""
@@ -583,19 +403,6 @@ class GenerationStore(Protocol):
     ) -> tuple[list[Relation], int]:
         """Return one page of inter-cluster relations (``layer`` None: all above 0), strongest first, and the total."""
 
-    async def vector_version(self) -> int: ...
-
-    async def bump_vector_version(self) -> int: ...
-
-    async def note_unsettled(self, space: str, ids: AnyCollection[str]) -> None:
-        """Note vectors of a space that are about to change, before the first of them is written."""
-
-    async def find_unsettled(self, space: str) -> set[str]:
-        """Return the ids noted since the space was settled: their vectors may be of any text, or missing."""
-
-    async def settle(self, space: str) -> None:
-        """Forget what was noted: the space holds the vectors of the published generation, or is gone."""
-
 
 AgentTextKind = Literal["summary", "relation", "description"]
 """What an agent writes in place of a heuristic text: of a cluster, between two clusters, of an entity of layer 0."""
@@ -610,7 +417,7 @@ class AgentText:
 
 
 class ReplyStore(Protocol):
-    """The replies of chat models, which are a cache and a record of expenses, and the texts of agents."""
+    """The replies of chat models, which are a cache and a record of expenses."""
 
     async def find(self, digest: str, job_id: str = "") -> "Reply | None":
         """Return the cached reply to the request of that digest, with ``kept`` set; given a job, only its own."""
@@ -620,53 +427,6 @@ class ReplyStore(Protocol):
 
     async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
         """Return what the replies of one or all collections used, by step; of one job or one model alone."""
-
-    async def put_texts(
-        self, collection: str, kind: AgentTextKind, texts: Mapping[str, AgentText], *, replace: bool
-    ) -> list[str]:
-        """Store an agent's texts by the ids of their tasks; return those that held another text, which stays unless ``replace``."""
-
-    async def texts(self, collection: str, kind: AgentTextKind) -> dict[str, AgentText]:
-        """Return the texts of agents by the ids of their tasks."""
-
-
-class CorrectionStore(Protocol):
-    """The corrections of graphs: facts of their own, which every build applies."""
-
-    async def put(self, collection: str, correction: Correction) -> Correction:
-        """Store a correction, unless an equal one is stored, and return it with its number; the build becomes stale."""
-
-    async def find_all(self, collection: str) -> list[Correction]:
-        """Return the corrections in the order in which they were made."""
-
-    async def remove(self, collection: str, number: int) -> None:
-        """Delete a correction, if it exists. The published generation becomes stale then."""
-
-
-class JobStore(Protocol):
-    """Jobs, which any process may see and cancel and one process at a time runs."""
-
-    async def put(self, job: Job) -> None:
-        """Insert the job, or overwrite all of it but ``cancel_requested``."""
-
-    async def put_progress(self, job: Job) -> None:
-        """Overwrite status, progress and message of a job, without what grows with its documents."""
-
-    async def find(self, job_id: str) -> Job | None: ...
-
-    async def find_state(self, job_id: str) -> JobState | None:
-        """Return the state of a job, which costs the same however large the job is."""
-
-    async def find_newest(self, collection: str | None = None, limit: int = 20) -> list[Job]:
-        """Return jobs, newest first."""
-
-    async def find_unfinished(self) -> list[Job]: ...
-
-    async def claim(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
-        """Take over an unfinished job and queue it, if its owner still is ``seen_owner``; False otherwise."""
-
-    async def request_cancel(self, job_id: str) -> JobStatus | None:
-        """Set ``cancel_requested``; return the job's status, ``None`` if the job does not exist."""
 
 
 # --- language models -----------------------------------------------------------------------

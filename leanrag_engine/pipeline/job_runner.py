@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from itertools import chain, repeat
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -36,8 +36,11 @@ from leanrag_engine.core.jobs import (
     LeftOut,
     ReindexRequest,
 )
-from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock, report_holder
+from leanrag_engine.core.ports import LockHolder, Progress, WriterLock, report_holder
 from leanrag_engine.core.runtime.telemetry import Activity, watch
+
+if TYPE_CHECKING:
+    from leanrag_engine.adapters.sql.stores import SqlJobStore
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +161,7 @@ class JobRunner:
     """The jobs of one process, on an event loop in a thread of their own: they outlive the call that
     submitted them, and queries do not wait for them."""
 
-    def __init__(self, store: JobStore, lock: WriterLock, work: Work) -> None:
+    def __init__(self, store: "SqlJobStore", lock: WriterLock, work: Work) -> None:
         self._store = store
         self._lock = lock
         self._work = work
@@ -461,7 +464,7 @@ class JobRunner:
         )
 
 
-async def find_later_documents(store: JobStore, job: Job) -> frozenset[str]:
+async def find_later_documents(store: "SqlJobStore", job: Job) -> frozenset[str]:
     """Return the ids of the documents that jobs after an interrupted one have ingested; none where jobs run in their order."""
     newest = await store.find_newest(job.collection, limit=1000) if job.reached >= 0 else []
     later = [each for job_ in newest if job_.created_at > job.created_at for each in job_.documents]

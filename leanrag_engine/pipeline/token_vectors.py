@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import PackedTokens, Vectors, parse_window_id
-from leanrag_engine.core.ports import DocumentStore, Embedder, ProgressReport, find_token_embedder
+from leanrag_engine.core.ports import Embedder, ProgressReport, find_token_embedder
+
+if TYPE_CHECKING:
+    from leanrag_engine.adapters.sql.stores import SqlDocumentStore
 
 PORTION = 2_000  # Windows that are embedded between two writes: about 10 MB of packed tokens
 
@@ -30,7 +34,7 @@ async def embed_with_tokens(
 
 
 async def embed_and_keep(
-    documents: DocumentStore,
+    documents: "SqlDocumentStore",
     collection: str,
     embedder: Embedder,
     windows: EmbeddedTexts,
@@ -44,7 +48,7 @@ async def embed_and_keep(
 
 
 async def embed_lacking(
-    documents: DocumentStore,
+    documents: "SqlDocumentStore",
     collection: str,
     embedder: Embedder,
     windows: EmbeddedTexts,

@@ -119,6 +119,7 @@ def state_of(connection: Connection, name: str) -> tuple[int, int]:
 
 
 def rename(connection: Connection, name: str, new: str) -> None:
+    """Rename the collection and its jobs. Raises ``NotFound``, and ``InvalidInput`` if ``new`` is taken."""
     number = number_of(connection, name)
     check_free(connection, new)
     connection.execute(update(collections).where(collections.c.number == number).values(name=new))
@@ -126,6 +127,7 @@ def rename(connection: Connection, name: str, new: str) -> None:
 
 
 def put_notes(connection: Connection, name: str, notes: Mapping[str, str]) -> None:
+    """Replace the notes on folders of a collection, see :class:`Collection`."""
     connection.execute(update(collections).where(collections.c.name == name).values(notes=notes))
 
 
@@ -177,6 +179,7 @@ def raise_revision(connection: Connection, name: str) -> int:
 
 
 def find_schema(connection: Connection, name: str) -> ExtractionSchema | None:
+    """Return the schema that constrains the collection's extraction; None if it has none, or does not exist."""
     statement = select(type_schemas).join(collections).where(collections.c.name == name)
     row = connection.execute(statement).first()
     if row is None:
@@ -192,6 +195,7 @@ def schema_digest(connection: Connection, collection: int) -> str:
 
 
 def put_schema(connection: Connection, name: str, schema: ExtractionSchema | None) -> None:
+    """Give the collection this schema in place of the one it has, or none. The published generation becomes stale."""
     number = raise_revision(connection, name)
     connection.execute(delete(type_schemas).where(type_schemas.c.collection == number))
     if schema is not None:
@@ -252,6 +256,7 @@ def find_generations(connection: Connection, collection: int, limit: int = 2**31
 
 
 def find_generations_in(connection: Connection, name: str) -> list[Generation]:
+    """Return the generations of the collection that still exist, newest first."""
     return find_generations(connection, number_of(connection, name))
 
 
@@ -275,6 +280,7 @@ def _parse_record(stored: str) -> BuildRecord:
 
 
 def generation_exists(connection: Connection, generation: int) -> bool:
+    """Return whether the generation of that number still exists: a deletion of documents removes it."""
     return bool(fetch(connection, _GENERATION_NUMBER, generation=generation))
 
 

@@ -13,6 +13,7 @@ from .schema.tables import corrections, from_json
 
 
 def put(connection: Connection, name: str, new: Correction) -> Correction:
+    """Store a correction, unless an equal one is stored, and return it with its number; the build becomes stale."""
     for held in find_all(connection, name):
         if replace(held, number=new.number) == new:
             return held
@@ -24,12 +25,14 @@ def put(connection: Connection, name: str, new: Correction) -> Correction:
 
 
 def find_all(connection: Connection, name: str) -> list[Correction]:
+    """Return the corrections in the order in which they were made."""
     here = corrections.c.collection == collection_rows.number_of(connection, name)
     rows = connection.execute(select(corrections).where(here).order_by(corrections.c.number))
     return [_correction(row) for row in rows]
 
 
 def remove(connection: Connection, name: str, number: int) -> None:
+    """Delete a correction, if it exists. The published generation becomes stale then."""
     here = corrections.c.collection == collection_rows.number_of(connection, name)
     if connection.execute(delete(corrections).where(here, corrections.c.number == number)).rowcount:
         collection_rows.raise_revision(connection, name)

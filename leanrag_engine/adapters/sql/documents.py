@@ -1,5 +1,5 @@
-"""Write and read documents, their chunks and their extracts. What
-:class:`leanrag_engine.core.ports.DocumentStore` says of a method holds for the function that does its work."""
+"""Write and read documents, their chunks and their extracts. What :class:`leanrag_engine.core.ports.DocumentStore` says of
+a method holds for the function that does its work; it has the methods by which queries read."""
 
 import hashlib
 import re
@@ -163,8 +163,9 @@ class _PlacedDocument:
 
 
 def put_all(connection: Connection, name: str, new: Sequence[PreparedDocument]) -> list[Document]:
-    """Write documents of different ids together; one that replaces another keeps its number and all chunks that it has too. Kept
-    chunks keep their labels and the extracts that a model or an agent wrote. The collection's revision grows by one for each."""
+    """Write documents of different ids together; one that replaces another keeps its number and all chunks that it has too (by id).
+    Kept chunks keep their citation and the extracts that a model or an agent wrote. A new chunk gets a citation that no other one
+    has had: an old citation never shows another text. The collection's revision grows by one for each document."""
     collection = collection_rows.number_of(connection, name)
     known = select(*documents.c["id", "number", "title", "last_chunk", "added"]).where(
         documents.c.collection == collection, among(documents.c.id, [each.read.document.id for each in new])
@@ -282,6 +283,7 @@ def _write_documents(connection: Connection, collection: int, placed: Sequence[_
 
 
 def put_file_stamps(connection: Connection, name: str, stamps: Mapping[str, tuple[str, str]]) -> None:
+    """Record stamp and digest of files whose documents are unchanged, by the ids of the documents."""
     collection = collection_rows.number_of(connection, name)
     this = (documents.c.collection == collection) & (documents.c.id == bindparam("this"))
     changed = update(documents).where(this)
@@ -293,6 +295,7 @@ def put_file_stamps(connection: Connection, name: str, stamps: Mapping[str, tupl
 
 
 def put_extracts(connection: Connection, name: str, new: Sequence[Extract]) -> list[str]:
+    """Replace all extracts of these chunks, return the existing chunks' ids. The revision grows by one if there are any."""
     collection = collection_rows.number_of(connection, name)
     statement = (
         select(chunks.c.id, chunks.c.document, chunks.c.label)
@@ -321,10 +324,12 @@ class ReadingState(StrEnum):
 
 
 def ask_for(connection: Connection, name: str, ids: Sequence[str]) -> None:
+    """Record that a model is asked to read these chunks: they are due until ``put_extracts`` has their extracts."""
     _set_reading(connection, collection_rows.number_of(connection, name), ids, ReadingState.ASKED)
 
 
 def accept_heuristic(connection: Connection, name: str) -> None:
+    """Record that a build without a model has had all chunks: only an upgrade has a model read them."""
     here = (chunks.c.collection == collection_rows.number_of(connection, name)) & (
         chunks.c.reading == ReadingState.NEW.value
     )
@@ -332,6 +337,7 @@ def accept_heuristic(connection: Connection, name: str) -> None:
 
 
 def count_asked(connection: Connection, name: str) -> int:
+    """Return the number of chunks that a model was asked to read and has not."""
     here = chunks.c.collection == collection_rows.number_of(connection, name)
     wanted = select(func.count()).where(here, chunks.c.reading == ReadingState.ASKED.value)
     return int(connection.execute(wanted).scalar_one())
@@ -459,6 +465,7 @@ def _relation_values(relation: ExtractedRelation) -> list[object]:
 
 
 def find(connection: Connection, name: str, ids: Sequence[str]) -> dict[str, Document]:
+    """Return the documents with these ids by id; unknown ids are left out."""
     rows = connection.execute(_documents(connection, name).where(among(documents.c.id, ids))).mappings()
     return {row["id"]: _document_of(row) for row in rows}
 
@@ -533,6 +540,7 @@ def all_chunks(connection: Connection, name: str) -> list[Chunk]:
 
 
 def chunk_heads(connection: Connection, name: str) -> list[ChunkHead]:
+    """Return all chunks without their texts, in reading order."""
     collection = collection_rows.number_of(connection, name)
     titles = select(documents.c.number, documents.c.id, documents.c.title)
     held = {
@@ -596,7 +604,7 @@ def labels_of(connection: Connection, name: str, numbers: Sequence[int]) -> dict
 
 
 def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
-    """Return the chunks added since the published generation; all chunks if there is no generation."""
+    """Return the chunks that came in, or whose document got another title, after the published generation; all without one."""
     published = collection_rows.find_generations(
         connection, collection_rows.number_of(connection, name), limit=1
     )
@@ -605,6 +613,9 @@ def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
 
 
 def heuristic_chunks(connection: Connection, name: str, *, due: bool) -> list[Chunk]:
+    """Return the chunks that no model or agent has read yet, and those that a model read with another
+    schema than the collection has now, in reading order. ``due`` limits them to those that the next build
+    should have a model read: what it has not seen yet, and what a model failed to read."""
     collection = collection_rows.number_of(connection, name)
     unread = ~_is_written(collection)
     if due:
@@ -615,6 +626,7 @@ def heuristic_chunks(connection: Connection, name: str, *, due: bool) -> list[Ch
 
 
 def count_outdated(connection: Connection, name: str) -> dict[str, int]:
+    """Return how many chunks were read by a model or an agent with another schema than there is now, by method."""
     collection = collection_rows.number_of(connection, name)
     is_outdated = extracts.c.schema != collection_rows.schema_digest(connection, collection)
     return _count_by_method(connection, collection, extracts.c.method.in_(_WRITTEN), is_outdated)
@@ -842,10 +854,12 @@ def _chunks_of(rows: Sequence[Sequence[Any]]) -> list[Chunk]:
 
 
 def all_extracts(connection: Connection, name: str) -> list[Extract]:
+    """Return all extracts in the reading order of their chunks."""
     return _extracts_of(connection.execute(_extracts(connection, name)).all())
 
 
 def extract_states(connection: Connection, name: str) -> list[ExtractState]:
+    """Return which extracts there are, in the reading order of their chunks."""
     collection = collection_rows.number_of(connection, name)
     # Named one by one: for an inequality no index serves.
     methods = [method.value for method in Method if method is not Method.HEURISTIC]
@@ -865,6 +879,7 @@ def extract_states(connection: Connection, name: str) -> list[ExtractState]:
 def extracts_at(
     connection: Connection, name: str, places: Sequence[tuple[int, int]]
 ) -> list[tuple[ExtractState, Extract]]:
+    """Return the extracts of the chunks with these numbers of document and chunk, as in citations, in reading order."""
     here = among_pairs((extracts.c.document, extracts.c.chunk), places)
     rows = connection.execute(
         _STATES.add_columns(*_CONTENT).where(here),
@@ -891,6 +906,8 @@ def _stamp(row: Sequence[Any]) -> int:
 def extracts_near(
     connection: Connection, name: str, chunk_ids: Sequence[str], distance: int
 ) -> list[Extract]:
+    """Return what models and agents wrote of the chunks at most ``distance`` before or after these in their
+    documents, in reading order."""
     centre = chunks.alias()
     near = (
         select(centre.c.id)
@@ -909,6 +926,9 @@ def extracts_near(
 def submit_extracts(
     connection: Connection, name: str, new: Sequence[Extract], replace: bool
 ) -> list[SubmittedExtract]:
+    """Store an agent's extracts, each of another chunk, in place of what those chunks had. Returns the chunks
+    that still exist. What an agent or a model wrote of a chunk with the same schema, if it says something else,
+    is replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored."""
     ids = [each.chunk_id for each in new]
     written = _extracts(connection, name).where(
         extracts.c.method != Method.HEURISTIC.value, among(chunks.c.id, ids)
@@ -933,6 +953,8 @@ def submit_extracts(
 
 
 def chunk_readings(connection: Connection, name: str) -> list[ChunkReading]:
+    """Return all chunks in reading order, without their texts, and whether a model or an agent has read them with the
+    schema that the collection has now."""
     collection = collection_rows.number_of(connection, name)
     columns = (chunks.c.id, chunks.c.tokens)
     outdated = _is_outdated(connection, collection, extracts.c.method.in_(_WRITTEN))
@@ -975,6 +997,7 @@ def _read_schema_values(
 
 
 def count_extracts(connection: Connection, name: str) -> dict[str, int]:
+    """Return how many extracts were made by each method."""
     return _count_by_method(connection, collection_rows.number_of(connection, name))
 
 

@@ -60,6 +60,7 @@ _RESULTS: Mapping[str, type[JobResult]] = {
 
 
 def put(connection: Connection, job: Job) -> None:
+    """Insert the job, or overwrite all of it but ``cancel_requested``."""
     values = {name: getattr(job, name) for name in Job.__dataclass_fields__} | {
         "status": job.status.value,
         "result": plain(job.result) if job.result else {},
@@ -76,6 +77,7 @@ def put(connection: Connection, job: Job) -> None:
 
 
 def put_progress(connection: Connection, job: Job) -> None:
+    """Overwrite status, progress and message of a job, without what grows with its documents."""
     values = {
         name: getattr(job, name) for name in ("stage", "done", "total", "rate", "message", "updated_at")
     }
@@ -84,6 +86,7 @@ def put_progress(connection: Connection, job: Job) -> None:
 
 
 def find_state(connection: Connection, id_: str) -> JobState | None:
+    """Return the state of a job, which costs the same however large the job is."""
     columns = [jobs.c[each.name] for each in fields(JobState)]
     row = connection.execute(select(*columns).where(jobs.c.id == id_)).mappings().first()
     return JobState(**{**row, "status": JobStatus(row["status"])}) if row else None
@@ -95,6 +98,7 @@ def find(connection: Connection, id_: str) -> Job | None:
 
 
 def find_newest(connection: Connection, collection: str | None = None, limit: int = 20) -> list[Job]:
+    """Return jobs, newest first."""
     statement = select(jobs).order_by(*_NEWEST).limit(max(limit, 0))
     if collection is not None:
         statement = statement.where(jobs.c.collection == collection)
@@ -108,6 +112,7 @@ def find_unfinished(connection: Connection) -> list[Job]:
 
 
 def claim(connection: Connection, id_: str, seen_owner: str, new_owner: str) -> bool:
+    """Take over an unfinished job and queue it, if its owner still is ``seen_owner``; False otherwise."""
     unchanged = (jobs.c.id == id_) & (jobs.c.owner == seen_owner) & jobs.c.status.not_in(FINISHED)
     # Another process that is just claiming it has locked the row: this one does not wait for it.
     free = select(jobs.c.number).where(unchanged).with_for_update(skip_locked=True)
@@ -120,6 +125,7 @@ def claim(connection: Connection, id_: str, seen_owner: str, new_owner: str) -> 
 
 
 def request_cancel(connection: Connection, id_: str) -> JobStatus | None:
+    """Set ``cancel_requested``; return the job's status, ``None`` if the job does not exist."""
     status = connection.execute(select(jobs.c.status).where(jobs.c.id == id_)).scalar()
     if status is None:
         return None

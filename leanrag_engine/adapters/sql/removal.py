@@ -32,8 +32,14 @@ def delete_documents(
     publication: Publication,
     left: Mapping[str, IngestRequest],
 ) -> Generation | None:
-    """Delete the documents ``ids`` as :meth:`leanrag_engine.core.ports.DocumentStore.delete` specifies, and
-    all old generations; ``remaining`` is published in their place."""
+    """Delete the documents ``ids`` with all that depends on them. ``left`` are the requests of unfinished jobs without them.
+
+    Publishes what is ``remaining`` of the published generation in its place and deletes every older one of the
+    collection; with ``None``, no entity is left and no generation either. Removes the documents from the records of jobs,
+    the names that no remaining entity has from the history, and every cached reply and text of an agent that rests on
+    anything but present chunks and aggregated entities whose own text the deletion left as it was. The collection's
+    revision grows by one, the vector version too.
+    """
     deleted = _find_names(connection, name, ids)
     collection = collection_rows.raise_revision(connection, name)
     replies.cut_descriptions(connection, collection, documents.find_chunk_ids(connection, collection, ids))
@@ -72,6 +78,7 @@ def _remove_notes(
 
 
 def delete_collection(connection: Connection, name: str, job: str) -> None:
+    """Delete the collection with all that depends on it, and its jobs but ``job``. Raises ``NotFound``."""
     number = collection_rows.number_of(connection, name)
     publishing.delete_generations(connection, collection_rows.find_generations(connection, number))
     fulltext.open_windows(connection, number).drop()

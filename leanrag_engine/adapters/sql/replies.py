@@ -97,6 +97,7 @@ def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]
 def put_texts(
     connection: Connection, name: str, kind: AgentTextKind, new: Mapping[str, AgentText], replace: bool
 ) -> list[str]:
+    """Store an agent's texts by the ids of their tasks; return those that held another text, which stays unless ``replace``."""
     held = texts(connection, name, kind, [*new])
     others = [task for task, text in held.items() if text != new[task]]
     written = {

@@ -1,4 +1,10 @@
-"""The stores on one database: thin classes over the functions of the files beside this one, which do what the ports say."""
+"""The stores on one database: thin classes over the functions of the files beside this one. What those that only read
+call of them, :mod:`leanrag_engine.core.ports` describes; the rest stands at the functions.
+
+Each method is one transaction, also where it spans several stores. Ids that do not exist are left out of a reply, never
+an error, unless a method says so. ``collection`` is the name of an existing collection, ``generation`` the number of a
+generation.
+"""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -73,7 +79,9 @@ _reading, _writing, _writing_row = map(_within, ("read", "write", "write_row"))
 
 
 class SqlDocumentStore(_Store):
-    """Implements :class:`leanrag_engine.core.ports.DocumentStore`."""
+    """Collections, their documents, chunks and extracts, and keyword search over the chunks. A collection is
+    a corpus of documents, and its revision counts their changes: so collections are found here. Implements
+    :class:`leanrag_engine.core.ports.DocumentStore`."""
 
     def __init__(self, transactions: Transactions, row_counts: RowCounts) -> None:
         self._transactions = transactions
@@ -100,7 +108,8 @@ class SqlDocumentStore(_Store):
     put_schema = _writing(collection_rows.put_schema)
 
     async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
-        """Do as the port says. Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
+        """Add documents of different ids, all or none, or replace those of the same ids with their chunks and extracts (see
+        :func:`documents.put_all`). Raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
         ids = [each.document.id for each in read]
         held = frozenset(await self._transactions.read(documents.chunk_ids, collection, ids))
 
@@ -125,6 +134,7 @@ class SqlDocumentStore(_Store):
     chunk_heads = _reading(documents.chunk_heads)
 
     def read_chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
+        """Do as ``chunks`` on this thread, which waits."""
         return self._transactions.read_now(documents.chunks_with, collection, ids)
 
     documents_containing = _reading(documents.documents_containing)
@@ -176,7 +186,8 @@ class SqlDocumentStore(_Store):
         publication: Publication,
         left: Mapping[str, IngestRequest] | None = None,
     ) -> Generation | None:
-        """Do as the port says. Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
+        """Delete documents in one transaction (see :func:`removal.delete_documents`). Raises ``InvalidInput`` if the layers of
+        what is ``remaining`` do not fit together."""
         build = await to_thread.run_sync(publishing.prepare_build, remaining) if remaining else None
         generation = await self._transactions.write(
             removal.delete_documents, collection, document_ids, build, publication, left or {}
@@ -187,7 +198,9 @@ class SqlDocumentStore(_Store):
 
 
 class SqlGenerationStore(_Store):
-    """Implements :class:`leanrag_engine.core.ports.GenerationStore`."""
+    """Published builds: their entities and relations, keyword search over both, and the vector version. The
+    vector version counts writes to the vector store, which holds what generations refer to; readers compare
+    it before they trust a vector store that they have open. Implements :class:`leanrag_engine.core.ports.GenerationStore`."""
 
     def __init__(self, transactions: Transactions, row_counts: RowCounts) -> None:
         self._transactions = transactions
@@ -204,8 +217,11 @@ class SqlGenerationStore(_Store):
         report: ProgressReport = ignore_progress,
         note_places: Callable[[StoredPlaces], None] = lambda _: None,
     ) -> Generation:
-        """Do as the port says. Also raises ``InvalidInput`` if the hierarchy's layers do not fit together, ``StoreUnusable`` if the ``previous``
-        ones are no longer the published ones."""
+        """Write a new generation, with its entry in the history, and switch the collection to it, in one transaction.
+        With the ``previous`` layers, those of the generation that is published now, only what differs from them is
+        written. ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published.
+        ``note_places`` is called with where the rows are, which :meth:`open_layers` may be given. Raises ``InvalidInput`` if
+        the hierarchy's layers do not fit together, ``StoreUnusable`` if the ``previous`` ones are no longer the published ones."""
         shared = None
         if previous is not None:
             positions = find_places(previous.hierarchy.layers)
@@ -219,8 +235,12 @@ class SqlGenerationStore(_Store):
         )
 
     prune = _writing(publishing.prune)
+    """Delete the data of the generations but the ``kept`` newest, and of those that were replaced longer ago than
+    ``age``. The published one always stays, and the one before it for queries under way."""
 
     history = _reading(history.find_all)
+    """Return an entry for each generation that the collection has had, newest first."""
+
     embedder_state = _reading(collection_rows.embedder_state)
     find_all = _reading(collection_rows.find_generations_in)
     exists = _reading(collection_rows.generation_exists)
@@ -229,6 +249,8 @@ class SqlGenerationStore(_Store):
     async def open_layers(
         self, generation: Generation, columns: Mapping[str, NDArray[Any]]
     ) -> Hierarchy | None:
+        """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers` gave; None if they are
+        of another version, or none of this generation. Rows are read when they are asked for, and the thread that asks waits."""
         number = generation.number
 
         def read_entities(places: Sequence[int]) -> list[Entity]:
@@ -262,12 +284,17 @@ class SqlGenerationStore(_Store):
     vector_version = _reading(collection_rows.vector_version)
     bump_vector_version = _writing(collection_rows.bump_vector_version)
     note_unsettled = _writing(unsettled.note)
+    """Note vectors of a space that are about to change, before the first of them is written."""
+
     find_unsettled = _reading(unsettled.find)
+    """Return the ids noted since the space was settled: their vectors may be of any text, or missing."""
+
     settle = _writing(unsettled.settle)
+    """Forget what was noted: the space holds the vectors of the published generation, or is gone."""
 
 
 class SqlReplyStore(_Store):
-    """Implements :class:`leanrag_engine.core.ports.ReplyStore`."""
+    """The replies of chat models and the texts of agents. Implements :class:`leanrag_engine.core.ports.ReplyStore`."""
 
     find = _reading(replies.find)
     put = _writing(replies.put)
@@ -277,7 +304,7 @@ class SqlReplyStore(_Store):
 
 
 class SqlCorrectionStore(_Store):
-    """Implements :class:`leanrag_engine.core.ports.CorrectionStore`."""
+    """The corrections of graphs: facts of their own, which every build applies."""
 
     put = _writing(corrections.put)
     find_all = _reading(corrections.find_all)
@@ -285,7 +312,7 @@ class SqlCorrectionStore(_Store):
 
 
 class SqlJobStore(_Store):
-    """Implements :class:`leanrag_engine.core.ports.JobStore`."""
+    """Jobs, which any process may see and cancel and one process at a time runs."""
 
     put = _writing_row(jobs.put)
     put_progress = _writing_row(jobs.put_progress)
@@ -334,6 +361,7 @@ class SqlDatabase(_Store):
     renew_identity = _writing(collection_rows.renew_identity)
 
     async def check(self) -> None:
+        """Read the whole database, where that is ours to do. Raises ``StoreUnusable`` if it is damaged."""
         await self._transactions.check()
 
     async def close(self) -> None:

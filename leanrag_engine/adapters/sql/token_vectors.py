@@ -18,6 +18,7 @@ _OF_CHUNK = is_of_chunk(token_vectors)
 def put(
     connection: Connection, name: str, embedder: str, tokens: Mapping[str, Sequence[PackedTokens]]
 ) -> None:
+    """Keep the tokens of each window of chunks, by chunk id, in place of earlier ones. Chunks that are gone are passed over."""
     number = collection_rows.number_of(connection, name)
     wanted = select(chunks.c.id, chunks.c.document, chunks.c.label).where(
         chunks.c.collection == number, among(chunks.c.id, [*tokens])
@@ -56,6 +57,7 @@ def find(
 
 
 def find_lacking(connection: Connection, name: str, embedder: str) -> list[str]:
+    """Return the ids of the chunks for which nothing of this embedder is kept."""
     number = collection_rows.number_of(connection, name)
     held = select(token_vectors.c.chunk).where(_OF_CHUNK, token_vectors.c.embedder == embedder).exists()
     wanted = select(chunks.c.id).where(chunks.c.collection == number, ~held)
