@@ -9,7 +9,7 @@ from leanrag_engine.core.model import Chunk, Document, Entity, EntityHead, Json,
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.retrieval.browse.support import SupportedSentence, match_support
 
-from ..replies.base import LIMITS, shorten_line
+from ..replies.base import LIMITS, Count, shorten_line
 from ..replies.graph import describe_relation
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
     from leanrag_engine.exchange.exporting.graph import ExportedGraph
     from leanrag_engine.retrieval.query import QueryResult
-
-    from ..replies.base import Count
 
 RELATED = 30  # Relations and passages that an entity's details list
 MOST_WITHIN, MOST_ACROSS = 150, 2000

@@ -16,12 +16,12 @@ import anyio
 import anyio.to_thread
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
+from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.runtime.replacement import write_output
 
 from . import data
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import JsonObject
     from leanrag_engine.engine import LeanRAG
 
 MEDIA_TYPES = {

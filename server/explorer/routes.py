@@ -16,6 +16,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound
+from leanrag_engine.retrieval.request import Query
 
 from ..engine_handle import EngineHandle
 from . import data
@@ -132,8 +133,6 @@ class Explorer:
         return [each.text for each in found]
 
     async def answer(self, engine: LeanRAG, request: Request) -> object:
-        from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
-
         asked = Query(text=request.query_params.get("question", ""))
         result = await engine.query(asked, collection=self._collection)
         return data.describe_answer(result, engine.count_tokens)

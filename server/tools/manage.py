@@ -11,6 +11,8 @@ from mcp_types import CallToolResult
 from pydantic import BeforeValidator, Field
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.jobs import BuildRequest, Job
+from leanrag_engine.core.model import DocumentSource
 
 from ..replies.changes.corrections import CorrectionsReply
 from ..replies.work.jobs import DeleteReply, IngestReply, JobReply, progress_line
@@ -27,8 +29,6 @@ from .arguments import (
 )
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.jobs import Job
-    from leanrag_engine.core.model import DocumentSource
     from leanrag_engine.engine import LeanRAG
 
 PROGRESS_INTERVAL_S = 1.0  # Seconds between two progress notifications of a waiting call
@@ -100,8 +100,6 @@ class ManageTools(ToolGroup):
         """Build and publish the hierarchy of all documents: after ingest_documents with build=false, or when stale."""
         deadline = anyio.current_time() + wait_seconds
         engine, named = await self._open(collection)
-        from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
-
         order = BuildRequest(upgrade=True) if mode == "upgrade" else BuildRequest(mode=mode)
         job = await engine.submit_build(collection=named, order=order, dry_run=dry_run)
         job = await wait_for_job(engine, job, deadline, context)
@@ -167,8 +165,6 @@ def only_path(sources: Sequence[DocumentSource], *, sync: bool) -> str:
 
 
 def document_source(argument: DocumentArgument) -> DocumentSource:
-    from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - brings numpy; only ingesting needs it
-
     if bool(argument.path) == (argument.text is not None):
         raise InvalidInput(
             f"A document needs exactly one of path and text; this one has {'both' if argument.path else 'neither'}.",

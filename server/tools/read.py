@@ -8,6 +8,8 @@ from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
 from pydantic import Field
 
+from leanrag_engine.retrieval.request import Query
+
 from ..replies.base import parse_cursor
 from ..replies.changes.history import HistoryReply
 from ..replies.graph import AncestorsReply, ClusterReply, RelationsReply, SearchReply
@@ -74,10 +76,8 @@ class ReadTools(ToolGroup):
         """Answer a question from the documents; try this first. Returns within token_budget the best passages and \
 what links them, each cited like [d3:c12]; cite these marks. If something is missing: other words, search_text, \
 get_sources."""
-        from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
-
         engine, chosen = await self._open(collection)
-        asked = request.Query(
+        asked = Query(
             text=query,
             sub_queries=tuple(queries),
             entities=tuple(entities),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from leanrag_engine.core.config import Settings
+
 from ..running import leave_unless_done, print_report
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.config import Settings
     from leanrag_engine.core.jobs import Job
 
     from ...replies.work.jobs import JobReply

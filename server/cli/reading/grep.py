@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,9 +14,6 @@ from ..options import Json
 from ..running import find_width, on_engine
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator
-
     from leanrag_engine.engine import LeanRAG
     from leanrag_engine.retrieval.browse.text_search import TextMatches
 

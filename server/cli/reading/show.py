@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,6 @@ from ..options import Json
 from ..running import on_engine, print_report
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from leanrag_engine.engine import LeanRAG
 
     from ...replies.base import ReplyModel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.model import ExtractionSchema
+from leanrag_engine.extraction.schemas.reading import write_yaml
 from leanrag_engine.pipeline.building.schemas import SchemaView
 
 from ..base import ReplyModel
@@ -39,8 +40,6 @@ class SchemaReply(ReplyModel):
         )
 
     def to_markdown(self) -> str:
-        from leanrag_engine.extraction.schemas.reading import write_yaml  # noqa: PLC0415 - only with a schema
-
         lines = ["No schema: extraction is open."]
         if self.name:
             held = ExtractionSchema(self.name, self.entities, self.relations, self.attributes)

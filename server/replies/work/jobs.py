@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from leanrag_engine.core.jobs import describe_done
+from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, JobState, LeftOut, describe_done
 from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.shortening import take_fitting
 
@@ -17,7 +17,6 @@ from ..errors import plain_line
 from .results import JobFigures, describe_remarks, describe_taken, result_lines
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, JobState, LeftOut
     from leanrag_engine.pipeline.delete import DocumentLookup
 
 OutcomeState = Literal["added", "replaced", "removed", "unchanged", "failed"]
