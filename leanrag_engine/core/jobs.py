@@ -345,6 +345,20 @@ JobResult = (
 )
 
 
+KINDS: Mapping[str, tuple[type[JobRequest], type[JobResult]]] = {
+    "ingest": (IngestRequest, IngestResult),
+    "import": (ImportRequest, ImportResult),
+    "build": (BuildRequest, BuildResult),
+    "forecast": (BuildRequest, Forecast),
+    "delete": (DeleteRequest, DeleteResult),
+    "delete_collection": (DeleteCollectionRequest, DeleteResult),
+    "reindex": (ReindexRequest, ReindexResult),
+    "rollback": (RollbackRequest, RollbackResult),
+    "copy": (CopyRequest, CopyResult),
+}
+"""What each kind of job is asked for, and what it results in."""
+
+
 # --- a job ---------------------------------------------------------------------------------
 
 

@@ -1,62 +1,15 @@
 """Write and read jobs: their requests, owners, progress and results."""
 
-from collections.abc import Mapping
 from dataclasses import fields
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
-from leanrag_engine.core.jobs import (
-    BuildRequest,
-    BuildResult,
-    CopyRequest,
-    CopyResult,
-    DeleteCollectionRequest,
-    DeleteRequest,
-    DeleteResult,
-    Forecast,
-    ImportRequest,
-    ImportResult,
-    IngestRequest,
-    IngestResult,
-    Job,
-    JobFailure,
-    JobRequest,
-    JobResult,
-    JobState,
-    JobStatus,
-    ReindexRequest,
-    ReindexResult,
-    RollbackRequest,
-    RollbackResult,
-    plain,
-)
+from leanrag_engine.core.jobs import KINDS, Job, JobFailure, JobState, JobStatus, plain
 
 from .schema.tables import from_json, jobs
 
 FINISHED = [status.value for status in JobStatus if status.finished]
 _NEWEST = (jobs.c.created_at.desc(), jobs.c.number.desc())
-_REQUESTS: Mapping[str, type[JobRequest]] = {
-    "ingest": IngestRequest,
-    "import": ImportRequest,
-    "delete": DeleteRequest,
-    "reindex": ReindexRequest,
-    "rollback": RollbackRequest,
-    "copy": CopyRequest,
-    "delete_collection": DeleteCollectionRequest,
-}
-"""Requests by the kind of the job; those of the other kinds are of a build."""
-
-_RESULTS: Mapping[str, type[JobResult]] = {
-    "ingest": IngestResult,
-    "import": ImportResult,
-    "copy": CopyResult,
-    "delete": DeleteResult,
-    "delete_collection": DeleteResult,
-    "reindex": ReindexResult,
-    "rollback": RollbackResult,
-    "forecast": Forecast,
-}
-"""Results as the requests."""
 
 
 def put(connection: Connection, job: Job) -> None:
@@ -136,12 +89,12 @@ def request_cancel(connection: Connection, id_: str) -> JobStatus | None:
 
 def _job(row: RowMapping) -> Job:
     values = {name: row[name] for name in Job.__dataclass_fields__ if name in row}
-    kind, figures = row["kind"], dict(row["result"])
+    (asked, done), figures = KINDS[row["kind"]], dict(row["result"])
     resumed = {name: figures.pop(name) for name in ("attempts", "reached") if name in figures}
     values |= {
         "status": JobStatus(row["status"]),
         "failures": tuple(JobFailure(**each) for each in row["failures"]),
-        "request": from_json(_REQUESTS.get(kind, BuildRequest), row["request"]),
-        "result": from_json(_RESULTS.get(kind, BuildResult), figures, whole=False) if figures else None,
+        "request": from_json(asked, row["request"]),
+        "result": from_json(done, figures, whole=False) if figures else None,
     }
     return Job(**values, **resumed)
