@@ -225,50 +225,20 @@ class LiteLLMChatModel:
 
     def _map_error(self, problem: Exception, attempts: int, *, silent: bool) -> LeanRAGError:
         """Map the provider's error to one of ours, by what the caller can do."""
-        if lasting := self._map_lasting_error(problem):
+        who, where = f"model {self.name!r}", format_address(self._address.get("api_base", ""))
+        if lasting := map_lasting_error(self._litellm, self.name, who, where, problem):
             return lasting
-        who = f"{self.name!r}{self._where}"
         if may_be_retried(problem):
             tried = f"after {attempts} attempts" if attempts > 1 else "at the only attempt"
             kind = ModelSilent if silent else ModelUnavailable
             return kind(
-                f"Model {who} does not answer, {tried}: {quote_error(problem)}", advice(problem, self._where)
+                f"Model {self.name!r}{where} does not answer, {tried}: {quote_error(problem)}",
+                advice(problem, where),
             )
         return ReplyUnusable(
-            f"The service of model {who} rejected the request: {quote_error(problem)}",
+            f"The service of {who}{where} rejected the request: {quote_error(problem)}",
             "Send a shorter request, or use another model.",
         )
-
-    def _map_lasting_error(self, problem: Exception) -> InvalidInput | None:
-        """Map an error that every request would meet: a wrong key, a wrong name, an account without quota."""
-        status = getattr(problem, "status_code", None)
-        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            return InvalidInput(
-                f"The service of model {self.name!r}{self._where} refused the key (HTTP {status}).",
-                f"Set {self._key_names()} to a valid key; see that it may use this model.",
-            )
-        if status == HTTPStatus.NOT_FOUND:
-            return InvalidInput(
-                f"The service{self._where} has no model {self.name!r}: {quote_error(problem)}",
-                "Check the model's name and the address of its service.",
-            )
-        if out_of_quota(problem):
-            return InvalidInput(
-                f"The account behind model {self.name!r} has no quota left: {quote_error(problem)}",
-                "Raise the limit at the provider, or use another model.",
-            )
-        return None
-
-    @property
-    def _where(self) -> str:
-        return format_address(self._address.get("api_base", ""))
-
-    def _key_names(self) -> str:
-        missing = missing_keys(self._litellm, self.name)
-        if missing:
-            return " or ".join(missing)
-        provider = self._litellm.get_llm_provider(self.name)[1]
-        return f"the provider's environment variable ({provider.upper()}_API_KEY)"
 
 
 class TimeUsed:
@@ -465,6 +435,32 @@ def pause(state: tenacity.RetryCallState) -> float:
     problem = state.outcome.exception() if state.outcome else None
     asked = read_retry_after(problem) if problem else None
     return _growing_pause(state) if asked is None else asked
+
+
+def map_lasting_error(
+    litellm: Any, name: str, who: str, where: str, problem: Exception
+) -> InvalidInput | None:
+    """Map an error that every request would meet: a wrong key, a wrong name, an account without quota. ``who`` is the model
+    that litellm calls ``name``, and ``where`` its address, as messages name them."""
+    status = getattr(problem, "status_code", None)
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        provider = litellm.get_llm_provider(name)[1]
+        variable = f"the provider's environment variable ({provider.upper()}_API_KEY)"
+        return InvalidInput(
+            f"The service of {who}{where} refused the key (HTTP {status}).",
+            f"Set {' or '.join(missing_keys(litellm, name)) or variable} to a valid key; see that it may use this model.",
+        )
+    if status == HTTPStatus.NOT_FOUND:
+        return InvalidInput(
+            f"The service{where} has no {who.removeprefix('the ')}: {quote_error(problem)}",
+            "Check the model's name and the address of its service.",
+        )
+    if out_of_quota(problem):
+        return InvalidInput(
+            f"The account behind {who} has no quota left: {quote_error(problem)}",
+            "Raise the limit at the provider, or use another model.",
+        )
+    return None
 
 
 def quote_error(problem: Exception) -> str:

@@ -21,9 +21,9 @@ from leanrag_engine.adapters.chat.model import (
     foreign_errors,
     format_address,
     import_litellm,
+    map_lasting_error,
     may_be_retried,
     missing_keys,
-    out_of_quota,
     quote_error,
     retry_policy,
 )
@@ -257,28 +257,20 @@ def _room(model: LitellmModel) -> int:
 
 def _map_error(litellm: Any, model: LitellmModel, problem: Exception) -> LeanRAGError:
     """Map the provider's error to one of ours, by what the caller can do."""
-    who, status = f"the embedder {model.name!r}{model.where}", getattr(problem, "status_code", None)
-    if status in {401, 403}:
-        keys = " or ".join(missing_keys(litellm, model.model)) or "the provider's environment variable"
-        return InvalidInput(
-            f"The service of {who} refused the key (HTTP {status}).", f"Set {keys} to a valid key."
-        )
+    who, where = f"the embedder {model.name!r}", model.where
+    if lasting := map_lasting_error(litellm, model.model, who, where, problem):
+        return lasting
     if isinstance(problem, litellm.ContextWindowExceededError):
         return InvalidInput(
-            f"A text is longer than {who} reads: {quote_error(problem)}",
+            f"A text is longer than {who}{where} reads: {quote_error(problem)}",
             "Set embedder_window to the number of tokens that it reads at once.",
         )
     if may_be_retried(problem):
         return ModelUnavailable(
-            f"The service of {who} does not answer, after {model.attempts} attempts: {quote_error(problem)}",
-            advice(problem, model.where),
-        )
-    if out_of_quota(problem):
-        return InvalidInput(
-            f"The account behind {who} has no quota left: {quote_error(problem)}",
-            "Raise the limit at the provider, or set another embedder.",
+            f"The service of {who}{where} does not answer, after {model.attempts} attempts: {quote_error(problem)}",
+            advice(problem, where),
         )
     return InvalidInput(
-        f"The service of {who} rejected the request: {quote_error(problem)}",
+        f"The service of {who}{where} rejected the request: {quote_error(problem)}",
         "Check the model's name and the address of its service.",
     )
