@@ -2,7 +2,7 @@
 ``entities``, ``relations`` and ``attributes`` is a mapping of types to descriptions, or a list of types; what is left out is
 open. The YAML is read as nodes and never as values, so that every fault names its line, and no tag can make an object."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -176,24 +176,12 @@ def list_types(schema: ExtractionSchema) -> str:
 
 def write_yaml(schema: ExtractionSchema) -> str:
     """Return the schema as a file that :func:`load_schema` reads, without what was adopted."""
-    sections: tuple[Mapping[str, str], ...] = (schema.entities, schema.relations, schema.attributes)
-    lines = []
-    for section, types in zip(SECTIONS, sections, strict=True):
-        if types:
-            lines += [
-                f"{section}:",
-                *(f"  {_scalar(name)}: {_scalar(said)}".rstrip() for name, said in types.items()),
-            ]
-    return "\n".join(lines)
+    import yaml  # noqa: PLC0415 - only where a schema is set
 
-
-def _scalar(text: str) -> str:
-    """Return a text in quotes where YAML would read it as something else."""
-    plain = (
-        text != "null" and all(sign.isalnum() or sign in " -,.();'’/" for sign in text) and text[:1].isalpha()
-    )
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    return text if not text or plain else f'"{quoted}"'
+    sections = zip(SECTIONS, (schema.entities, schema.relations, schema.attributes), strict=True)
+    written = {section: dict(types) for section, types in sections if types}
+    text: str = yaml.safe_dump(written, allow_unicode=True, sort_keys=False, width=float("inf"))
+    return text.rstrip("\n")
 
 
 def _quote(text: str) -> str:
