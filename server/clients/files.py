@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.runtime.replacement import replace_file
@@ -18,7 +18,9 @@ from . import jsonc
 from .places import Client
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import Json, JsonObject
+    from leanrag_engine.core.model import JsonObject
+
+    from .toml import TomlDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +40,8 @@ class ConfigChange:
         return self.before != self.after
 
 
-class ConfigText(Protocol):
-    """A parsed configuration, whose edits keep every byte of the rest."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def value(self) -> Any: ...
-    def find(self, path: Sequence[str]) -> tuple[Any, int] | None: ...
-    def put(self, path: Sequence[str], value: Json) -> ConfigText: ...
-    def remove(self, path: Sequence[str]) -> ConfigText: ...
+ConfigText: TypeAlias = "jsonc.JsonDocument | TomlDocument"
+"""A parsed configuration, whose edits keep every byte of the rest."""
 
 
 def plan_install(client: Client, file: Path, name: str, entry: JsonObject) -> ConfigChange:

@@ -65,10 +65,10 @@ class JsonDocument:
     comments: bool
 
     @property
-    def value(self) -> Json:
+    def value(self) -> Any:
         return self.root.value
 
-    def find(self, path: Sequence[str]) -> tuple[Json, int] | None:
+    def find(self, path: Sequence[str]) -> tuple[Any, int] | None:
         """Return the value at ``path`` and its line, None if it is missing. Raises :class:`Malformed` for an ambiguous path."""
         *way, last = self.walk(path)
         return (last.value, self.text.count("\n", 0, last.place) + 1) if len(way) == len(path) else None
