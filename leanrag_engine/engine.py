@@ -847,7 +847,7 @@ class LeanRAG:
         broken: list[str] = []
         unreachable = ""
         try:
-            vectors, broken = await vector_counts(self._stores.vectors, held.generation)
+            vectors, broken = await vector_counts(self._stores, held.generation)
         except StoreUnreachable as problem:
             unreachable = str(problem)
         trouble = tuple(await embedder_trouble(self._stores, held.generation))

@@ -10,17 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.ports import (
-    ArrayStore,
-    ChatModel,
-    EmbedderSource,
-    Tokenizer,
-    VectorStore,
-    Workers,
-    WriterLock,
-)
+from leanrag_engine.core.ports import ArrayStore, ChatModel, EmbedderSource, Tokenizer, Workers, WriterLock
 
 if TYPE_CHECKING:
+    from .chroma.store import ChromaVectorStore
     from .sql.stores import (
         SqlCorrectionStore,
         SqlDatabase,
@@ -41,7 +34,7 @@ class Adapters:
     jobs: SqlJobStore
     replies: SqlReplyStore
     corrections: SqlCorrectionStore
-    vectors: VectorStore
+    vectors: ChromaVectorStore
     arrays: ArrayStore
     embedders: EmbedderSource
     tokenizer: Tokenizer
@@ -87,7 +80,7 @@ async def _open_database(settings: Settings) -> tuple[SqlDatabase, WriterLock, P
     return database, PostgresWriterLock(settings.database_url), folder
 
 
-async def _open_vectors(settings: Settings, database: SqlDatabase, folder: Path) -> VectorStore:
+async def _open_vectors(settings: Settings, database: SqlDatabase, folder: Path) -> ChromaVectorStore:
     from .chroma.store import ChromaVectorStore  # noqa: PLC0415
 
     if not settings.chroma_url:

@@ -2,7 +2,7 @@
 :mod:`leanrag_engine.adapters.wiring` chooses them. All methods that wait are asynchronous: the adapter of a blocking library
 uses threads. An adapter converts the exceptions of its library to :mod:`leanrag_engine.core.errors`, and lets none escape."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -57,14 +57,9 @@ def ignore_progress(progress: Progress) -> None:
     del progress
 
 
-class Extractor(Protocol):
-    """Extracts entities and relations from the chunks of one document; every extract names its method."""
-
-    async def __call__(
-        self, document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
-    ) -> list[Extract]:
-        """Return one extract for each chunk, in their order. ``pulse`` is called now and then, from any
-        thread; an exception from it ends the work."""
+Extractor = Callable[[LoadedDocument, Sequence[Chunk], Callable[[], None]], Awaitable[list[Extract]]]
+"""Extracts entities and relations from the chunks of one document: returns one extract for each chunk, in their order, which
+names its method. What it is given last it calls now and then, from any thread; an exception from that ends the work."""
 
 
 class Tokenizer(Protocol):
@@ -166,35 +161,13 @@ class EmbedderSource(Protocol):
 
 
 class VectorStore(Protocol):
-    """Nearest-neighbour search in named spaces. Everything in it can be rebuilt from the database."""
-
-    async def upsert(self, space: str, ids: Sequence[str], vectors: Vectors) -> None: ...
+    """Nearest-neighbour search in named spaces: what queries need of the store of vectors."""
 
     async def search(self, space: str, vector: Vectors, limit: int) -> list[Hit]:
         """Return the ``limit`` nearest ids to one ``(d,)`` vector, by cosine similarity; [] if there is no such space."""
 
     async def fetch(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
         """Return the vectors of those of ``ids`` that the space holds."""
-
-    async def delete(self, space: str, ids: Sequence[str]) -> None:
-        """Remove the vectors of those of ``ids`` that the space holds."""
-
-    async def count(self, space: str) -> int: ...
-
-    async def ids(self, space: str) -> list[str]:
-        """Return the ids of all vectors in the space; [] if there is no such space."""
-
-    async def spaces(self) -> list[str]: ...
-
-    async def drop(self, space: str) -> None: ...
-
-    async def start_over(self) -> None:
-        """Put aside a store that cannot even drop its spaces, and start with an empty one."""
-
-    async def refresh(self) -> None:
-        """Discard everything cached, since another process has written."""
-
-    async def close(self) -> None: ...
 
 
 class Workers(Protocol):

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.jobs import Job
 from leanrag_engine.core.model import METHODS, Collection, Correction, ExtractionSchema, Generation, Spent
-from leanrag_engine.core.ports import LockHolder, VectorStore
+from leanrag_engine.core.ports import LockHolder
+
+from .index import Stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +36,14 @@ class Status:
         return generation.record.graph if generation else ""
 
 
-async def vector_counts(
-    vectors: VectorStore, generation: Generation | None
-) -> tuple[dict[str, int], list[str]]:
+async def vector_counts(stores: Stores, generation: Generation | None) -> tuple[dict[str, int], list[str]]:
     """Return the rows in the vector store by kind, and the errors of unreadable spaces. Raises ``StoreUnreachable``."""
     counts: dict[str, int] = {}
     problems: list[str] = []
     spaces = generation.record.spaces.by_kind() if generation else {}
     for kind, space in spaces.items():
         try:
-            counts[kind] = await vectors.count(space)
+            counts[kind] = await stores.vectors.count(space)
         except StoreUnreachable:
             raise
         except StoreUnusable as problem:

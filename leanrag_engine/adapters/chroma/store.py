@@ -42,8 +42,9 @@ class Connection(Protocol):
 
 class ChromaVectorStore:
     """A :class:`leanrag_engine.core.ports.VectorStore` in a folder, which is created at its first use, or on a
-    server. At most one process may write at a time, and a reading process must ``refresh`` after another one
-    has written. Every method may raise ``StoreUnusable``, those that take a space's name ``InvalidInput``."""
+    server. Everything in it can be rebuilt from the database. At most one process may write at a time, and a reading
+    process must ``refresh`` after another one has written. Every method may raise ``StoreUnusable``, those that take
+    a space's name ``InvalidInput``."""
 
     def __init__(self, place: Path | Connection) -> None:
         self._connection: Connection = acquire_client(place) if isinstance(place, Path) else place
@@ -76,6 +77,7 @@ class ChromaVectorStore:
         return found
 
     async def delete(self, space: str, ids: Sequence[str]) -> None:
+        """Remove the vectors of those of ``ids`` that the space holds."""
         _check_name(space)
         wanted = list(dict.fromkeys(ids))
         for start in range(0, len(wanted), IDS):
@@ -87,6 +89,7 @@ class ChromaVectorStore:
         return await self._run(partial(Index.count, space=space))
 
     async def ids(self, space: str) -> list[str]:
+        """Return the ids of all vectors in the space; [] if there is no such space."""
         _check_name(space)
         return await self._run(partial(Index.ids, space=space))
 
@@ -100,10 +103,11 @@ class ChromaVectorStore:
         await self._run(partial(Index.drop, space=space))
 
     async def start_over(self) -> None:
-        """Begin with an empty index: a folder is moved aside, because its content is unknown; a server's is deleted."""
+        """Begin with an empty index, where not even a space can be dropped: a folder is moved aside, because its content is unknown; a server's is deleted."""
         await to_thread.run_sync(self._connection.start_over)
 
     async def refresh(self) -> None:
+        """Discard everything cached, since another process has written."""
         await run_blocking(self._connection.refresh)
 
     async def close(self) -> None:
