@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from anyio import to_thread
@@ -16,6 +16,9 @@ from leanrag_engine.core.runtime.threads import run_blocking
 
 from .client import acquire_client
 from .index import Index
+
+if TYPE_CHECKING:
+    from .server import ChromaServer
 
 T = TypeVar("T")
 
@@ -28,26 +31,15 @@ are slow. This many take about a second: searches run in between, and a cancelle
 IDS = 500  # Ids per fetch or delete: Chroma fails for very long lists of ids
 
 
-class Connection(Protocol):
-    """Runs operations on an index in a folder or on a server; all of its methods block."""
-
-    def run(self, work: Callable[[Index], T]) -> T: ...
-
-    def start_over(self) -> None: ...
-
-    def refresh(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class ChromaVectorStore:
     """A :class:`leanrag_engine.core.ports.VectorStore` in a folder, which is created at its first use, or on a
     server. Everything in it can be rebuilt from the database. At most one process may write at a time, and a reading
     process must ``refresh`` after another one has written. Every method may raise ``StoreUnusable``, those that take
     a space's name ``InvalidInput``."""
 
-    def __init__(self, place: Path | Connection) -> None:
-        self._connection: Connection = acquire_client(place) if isinstance(place, Path) else place
+    def __init__(self, place: "Path | ChromaServer") -> None:
+        # Either runs operations on its index; all of its methods block.
+        self._connection = acquire_client(place) if isinstance(place, Path) else place
 
     async def upsert(self, space: str, ids: Sequence[str], vectors: Vectors) -> None:
         """Write ``vectors``, ``(n, d)``, under ``ids``, normalised; zero rows are kept. Raises
