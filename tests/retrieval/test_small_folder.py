@@ -174,3 +174,20 @@ async def test_a_number_or_identifier_that_stands_nowhere_is_answered_shortly(en
     assert "Weak evidence" in context.text
     assert "No document has '9f31c07be2d4'" in context.text
     assert context.tokens <= 300
+
+
+async def test_a_long_heading_that_ends_in_the_name_of_all_there_is_does_not_define_it(
+    tmp_path: Path,
+) -> None:
+    texts = {
+        "security.md": "# Security\n\n## Reporting a bug in Lamp.js\n\nThe office answers within five days.\n",
+        "people.md": "# Members\n\nA keeper whose last sign of life is more than a year ago is retired.\n",
+    } | {
+        f"note{at}.md": f"# Note {at}\n\nLamp.js got its oil number {at} from the ship.\n" for at in range(12)
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    async with open_engine(tmp_path / "data", embedder="minilm") as engine:
+        await finish(engine, await engine.submit_ingest([DocumentSource(path=str(tmp_path))], allowed=None))
+        first = (await read_headings(engine, "When is an inactive Lamp.js keeper retired?"))[0]
+    assert "people.md" in first

@@ -224,11 +224,12 @@ def _find_defining(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) -> dict
 
 
 def _find_defined(chunk: Chunk, window: Window) -> list[str]:
-    """Return what a window defines: its heading as one word, the last word of that, and versions in it; of code the innermost
+    """Return what a window defines: its heading as one word, the last word of a short one, and versions in it; of code the innermost
     definition around it and those within, each also behind what it belongs to: *Task.retry*."""
     if not is_code(chunk.media_type):
         words = window.heading.rpartition(" > ")[2].split()
-        return [*words[-1:], "_".join(words), *_VERSION.findall(window.heading)]
+        last = words[-1:] if len(words) <= SHORT else []  # *What belongs in Node.js* does not define it
+        return [*last, "_".join(words), *_VERSION.findall(window.heading)]
     from leanrag_engine.documents.headings import headings  # noqa: PLC0415 - only questions on code need it
 
     text = chunk.quote(window)
