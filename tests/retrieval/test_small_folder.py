@@ -191,3 +191,13 @@ async def test_a_long_heading_that_ends_in_the_name_of_all_there_is_does_not_def
         await finish(engine, await engine.submit_ingest([DocumentSource(path=str(tmp_path))], allowed=None))
         first = (await read_headings(engine, "When is an inactive Lamp.js keeper retired?"))[0]
     assert "people.md" in first
+
+
+async def test_a_misspelt_word_counts_as_what_is_meant_and_one_that_stands_nowhere_not_at_all(
+    engine: LeanRAG,
+) -> None:
+    result = await engine.query(Query("when is the connecton due to expire", token_budget=1000))
+    assert "Did you mean 'connection'?" in result.context.text
+    assert "cellar.md" in (await read_headings(engine, "when is the connecton due to expire"))[0]
+    text = (await engine.query(Query("Who approves the trips?"))).context.text
+    assert "No document has 'trips'." in text, "an English word is not misspelt"

@@ -124,9 +124,11 @@ def _cut_message(text: str) -> list[str]:
 
 
 async def _keep_whole(run: QueryRun, text: str, windows: Sequence[str]) -> tuple[str, ...]:
-    """Return the windows that hold all words of a question: one plain word of several, such as a verb, says little."""
+    """Return the windows that hold all words of a question, but those that stand nowhere: one plain word of several, such as a verb,
+    says little. Of a misspelt word counts what is meant."""
     await run.load(parse_window_id(id_)[0] for id_ in windows)
-    asked = QueryWords([text])
+    words = [each for word in find_whole_words(text) for each in run.absent.get(word, (word,))[:1]]
+    asked = QueryWords([" ".join(words)])
     return tuple(id_ for id_ in windows if asked.share([read_window(id_, run.chunks)]) == 1)
 
 
@@ -169,7 +171,8 @@ async def _note_absent(
     for word in words:
         asks = asks_for_overview(word) or asks_for_order(word)
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
-            guesses = await documents.nearest_words(name, word) if short or is_name(word) else ()
+            misspelt = is_name(word) or (short and not is_english_word(word))
+            guesses = await documents.nearest_words(name, word) if misspelt else ()
             nearest += guesses if len(guesses) == 1 else ()  # of several, none may be meant
             if english or not any(_is_form(word, each) for each in guesses):
                 run.absent[word] = guesses

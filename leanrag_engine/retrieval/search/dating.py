@@ -81,8 +81,8 @@ def nearness(own: str, named: Sequence[str]) -> float:
 
 
 def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
-    """Return ``windows``; none of the first stands before one of a later version of its file, or, where ``text`` asks for what holds now, a newer
-    one, that holds all words of the text that it holds (half of all or more), and is nearly as near: it is marked as older. Where the text names a date or
+    """Return ``windows``; none of the first stands before one of a later version of its file, or, where ``text`` asks for what holds now and it holds
+    half of the words, a newer one, that holds all words of the text that it holds, and is nearly as near: it is marked as older. Where the text names a date or
     a number of a version, they stay."""
     most, near = 30, 0.6
     first = list(windows[:most])
@@ -98,8 +98,7 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
         newer = [
             other
             for other, each in enumerate(first)
-            if held[older.key]
-            and 2 * len(held[older.key]) >= words.count
+            if (is_newer is _is_later_version or 2 * len(held[older.key]) >= max(words.count, 1))
             and held[each.key] >= held[older.key]
             and not (older.older or each.older)
             and is_newer(each, older)
