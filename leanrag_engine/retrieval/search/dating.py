@@ -82,7 +82,7 @@ def nearness(own: str, named: Sequence[str]) -> float:
 
 def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
     """Return ``windows``; none of the first stands before one of a later version of its file, or, where ``text`` asks for what holds now and it holds
-    half of the words, a newer one, that holds all words of the text that it holds, and is nearly as near: it is marked as older. Where the text names a date or
+    half of the words, a newer one, that holds all words of the text that it says, and is nearly as near: it is marked as older. Where the text names a date or
     a number of a version, they stay."""
     most, near = 30, 0.6
     first = list(windows[:most])
@@ -92,14 +92,17 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
         return list(windows)
     words = QueryWords(find_whole_words(NOW.sub(" ", text)))
     held = {each.key: words.find(each.indexed_text) for each in first}
+    # The title says what the whole document is about: a newer one may be called otherwise.
+    told = {each.key: words.find(f"{each.heading}\n{each.text}") for each in first}
     order = sorted(range(len(first)), key=lambda place: _tell_date(first[place]))
     for is_newer, place in product(tests, order):
         older = first[place]
+        answers = bool(told[older.key]) and 2 * len(held[older.key]) >= words.count
         newer = [
             other
             for other, each in enumerate(first)
-            if (is_newer is _is_later_version or 2 * len(held[older.key]) >= max(words.count, 1))
-            and held[each.key] >= held[older.key]
+            if (answers or is_newer is _is_later_version)
+            and held[each.key] >= told[older.key]
             and not (older.older or each.older)
             and is_newer(each, older)
             and each.near >= near * older.near

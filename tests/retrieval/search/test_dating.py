@@ -247,3 +247,16 @@ def test_chapters_that_are_numbered_like_versions_stay_in_their_order() -> None:
         for at, each in enumerate(statements(*rows), 1)
     ]
     assert put_newer_first(found, "Tell me about the lamp.") == found
+
+
+def test_a_newer_document_need_not_have_the_title_of_the_older_one() -> None:
+    found = statements(
+        ("2025-01-14", "The fee is 48 euros.", 5.0), ("2025-09-09", "The fee is 45 euros.", 4.0)
+    )
+    titles = ("Meeting of the Lindenhof garden", "Second meeting")
+    found = [
+        replace(each, chunk=replace(each.chunk, title=title))
+        for each, title in zip(found, titles, strict=True)
+    ]
+    ranked = put_newer_first(found, "What is the fee of the garden now?")
+    assert [(each.chunk.id, each.older) for each in ranked] == [("c1", False), ("c0", True)]
