@@ -510,7 +510,8 @@ class _Layout:
         blocks += [_render_alone(each, self.fence, parts) for each in alone]
         for is_talk, run in groupby(documents, key=_is_dated_conversation):
             if is_talk:
-                blocks.append(render_conversations(list(run), self.fence))
+                talks = sorted(run, key=lambda each: each[0].chunk.own_date, reverse=self.newest_first)
+                blocks.append(render_conversations(talks, self.fence))
             else:
                 blocks += [_render_alone(each, self.fence, parts) for each in run]
         omissions = format_omissions(left, weaker, is_weak=self.is_weak, names=names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -200,3 +201,28 @@ async def test_a_word_that_stands_nowhere_is_reported_where_it_can_be_no_verb(tm
         verb = await engine.query(Query("Did Mia mortgage it?"))
     assert "No document has 'mortgage'." in thing.warnings
     assert not any("mortgage" in each for each in verb.warnings)
+
+
+async def test_conversations_beside_another_document_stand_in_order_of_date(tmp_path: Path) -> None:
+    def meet(day: str, fee: str) -> DocumentSource:
+        turns = [
+            "Mia: Good morning.",
+            f"Ben: The fee of the harbour is {fee} euros.",
+            "Mia: I see.",
+            "Ben: Next item.",
+        ]
+        return DocumentSource(text="\n\n".join(turns), title=f"Conversation of Mia and Ben, {day}", id=day)
+
+    page = DocumentSource(
+        text="The fee of the harbour pays for the lamp.\n\n" * 3, title="Harbour", id="page"
+    )
+    talks = [meet("2024-06-11", "20"), meet("2024-09-10", "17"), meet("2024-05-14", "12")]
+    async with open_engine(tmp_path, embedder="minilm") as engine:
+        await ingest(engine, [*talks, page])
+        for question, fees in (
+            ("What is said of the fee of the harbour?", ["12", "20", "17"]),
+            ("What is the fee of the harbour now?", ["17", "20", "12"]),
+        ):
+            text = (await engine.query(Query(question, token_budget=1000))).context.text
+            assert re.findall(r"harbour is (\d+) euros", text) == fees
+            assert "### Harbour" in text
