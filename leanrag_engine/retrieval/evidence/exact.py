@@ -60,7 +60,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         return [quoted]
     words = await _find_words(run, text)
     short = len(words) <= SHORT
-    sought = [word for word in words if short or is_name(word)]
+    openers = _find_openers(text)
+    sought = [word for word in words if short or (is_name(word) and word not in openers)]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
     nearest = await _note_absent(run, text, words, counted)
     dates = find_named_dates(text)
@@ -83,15 +84,16 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     common = {each.word for each in counted if len(each.windows) >= _FEW_WINDOWS and each.word not in uses}
     few = run.index.collection.documents <= _SMALL
     rare = [each for each in counted if each.windows and not (few and each.word in common)]
-    named = any(_is_named(each.word) for each in rare)
+    names = {each.word for each in counted if _is_named(each.word) and each.word not in openers}
+    named = any(each.word in names for each in rare)
     said = []
     for each in counted:
-        chosen = each in rare and (_is_named(each.word) or (short and not named))
+        chosen = each in rare and (each.word in names or (short and not named))
         # An identifier that many passages have may name a section.
         if not (chosen or _IDENTIFIER.search(each.word)):
             continue
         allowed = _allow(run, each.windows if each in rare else ())
-        if not (plain or _is_named(each.word)):
+        if not (plain or each.word in names):
             allowed = await _keep_whole(run, text, allowed)
         gain, of_day = run.query.relevance_options.exact, each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
@@ -163,9 +165,8 @@ async def _note_absent(
     absent = {each.word for each in counted if not each.documents}
     if others := [word for word in words if not (short or is_name(word))]:
         absent.update(await documents.find_absent(name, others))
-    if not short:  # the capital of a word that begins a sentence does not make it a name
-        openers = {text[start:end].partition(" ")[0] for start, end in sentences(text)}
-        absent -= {word for word in openers if is_english_word(word.casefold())}
+    if not short:
+        absent -= _find_openers(text)
     english = is_mostly_english([text])
     nearest: list[str] = []
     for word in words:
@@ -177,6 +178,13 @@ async def _note_absent(
             if english or not any(_is_form(word, each) for each in guesses):
                 run.absent[word] = guesses
     return list(dict.fromkeys(nearest))
+
+
+def _find_openers(text: str) -> set[str]:
+    """Return the words that have a capital as they begin a sentence: plain English ones, and what asks for an order or an overview."""
+    first = (text[start:end].partition(" ")[0] for start, end in sentences(text))
+    asks = (is_english_word, asks_for_order, asks_for_overview)
+    return {word for word in first if word.istitle() and any(each(word.lower()) for each in asks)}
 
 
 def find_named_sections(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) -> list[ExactMatch]:
