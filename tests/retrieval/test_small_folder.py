@@ -207,3 +207,23 @@ async def test_a_misspelt_word_counts_as_what_is_meant_and_one_that_stands_nowhe
 async def test_a_capital_at_the_beginning_of_a_question_makes_no_name(engine: LeanRAG) -> None:
     question = "Timeline of the decisions on the oven and the electrics with all that was said"
     assert "post.md" not in (await read_headings(engine, question))[0]
+
+
+async def test_a_table_with_many_columns_is_shown_under_the_heading_that_it_stands_under(
+    tmp_path: Path,
+) -> None:
+    head = "| Kind of the tool | Name of the tool | Regular testing of each release | Target tier |\n|---|---|---|---|\n"
+    tiers = (
+        f"## Tier {at}\n\n{head}| Profiling | {name} | Yes | 2 |\n"
+        for at, name in enumerate(("lens", "wick", "mast"), 1)
+    )
+    (tmp_path / "tools.md").write_text("# Tools of the lighthouse\n\n" + "\n".join(tiers))
+    async with open_engine(tmp_path / "data", embedder="minilm") as engine:
+        await finish(
+            engine,
+            await engine.submit_ingest([DocumentSource(path=str(tmp_path / "tools.md"))], allowed=None),
+        )
+        text = (await engine.query(Query("What is the target tier of the wick?"))).context.text
+        whole = (await engine.query(Query("Give me an overview of all tools and tiers"))).context.text
+    assert "§ Tier 2\nRow 1: Kind of the tool: Profiling; Name of the tool: wick" in text
+    assert "§ Tier 2 > Table, 1 row\nRow 1: Kind of the tool: Profiling; Name of the tool: wick" in whole

@@ -126,13 +126,19 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
+_OF_TABLE = " > Table, "
+_COLUMNS = re.compile(rf"(?<={_OF_TABLE})(\d+ rows?): [^>]*$")
+
+
 def shown_heading(window: RankedWindow, limit: int = 80) -> str:
-    """Return the heading of a window's section without a first part that only repeats title and date of the document, and without
-    as many first parts as are over ``limit`` characters: the last one says what the text is about."""
+    """Return the heading of a window's section without a first part that only repeats title and date of the document, and, over ``limit``
+    characters, without the columns of a table, which its rows name, and as many first parts: the last one says what the text is about."""
     first, _, rest = window.heading.partition(" > ")
     dates = set(_WORD.findall(window.chunk.own_date))
     title, repeated = (set(_WORD.findall(each.casefold())) - dates for each in (window.chunk.title, first))
     heading = rest if title == repeated else window.heading
+    if len(heading) > limit:
+        heading = _COLUMNS.sub(r"\1", heading)
     while len(heading) > limit and " > " in heading and not is_code(window.chunk.media_type):
         heading = heading.partition(" > ")[2]
     return heading
@@ -206,10 +212,11 @@ def add_weekday(day: str) -> str:
 
 def render_turns(run: Sequence[RankedWindow]) -> str:
     """Render the chosen turns of one chunk behind its citation, each on a line, the first of another day than its document's behind
-    that; an ellipsis stands for what is left out. Rows of a table stand for turns likewise."""
+    that; an ellipsis stands for what is left out. Rows of a table stand for turns likewise, under the heading of its section."""
     text, day, said, reached = run[0].chunk.text, run[0].chunk.own_date, list[str](), 0
-    days = {span: _DAY.findall(window.heading) for window in run for span in window.turns}
-    for (start, end), found in sorted(days.items()):
+    section = ""
+    for (start, end), window in sorted({span: each for each in run for span in each.turns}.items()):
+        found = _DAY.findall(window.heading)
         start = max(start, reached)  # noqa: PLW2901 - for another text, more or less of a turn was chosen
         if start >= end:
             continue
@@ -217,6 +224,10 @@ def render_turns(run: Sequence[RankedWindow]) -> str:
         if said and skipped.strip():
             said[-1] += " …"
         quoted = one_line(sanitise(text[start:end]))
+        if TABLE_LINE.match(text, start):
+            before, section = section, shown_heading(window).rpartition(_OF_TABLE)[0]
+            if section not in ("", before):
+                said.append(f"{SECTION} {format_label(section)}")
         if said and "\n\n" not in skipped and not TABLE_LINE.match(text, start):
             said[-1] += f" {quoted}"
         else:
