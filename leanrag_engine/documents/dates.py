@@ -157,7 +157,11 @@ def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str
     short = [each for each in first if len(each) <= longest and not find_turn(each)]
     about = [each for each in short if _ON_DOCUMENT.match(each) and not each[0].islower()]
     short = [each for each in short if not ends_sentence(each) or each in about]
-    heads = [each for each in short if not (TABLE_LINE.match(each) or re.search(r"\d:\d|^[-*+•] ", each))]
+    heads = [
+        each
+        for each in short
+        if not (TABLE_LINE.match(each) or re.search(r"\d:\d|^[-*+•] |^\[[ xX]\] ", each))
+    ]
     found = {day: each for each in heads for day in find_dates(_ENDED.sub(" ", each))}
     days = [day for day in found if len(day) == len("2024-03-07")] or [
         day for day in found if found[day] in about

@@ -16,6 +16,7 @@ from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
 
 from .decoding import decode
+from .readers.cards import read_cards
 from .readers.chats import read_chat, read_export
 from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
@@ -108,6 +109,12 @@ def _text(data: bytes, name: str) -> Reading:
     if chat:
         return replace(chat, metadata={**chat.metadata, **reading.metadata})
     return replace(reading, text=write_records(reading.text))
+
+
+def _cards(data: bytes, name: str) -> Reading:
+    """Read a calendar or an address book, as a text if it holds neither events nor persons."""
+    cards = read_cards(_plain(data, name).text)
+    return Reading(cards, first_line=0) if cards else _text(data, name)
 
 
 def _captions(data: bytes, name: str) -> Reading:
@@ -213,7 +220,8 @@ _FORMATS = {
         for suffixes, kind, read, guarded_from in _IMPORTED
         for suffix in suffixes.split()
     },
-    **dict.fromkeys((".txt", ".text", ".org", ".adoc", ".ics", ".vcf"), PLAIN),
+    **dict.fromkeys((".txt", ".text", ".org", ".adoc"), PLAIN),
+    **dict.fromkeys((".ics", ".vcf"), Format("text/markdown", _cards)),
     **dict.fromkeys((".vtt", ".srt"), Format("text/vtt", _captions)),
     ".csv": Format("text/csv", _table, guarded_from=5_000_000),
     ".tsv": Format("text/tab-separated-values", _table, guarded_from=5_000_000),

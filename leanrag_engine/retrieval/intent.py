@@ -11,7 +11,7 @@ TextSearch = Callable[[str], re.Match[str] | None]
 _OVERVIEW = re.compile(
     r"\b(?:(?:main|major|central|overall|key|common|recurring|general) (?:\w+ ){0,2}(?:themes?|topics?|ideas?|points?|subjects?|motifs?)"
     r"|worum geht(?: es)?(?: hier)?|(?:gib mir )?(?:eine |einen )?(?:zusammenfassung|überblick)|de quoi (?:s'agit-il|parle-t-on)|résumé"
-    r"|de qué (?:se )?trata|resumen|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?:this|these|the \w+)(?: \w+){0,3} about)\b",
+    r"|de qué (?:se )?trata|resumen|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?P<subject>(?:\w+ ){1,5}?)(?:all )?about(?=\W*$))\b",
     re.IGNORECASE,
 )
 asks_for_overview: TextSearch = _OVERVIEW.search
@@ -75,13 +75,14 @@ _MORE_FOREIGN = re.compile(
     re.IGNORECASE,
 )
 _MORE = re.compile(
-    r"\b(?:and|or|versus|vs|between|compar\w+|differ\w*|offer|pages|docs|guides|documents)\b", re.IGNORECASE
+    r"\b(?:and|or|versus|vs|between|compar\w+|differ\w*|offer|belongs?|members|pages|docs|guides|documents)\b",
+    re.IGNORECASE,
 )
 
 
 def asks_about_all(text: str) -> bool:
     """Return whether an English text asks what all is about and names no subject of its own."""
-    rest, count = _OVERVIEW.subn(" ", text)
+    rest, count = _OVERVIEW.subn(r" \g<subject>", text)
     return count > 0 and not content_words(rest) - _ALL
 
 

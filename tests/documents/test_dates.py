@@ -55,6 +55,7 @@ def read(path: Path, text: str, **source: object) -> LoadedDocument:
         ("a.md", "# Travel\n\nAnn left on 1 July 2025.\n", {}, "2020-05-17", "file time"),
         ("a.txt", "One\nTwo\nThree\n22 March 2024\n", {}, "2020-05-17", "file time"),
         ("a.txt", "3 April 2024: sulphur\n9 April 2024: copper\n", {}, "2020-05-17", "file time"),
+        ("a.txt", "To do\n[x] guard of the saw, came on 2024-05-03\n", {}, "2020-05-17", "file time"),
         ("a.csv", "Day,Sum\n2024-03-01,5\n", {}, "2020-05-17", "file time"),
         ("a.txt", "Text of 2019-01-01.", {}, "2020-05-17", "file time"),
         (

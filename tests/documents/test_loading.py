@@ -597,8 +597,13 @@ def test_a_page_that_declares_no_encoding_of_pages_is_read_as_if_it_declared_non
         ("<h2>Keys</h2><main><p>The thing itself.</p></main>footer", "The thing itself."),
         ("<p>" + "A long text. " * 9 + "</p><main>x</main>", ("A long text. " * 9).strip() + "\n\nx"),
         ("<main>one</main><main>two</main>", "one\n\ntwo"),
+        (
+            "<nav>Menu</nav><main>The post.</main><div id='comments'><p class='comment'>It works.</p></div><footer>End</footer>",
+            "The post.\n\nIt works.",
+        ),
+        ("<div class='comments'><main>One text.</main></div><p>rest</p>", "One text."),
     ],
-    ids=["one", "too small", "two"],
+    ids=["one", "too small", "two", "comments", "within comments"],
 )
 def test_the_main_part_of_a_page_is_read_alone(tmp_path: Path, page: str, text: str) -> None:
     assert read(write_file(tmp_path, "x.html", f"<body>{page}</body>")).text == text

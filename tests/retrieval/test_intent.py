@@ -1,6 +1,13 @@
 import pytest
 
-from leanrag_engine.retrieval.intent import asks_for_list, asks_for_now, asks_for_one, asks_for_order
+from leanrag_engine.retrieval.intent import (
+    asks_about_all,
+    asks_for_list,
+    asks_for_now,
+    asks_for_one,
+    asks_for_order,
+    asks_for_overview,
+)
 from leanrag_engine.retrieval.request import Query
 
 
@@ -83,3 +90,19 @@ def test_a_question_for_one_thing_gets_a_shorter_reply_if_no_budget_is_named(
 )
 def test_a_question_for_what_holds_now_is_told_from_others(question: str, now: bool) -> None:
     assert bool(asks_for_now(question)) == now
+
+
+@pytest.mark.parametrize(
+    ("question", "overview", "everything"),
+    [
+        ("What is this all about?", True, True),
+        ("What are the documents about?", True, True),
+        ("What is the lease contract about?", True, False),
+        ("What is Persuasion about?", True, False),
+        ("What is the rule about dogs?", False, False),
+    ],
+)
+def test_what_a_thing_is_about_asks_for_an_overview_of_it_or_of_everything(
+    question: str, overview: bool, everything: bool
+) -> None:
+    assert (bool(asks_for_overview(question)), asks_about_all(question)) == (overview, everything)

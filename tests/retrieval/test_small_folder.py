@@ -227,3 +227,18 @@ async def test_a_table_with_many_columns_is_shown_under_the_heading_that_it_stan
         whole = (await engine.query(Query("Give me an overview of all tools and tiers"))).context.text
     assert "§ Tier 2\nRow 1: Kind of the tool: Profiling; Name of the tool: wick" in text
     assert "§ Tier 2 > Table, 1 row\nRow 1: Kind of the tool: Profiling; Name of the tool: wick" in whole
+
+
+async def test_a_typo_in_a_question_of_a_few_plain_words_is_told(engine: LeanRAG) -> None:
+    text = (await engine.query(Query("varga elektro electircs easter others"))).context.text
+    assert "No document has 'electircs'. Did you mean" in text
+
+
+async def test_particles_of_names_make_no_question_foreign(engine: LeanRAG) -> None:
+    for question, foreign in (
+        ("Who is Ursula von der Leyen?", False),
+        ("Where is Los Angeles?", False),
+        ("Wie hoch ist die Miete der Wohnung von Helga?", True),
+    ):
+        text = (await engine.query(Query(question))).context.text
+        assert ("reads English alone" in text) == foreign

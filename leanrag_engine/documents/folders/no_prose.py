@@ -105,6 +105,6 @@ def _kind_of_text(text: str, suffix: str) -> str:
     return next((kind for kind, found in measured.items() if found), "")
 
 
-def _is_log(lines: list[str], fewest: int = 5) -> bool:
+def _is_log(lines: list[str], fewest: int = 10) -> bool:
     marked = sum(1 for line in lines if _STAMP.match(line) or _LEVEL.match(line[:120]) or _ACCESS.match(line))
     return len(lines) >= fewest and marked >= _STAMPED * len(lines)

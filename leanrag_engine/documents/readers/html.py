@@ -108,12 +108,19 @@ def _date(root: _Element) -> dict[str, str]:
     return {}
 
 
+_COMMENT = "@id = 'comments' or contains(concat(' ', @class, ' '), ' comments ') or contains(concat(' ', @class, ' '), ' comment ')"
+_COMMENTS = (
+    f"//*[{_COMMENT}][not(ancestor::*[{_COMMENT} or self::main or @role = 'main'] or descendant::main)]"
+)
+
+
 def _main_text(root: _Element) -> str:
-    """Return the text of the page's main part if it marks one with at least a quarter of the text, else the whole."""
+    """Return the text of the page's main part, and of the comments beside it, if it marks one with at least a quarter of the text,
+    else the whole."""
     text = _HtmlText(root).text
     parts = root.xpath("//main | //*[@role = 'main']")
     if len(parts) == 1:
-        main = _HtmlText(parts[0]).text
+        main = "\n\n".join(_HtmlText(each).text for each in (*parts, *root.xpath(_COMMENTS)))
         # The rest is menus, hints and footers.
         if 4 * len(main) >= len(text):
             return main

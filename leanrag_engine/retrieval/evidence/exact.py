@@ -16,7 +16,7 @@ from leanrag_engine.retrieval.search.dating import find_named_dates
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import ExactMatch
 
-from .run import SHORT, QueryRun
+from .run import REPORTED, SHORT, QueryRun
 
 _PHRASES = (each.replace("/", " ") for each in sorted(read_words("language", "empty_phrases")))
 _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
@@ -88,7 +88,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     named = any(each.word in names for each in rare)
     said = []
     for each in counted:
-        chosen = each in rare and (each.word in names or (short and not named))
+        chosen = each in rare and (each.word in {*names, *nearest} or (short and not named))
         # An identifier that many passages have may name a section.
         if not (chosen or _IDENTIFIER.search(each.word)):
             continue
@@ -172,11 +172,11 @@ async def _note_absent(
     for word in words:
         asks = asks_for_overview(word) or asks_for_order(word)
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
-            misspelt = is_name(word) or (short and not is_english_word(word))
+            misspelt = is_name(word) or (len(words) <= REPORTED and not is_english_word(word))
             guesses = await documents.nearest_words(name, word) if misspelt else ()
-            nearest += guesses if len(guesses) == 1 else ()  # of several, none may be meant
             if english or not any(_is_form(word, each) for each in guesses):
                 run.absent[word] = guesses
+                nearest += guesses if len(guesses) == 1 else ()  # of several, none may be meant
     return list(dict.fromkeys(nearest))
 
 

@@ -214,7 +214,11 @@ class QueryRun:
             )
 
 
+_NAMED = re.compile(r"(?<=\w )(?:(?:[a-z]{1,3} ){0,2}[A-Z]\w*\W*)+")
+
+
 def _reads_english(text: str) -> bool:
     """Return whether a question is English: short ones need not have one of its frequent words (*price per litre*), identifiers none."""
     words = [word.casefold() for word in find_whole_words(text) if word.isalpha()]
-    return is_mostly_english([text]) or 2 * sum(map(is_english_word, words)) >= len(words)
+    # *de* and *los* in names say nothing of the rest: *Who is Ursula von der Leyen?*
+    return is_mostly_english([_NAMED.sub("", text)]) or 2 * sum(map(is_english_word, words)) >= len(words)

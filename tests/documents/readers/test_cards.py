@@ -1,0 +1,54 @@
+"""Calendars and address books are read as their events and persons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.documents.loading import load
+
+CALENDAR = (
+    "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Cloud//EN\r\nBEGIN:VEVENT\r\nUID:4711@x\r\n"
+    "DTSTART;TZID=Europe/Berlin:20261203T090000\r\nDTEND:20261203T103000Z\r\nSUMMARY:Board\r\n  meeting\r\n"
+    "LOCATION:Room 4\\, second floor\r\nDESCRIPTION:Budget\\nHiring\r\n"
+    'ATTENDEE;CN="Vogel, Martina";ROLE=CHAIR:mailto:m.vogel@x.org\r\n'
+    "BEGIN:VALARM\r\nDESCRIPTION:Ring\r\nEND:VALARM\r\nEND:VEVENT\r\n"
+    "BEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20261224\r\nSUMMARY:Office closed\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+)
+PERSONS = (
+    "BEGIN:VCARD\nVERSION:3.0\nN:Kessler;Martin;;;\nFN:Martin Kessler\nTITLE:Treasurer\nitem1.TEL;TYPE=CELL:+49 170 1234567\n"
+    "ADR;TYPE=HOME:;;Quay 4;Orrendale;;;\nPHOTO;ENCODING=b:AAAA\nEND:VCARD\n"
+    "BEGIN:VCARD\nFN:Ines Mara\nEMAIL:ines@x.org\nEND:VCARD\n"
+)
+
+
+def read(path: Path, text: str) -> str:
+    path.write_bytes(text.encode())
+    return load(DocumentSource(path=str(path)), allowed=None, max_bytes=10**6).text
+
+
+def test_each_event_of_a_calendar_is_a_section_with_its_times_as_they_are_written_elsewhere(
+    tmp_path: Path,
+) -> None:
+    assert read(tmp_path / "team.ics", CALENDAR) == (
+        "## Board meeting\n\nStart: 2026-12-03 09:00\nEnd: 2026-12-03 10:30 UTC\nPlace: Room 4, second floor\n"
+        "Description: Budget Hiring\nWith: Vogel, Martina <m.vogel@x.org>\n\n## Office closed\n\nStart: 2026-12-24"
+    )
+
+
+def test_each_person_of_an_address_book_is_a_section(tmp_path: Path) -> None:
+    assert read(tmp_path / "people.vcf", PERSONS) == (
+        "## Martin Kessler\n\nTitle: Treasurer\nPhone (cell): +49 170 1234567\nAddress (home): Quay 4, Orrendale\n\n"
+        "## Ines Mara\n\nMail: ines@x.org"
+    )
+
+
+@pytest.mark.parametrize("text", ["A plain note.", "END:VCARD\nEND:VEVENT\nBEGIN:X"])
+def test_what_holds_no_whole_card_is_read_as_text(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path / "a.vcf", text) == text
+
+
+def test_a_card_whose_file_was_cut_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.vcf", f"{PERSONS}BEGIN:VCARD\nFN:Cut").endswith("## Cut\n")
