@@ -242,3 +242,11 @@ async def test_particles_of_names_make_no_question_foreign(engine: LeanRAG) -> N
     ):
         text = (await engine.query(Query(question))).context.text
         assert ("reads English alone" in text) == foreign
+
+
+async def test_a_file_that_is_named_in_a_question_is_shown(engine: LeanRAG) -> None:
+    for question in ("What is in Cellar.md?", "Summarise cellar.md"):
+        result = await engine.query(Query(question))
+        assert "No document has" not in result.context.text
+        assert "cellar.md" in (await read_headings(engine, question))[0]
+    assert "No document has 'attic.md'" in (await engine.query(Query("What is in attic.md?"))).context.text

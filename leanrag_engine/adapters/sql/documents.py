@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from itertools import chain, count
+from pathlib import PurePath
 from typing import Any
 
 from sqlalchemy import (
@@ -568,6 +569,15 @@ def find_dated(connection: Connection, name: str, day: str, most: int) -> list[s
     found = select(documents.c.id).where(*mine, documents.c.date.like(f"{begins}%")).limit(most + 1)
     ids = connection.execute(found).scalars().all()
     return chunk_ids(connection, name, ids) if len(ids) <= most else []
+
+
+def find_called(connection: Connection, name: str, file: str) -> list[str]:
+    mine = documents.c.collection == collection_rows.number_of(connection, name)
+    held = select(documents.c.id, documents.c.source).where(mine, contains_letters(documents.c.source, file))
+    ids = [
+        id_ for id_, source in connection.execute(held) if PurePath(source).name.casefold() == file.casefold()
+    ]
+    return chunk_ids(connection, name, ids)
 
 
 def count_tokens(connection: Connection, name: str) -> dict[int, int]:

@@ -141,6 +141,7 @@ class SqlDocumentStore(_Store):
     passage_texts = _reading(documents.passage_texts)
     chunk_ids = _reading(documents.chunk_ids)
     find_dated = _reading(documents.find_dated)
+    find_called = _reading(documents.find_called)
     count_tokens = _reading(documents.count_tokens)
     chunk_labels = _reading(documents.labels_of)
     pending_chunks = _reading(documents.pending_chunks)

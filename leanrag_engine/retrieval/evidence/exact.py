@@ -24,6 +24,7 @@ _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
 _COMPOUND = re.compile(r"-*[^\W\d_]+(?:[-/][^\W\d_]+)+|[^\W\d]\w*(?:\.[^\W\d]\w{3,})+")
 """Words joined by hyphens or slashes, or names by dots, if the last is no ending of a file or an address."""
 _IDENTIFIER = re.compile(r"\w(?:[\W_]|::)\w|[a-z][A-Z]")
+_FILE = re.compile(r"[\w.-]+\.[a-z]\w{1,4}", re.IGNORECASE)
 _QUALIFIED = re.compile(r"::|\.")
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+){2,}\w*|\bv\d+(?:\.\d+)+\w*", re.IGNORECASE)
 """Not 3.5, which may be a number of sections, or any number."""
@@ -59,6 +60,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     if quoted := await _find_quotation(run, text):
         return [quoted]
     words = await _find_words(run, text)
+    files = await _find_files(run, words)
+    words = [word for word in words if word not in files]
     short = len(words) <= SHORT
     openers = _find_openers(text)
     sought = [word for word in words if short or (is_name(word) and word not in openers)]
@@ -97,7 +100,18 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             allowed = await _keep_whole(run, text, allowed)
         gain, of_day = run.query.relevance_options.exact, each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
-    return [*said, *dated]
+    gain = run.query.relevance_options.exact
+    return [*said, *dated, *(ExactMatch(file, found, gain) for file, found in files.items())]
+
+
+async def _find_files(run: QueryRun, words: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the windows with which the documents begin that words name by their files: *What is in tools.csv?*"""
+    found = dict[str, tuple[str, ...]]()
+    for word in filter(_FILE.fullmatch, words):
+        held = await run.index.documents.find_called(run.index.collection.name, word)
+        if windows := _allow(run, (window_id(each, 0) for each in held[:_FEW_WINDOWS])):
+            found[word] = windows
+    return found
 
 
 def _allow(run: QueryRun, windows: Iterable[str]) -> tuple[str, ...]:
