@@ -61,12 +61,15 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         return [quoted]
     words = await _find_words(run, text)
     files = await _find_files(run, words)
-    words = [word for word in words if word not in files]
+    if files and len(words) <= len(files) + 1:  # what is in them is asked for
+        return files
     short = len(words) <= SHORT
     openers = _find_openers(text)
     sought = [word for word in words if short or (is_name(word) and word not in openers)]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
     nearest = await _note_absent(run, text, words, counted)
+    for file in files:
+        run.absent.pop(file.word, None)
     dates = find_named_dates(text)
     days = [each for day in dates if day.count("-") == 2 for each in spell_day(day)]  # noqa: PLR2004 - a day
     if days:  # neither the number of the day alone nor its month is asked for
@@ -100,17 +103,17 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             allowed = await _keep_whole(run, text, allowed)
         gain, of_day = run.query.relevance_options.exact, each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
-    gain = run.query.relevance_options.exact
-    return [*said, *dated, *(ExactMatch(file, found, gain) for file, found in files.items())]
+    return [*said, *dated]
 
 
-async def _find_files(run: QueryRun, words: Iterable[str]) -> dict[str, tuple[str, ...]]:
+async def _find_files(run: QueryRun, words: Iterable[str]) -> list[ExactMatch]:
     """Return the windows with which the documents begin that words name by their files: *What is in tools.csv?*"""
-    found = dict[str, tuple[str, ...]]()
+    found: list[ExactMatch] = []
     for word in filter(_FILE.fullmatch, words):
         held = await run.index.documents.find_called(run.index.collection.name, word)
         if windows := _allow(run, (window_id(each, 0) for each in held[:_FEW_WINDOWS])):
-            found[word] = windows
+            gain = run.query.relevance_options.exact
+            found.append(ExactMatch(word, windows, gain, sought=True, alone=True))
     return found
 
 
