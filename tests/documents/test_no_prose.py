@@ -83,6 +83,7 @@ def test_what_is_no_prose_is_left_out_of_a_folder_and_read_by_its_own_path(
             "table.csv",
             "year,city,people\n" + "".join(f"{1950 + year},Bergen,{100 + year}\n" for year in range(60)),
         ),
+        ("blank.csv", " \n" * 600),
         (
             "sales.csv",
             "Year,Revenue,Costs\n" + "".join(f"{1950 + n},{n * 37},{n * 31}\n" for n in range(100)),

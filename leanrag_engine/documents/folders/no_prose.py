@@ -95,7 +95,7 @@ def _kind_of_text(text: str, suffix: str) -> str:
     codes = sum(len(word) for word in words if len(word) >= _LONG_WORD)
     least = _LETTERS_OF_TABLE if suffix in _TABLE_SUFFIXES else _LETTERS
     # Of a large one, the rows would crowd out all else; a small one with names of columns is asked about.
-    columns = [each.strip("\"' ")[:1].isalpha() for each in _SEPARATOR.split(lines[0])]
+    columns = [each.strip("\"' ")[:1].isalpha() for each in _SEPARATOR.split(lines[0] if lines else "")]
     is_small_table = suffix in _TABLE_SUFFIXES and len(text) < _BYTES and 2 * sum(columns) >= len(columns)
     measured = {
         "minified code or data": 2 * long > len(text) and spaces < _SPACES * len(text),

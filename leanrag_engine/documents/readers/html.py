@@ -109,9 +109,7 @@ def _date(root: _Element) -> dict[str, str]:
 
 
 _COMMENT = "@id = 'comments' or contains(concat(' ', @class, ' '), ' comments ') or contains(concat(' ', @class, ' '), ' comment ')"
-_COMMENTS = (
-    f"//*[{_COMMENT}][not(ancestor::*[{_COMMENT} or self::main or @role = 'main'] or descendant::main)]"
-)
+_COMMENTS = f"//*[{_COMMENT}][not(ancestor::*[{_COMMENT} or self::main or @role = 'main'] or self::main or descendant::main)]"
 
 
 def _main_text(root: _Element) -> str:

@@ -142,7 +142,7 @@ _PRINTED = re.compile(
     r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}, \d{1,2}:\d\d(?: [AP]M)?(?: .*)?|[a-z]+://\S+ +\d+/\d+"
 )
 """What browsers print above and below a page."""
-_PRINTED_LINE = "printed"
+_PRINTED_LINE = "\0printed"
 
 
 def _drop_running_lines(pages: Sequence[str]) -> list[str]:
