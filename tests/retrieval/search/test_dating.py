@@ -180,7 +180,11 @@ def test_of_two_versions_of_a_file_the_later_one_is_the_newer() -> None:
             strict=True,
         )
     ]
-    for question in ("When are receipts due at present?", "Until when may I hand in bills?"):
+    for question in (
+        "When are receipts due at present?",
+        "Until when may I hand in bills?",
+        "When are receipts due by the current version?",
+    ):
         ranked = put_newer_first(found, question)
         assert [each.chunk.id for each in ranked] == ["c1", "c0"]
         assert [each.chunk.id for each in ranked if each.older] == ["c0"]
