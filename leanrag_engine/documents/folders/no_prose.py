@@ -95,14 +95,18 @@ def _kind_of_text(text: str, suffix: str) -> str:
     codes = sum(len(word) for word in words if len(word) >= _LONG_WORD)
     least = _LETTERS_OF_TABLE if suffix in _TABLE_SUFFIXES else _LETTERS
     # Of a large one, the rows would crowd out all else; a small one with names of columns is asked about.
-    columns = [each.strip("\"' ")[:1].isalpha() for each in _SEPARATOR.split(lines[0] if lines else "")]
-    is_small_table = suffix in _TABLE_SUFFIXES and len(text) < _BYTES and 2 * sum(columns) >= len(columns)
+    is_small_table = suffix in _TABLE_SUFFIXES and len(text) < _BYTES and _names_columns("".join(lines[:1]))
     measured = {
         "minified code or data": 2 * long > len(text) and spaces < _SPACES * len(text),
         "encoded data or checksums": plain and codes > _LONG_WORDS * len(text),
         "data of numbers": plain and not is_small_table and letters < least * (len(text) - spaces),
     }
     return next((kind for kind, found in measured.items() if found), "")
+
+
+def _names_columns(line: str) -> bool:
+    begun = [each.strip("\"' ")[:1].isalpha() for each in _SEPARATOR.split(line)]
+    return 2 * sum(begun) >= len(begun)
 
 
 def _is_log(lines: list[str], fewest: int = 10) -> bool:

@@ -12,7 +12,7 @@ _FIELDS = {
 """What is read, by its name in the file; numbers, stamps and pictures are not."""
 _NAMES = ("SUMMARY", "FN")
 _READ = frozenset(["VEVENT", "VTODO", "VJOURNAL", "VCARD"])
-_LINE = re.compile(r'(?:[\w-]+\.)?([\w-]+)((?:;[\w-]+=(?:"[^"]*"|[^";:]*)+)*):(.*)')
+_LINE = re.compile(r'(?:[\w-]+\.)?([\w-]+)((?:;[\w-]+=(?:"[^"]*"|[^";:]++)*+)*+):(.*)')
 _CALLED = re.compile(r';CN=(?:"([^"]*)"|([^;:]*))', re.IGNORECASE)
 _KIND = re.compile(r";TYPE=\"?([\w,-]+)", re.IGNORECASE)
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?")

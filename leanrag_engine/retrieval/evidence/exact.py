@@ -92,9 +92,10 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     rare = [each for each in counted if each.windows and not (few and each.word in common)]
     names = {each.word for each in counted if _is_named(each.word) and each.word not in openers}
     named = any(each.word in names for each in rare)
+    meant = names.union(nearest)
     said = []
     for each in counted:
-        chosen = each in rare and (each.word in {*names, *nearest} or (short and not named))
+        chosen = each in rare and (each.word in meant or (short and not named))
         # An identifier that many passages have may name a section.
         if not (chosen or _IDENTIFIER.search(each.word)):
             continue

@@ -45,7 +45,9 @@ def test_each_person_of_an_address_book_is_a_section(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["A plain note.", "END:VCARD\nEND:VEVENT\nBEGIN:X"])
+@pytest.mark.parametrize(
+    "text", ["A plain note.", "END:VCARD\nEND:VEVENT\nBEGIN:X", f"BEGIN;A={'a' * 5_000}"]
+)
 def test_what_holds_no_whole_card_is_read_as_text(tmp_path: Path, text: str) -> None:
     assert read(tmp_path / "a.vcf", text) == text
 
