@@ -105,8 +105,8 @@ def _kind_of_text(text: str, suffix: str) -> str:
 
 
 def _names_columns(line: str) -> bool:
-    begun = [each.strip("\"' ")[:1].isalpha() for each in _SEPARATOR.split(line)]
-    return 2 * sum(begun) >= len(begun)
+    cells: list[str] = _SEPARATOR.split(line)
+    return 2 * sum(each.strip("\"' ")[:1].isalpha() for each in cells) >= len(cells)
 
 
 def _is_log(lines: list[str], fewest: int = 10) -> bool:
