@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ from leanrag_engine.core.config import load_settings
 from leanrag_mcp.app import create_server
 from leanrag_mcp.engine_handle import EngineHandle
 from leanrag_mcp.tools import deferred
-from leanrag_mcp.tools.deferred import Definition, define, load_definitions
+from leanrag_mcp.tools.deferred import Definition, load_definitions
 from leanrag_mcp.tools.toolsets import TOOLS
 
 pytestmark = pytest.mark.anyio
@@ -95,6 +98,90 @@ async def test_what_clients_see_equals_the_reviewed_snapshots(tmp_path: Path) ->
     ]
     shown = "\n".join(changes[:200])
     assert not changes, f"What clients see has changed. If that is meant, renew it with: {RENEW}\n{shown}"
+
+
+def define(tool: Tool) -> Definition:
+    """Return the definition of a complete tool. Its schema forbids unknown arguments; the server refuses them."""
+    assert tool.output_schema is not None
+    return {
+        "description": cleandoc(tool.description),
+        "arguments": shorten_input(tool.parameters) | {"additionalProperties": False},
+        "reply": shorten_output(tool.output_schema),
+    }
+
+
+LEFT_OUT = frozenset({"title", "minItems", "maxItems", "minLength", "maxLength", "minimum"})
+"""Keywords that a published schema leaves out, to save tokens. Calls are checked by the full schema all the same, and an
+error says what was expected."""
+
+
+def shorten_input(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
+    """Return the schema of arguments as a client sees it: without the keywords ``LEFT_OUT``, empty defaults (which say
+    no more than that the argument is optional) and null; definitions stand where they are used."""
+    if isinstance(schema, list):
+        return [shorten_input(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    definitions = schema.get("$defs", {}) if definitions is None else definitions
+    if "$ref" in schema:
+        return shorten_input(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "anyOf" in schema:
+        types = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        rest = {key: value for key, value in schema.items() if key != "anyOf"}
+        # A value of several plain types, such as one of metadata, needs no list of them.
+        return shorten_input(rest | (types[0] if len(types) == 1 else {}), definitions)
+    return {
+        key: {name: shorten_input(each, definitions) for name, each in value.items()}
+        if key == "properties"
+        else shorten_input(value, definitions)
+        for key, value in schema.items()
+        if not _is_left_out(key, value)
+    }
+
+
+def _is_left_out(key: str, value: object) -> bool:
+    if key == "default":
+        # A flag without a default is false, a number 0. Other defaults are shown: they say what
+        # happens without the argument.
+        return not value or (isinstance(value, dict) and not any(value.values()))
+    if key == "additionalProperties" and value is True:
+        return True
+    if key == "maximum":
+        return value in (100, 10**9)
+    return key in LEFT_OUT or key == "$defs" or (key == "additionalProperties" and value in (False, {}))
+
+
+def shorten_output(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a reply as a client sees it: without titles and descriptions, without
+    ``additionalProperties`` (false would forbid a later version more keys, true says nothing), and without the inner lists
+    of required keys: all are, and the lists take a tenth of its tokens. A definition that is used once stands there."""
+    uses = Counter(re.findall(r'"#/\$defs/([^"]+)"', json.dumps(schema)))
+    definitions = schema.get("$defs", {})
+
+    def shorten(part: Any, *, top: bool = False) -> Any:
+        if isinstance(part, list):
+            return [shorten(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        name = part.get("$ref", "").rpartition("/")[2]
+        if uses[name] == 1:
+            return shorten(definitions[name])
+        if {frozenset(each) for each in part.get("anyOf", ())} == {frozenset({"type"})}:
+            # Plain types: one keyword with a list says the same in a third of the tokens.
+            part = {"type": [each["type"] for each in part["anyOf"]]}
+        return {
+            key: {name: shorten(each) for name, each in value.items()}
+            if key == "properties"
+            else shorten(value)
+            for key, value in part.items()
+            if key not in ("title", "description", "$defs")
+            and not (key == "additionalProperties" and isinstance(value, bool))
+            and (top or key != "required")
+        }
+
+    shared = {name: shorten(each) for name, each in definitions.items() if uses[name] > 1}
+    shortened: dict[str, Any] = shorten(schema, top=True)
+    return ({"$defs": shared} if shared else {}) | shortened
 
 
 def read_definitions() -> dict[str, Definition]:
