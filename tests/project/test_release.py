@@ -21,7 +21,7 @@ PARTS = [
     "leanrag_engine",
     "prompts",
 ]
-PARTS += ["server", "tests/programs/dated_sdist.py", ".gitignore"]
+PARTS += ["server", "tests/programs/dated_sdist.py", "tests/programs/bundling.py", ".gitignore"]
 
 
 def git(checkout: Path, *words: str) -> None:

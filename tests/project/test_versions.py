@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from importlib import import_module
 from importlib.metadata import metadata, version
 from pathlib import Path
 
-from leanrag_mcp.clients.bundling import ServerFeatures, manifest, project_of
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,8 +23,11 @@ def test_the_installed_package_is_of_the_declared_version() -> None:
     assert version("leanrag-mcp") == declared()
 
 
-def test_the_bundles_manifest_is_of_the_declared_version() -> None:
-    assert manifest(project_of(ROOT), ServerFeatures((), prompts=False))["version"] == declared()
+def test_the_bundles_manifest_is_of_the_declared_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "programs"))
+    bundling = import_module("bundling")
+    project = bundling.project_of(ROOT)
+    assert bundling.manifest(project, bundling.ServerFeatures((), prompts=False))["version"] == declared()
 
 
 def test_server_json_is_of_the_declared_version_and_so_is_each_package_that_it_names() -> None:

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +19,24 @@ import typer
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_mcp.bundle_entry import arguments_of, find_unfilled
-from leanrag_mcp.clients import bundling
 from leanrag_mcp.clients.bundle_fields import FIELDS, VARIABLES
 
 ROOT = Path(__file__).parents[3]
+PROGRAMS = ROOT / "tests" / "programs"
 SERVER_JSON: dict[str, Any] = json.loads(
     (ROOT / "server" / "clients" / "server.json").read_text(encoding="utf-8")
 )
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bundling() -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(PROGRAMS))
+        yield import_module("bundling")
+
+
+@pytest.fixture(scope="module")
+def bundle(bundling: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("bundle") / "leanrag.mcpb"
     bundling.write_bundle(ROOT, out, anyio.run(bundling.read_features))
     return out
@@ -53,7 +62,7 @@ def test_the_bundle_carries_every_source_and_nothing_that_was_made_from_them(bun
     assert [name for name in names if re.search(r"__pycache__|\.pyc|^\.|egg-info|^tests", name)] == []
 
 
-def test_the_same_sources_give_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+def test_the_same_sources_give_the_same_bytes(bundling: Any, bundle: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.mcpb"
     bundling.write_bundle(ROOT, again, anyio.run(bundling.read_features))
     assert again.read_bytes() == bundle.read_bytes()
@@ -140,15 +149,15 @@ def test_the_entry_serves_as_a_module_and_as_a_script(way: list[str], tmp_path: 
     assert (ran.returncode, ran.stderr, ran.stdout) == (0, "", "")
 
 
-def test_a_folder_that_is_no_checkout_is_reported(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_checkout_is_reported(bundling: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"is not a checkout of leanrag-mcp.*--source"):
         bundling.write_bundle(tmp_path, tmp_path / "x.mcpb", bundling.ServerFeatures((), prompts=False))
 
 
 def test_the_command_says_what_it_wrote_or_why_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bundling: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [sys.executable, "-P", "-m", "leanrag_mcp.clients.bundling"]
+    command = [sys.executable, "-P", str(PROGRAMS / "bundling.py")]
     ran = subprocess.run(
         [*command, str(tmp_path / "x.mcpb"), "--source", str(ROOT)],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Make the ``.mcpb`` bundle from a checkout: ``python -m leanrag_mcp.clients.bundling OUT.mcpb``. A zip of the sources with
+"""Make the ``.mcpb`` bundle from a checkout: ``python tests/programs/bundling.py OUT.mcpb``. A zip of the sources with
 a manifest (version 0.4, ``server.type`` uv): the host installs the dependencies with uv. Equal sources give equal bytes."""
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import typer
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
-
-from ..app import create_server
-from .bundle_fields import DOCUMENTS, FIELDS
+from leanrag_mcp.app import create_server
+from leanrag_mcp.clients.bundle_fields import DOCUMENTS, FIELDS
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import JsonObject
