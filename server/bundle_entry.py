@@ -8,6 +8,12 @@ from collections.abc import Mapping, Sequence
 
 PLACEHOLDER = "${user_config."
 
+VARIABLES = (
+    *("LEANRAG_COLLECTION", "LEANRAG_DATA_DIR", "LEANRAG_READ_ONLY", "LEANRAG_EMBEDDER", "LEANRAG_LLM_MODEL"),
+    *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"),
+)
+"""What the fields of the bundle's form fill, but for the folders; ``tests/programs/bundling.py`` declares the form."""
+
 
 def is_filled(value: str) -> bool:
     return bool(value.strip()) and not value.startswith(PLACEHOLDER)
@@ -28,7 +34,6 @@ def main() -> None:
     if not __spec__:
         sys.path.pop(0)  # this folder: its modules are not top-level ones
     from leanrag_mcp.cli.main import serve_main  # noqa: PLC0415 - as above
-    from leanrag_mcp.clients.bundle_fields import VARIABLES  # noqa: PLC0415 - see above
 
     for name in find_unfilled(os.environ, VARIABLES):
         del os.environ[name]

@@ -18,8 +18,7 @@ import typer
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_mcp.bundle_entry import arguments_of, find_unfilled
-from leanrag_mcp.clients.bundle_fields import FIELDS, VARIABLES
+from leanrag_mcp.bundle_entry import VARIABLES, arguments_of, find_unfilled
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = ROOT / "tests" / "programs"
@@ -92,19 +91,20 @@ def test_every_placeholder_names_a_field_and_keys_are_no_arguments(manifest: dic
     assert [word for word in launch["args"] if "user_config" in word] == ["${user_config.documents}"]
 
 
-def test_every_variable_of_the_form_is_a_setting_or_a_key() -> None:
+def test_every_variable_of_the_form_is_a_setting_or_a_key(bundling: Any) -> None:
+    assert tuple(field.variable for field in bundling.FIELDS if field.variable) == VARIABLES
     settings = {f"LEANRAG_{name.upper()}" for name in Settings.model_fields}
-    for field in FIELDS:
+    for field in bundling.FIELDS:
         assert not field.variable or (field.variable in settings) != field.secret
 
 
 def test_an_unchanged_form_gives_the_default_settings(
-    manifest: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    bundling: Any, manifest: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     untouched = Settings()
-    for field in FIELDS:
+    for field in bundling.FIELDS:
         default = manifest["user_config"][field.key].get("default")
         if field.variable and default is not None:
             monkeypatch.setenv(field.variable, str(default).lower() if default is False else str(default))
@@ -182,15 +182,17 @@ def test_server_json_is_what_the_registry_requires() -> None:
     assert (package["registryType"], package["transport"]) == ("pypi", {"type": "stdio"})
 
 
-def test_server_json_names_settings_that_exist_in_their_own_words_and_marks_keys_as_secret() -> None:
+def test_server_json_names_settings_that_exist_in_their_own_words_and_marks_keys_as_secret(
+    bundling: Any,
+) -> None:
     (package,) = SERVER_JSON["packages"]
     meaning = {f"LEANRAG_{name.upper()}": field.description for name, field in Settings.model_fields.items()}
-    meaning |= {field.variable: field.description for field in FIELDS if field.secret}
+    meaning |= {field.variable: field.description for field in bundling.FIELDS if field.secret}
     named = {each["name"]: each for each in package["environmentVariables"]}
     assert {name: each["description"] for name, each in named.items()} == {
         name: meaning[name] for name in named
     }
     assert {name for name, each in named.items() if each.get("isSecret")} == {
-        field.variable for field in FIELDS if field.secret
+        field.variable for field in bundling.FIELDS if field.secret
     }
     assert [argument["name"] for argument in package["packageArguments"]] == ["--allow-dir"]
