@@ -193,7 +193,7 @@ class LiteLLMChatModel:
             named = {"name": schema.get("title", "reply"), "schema": schema, "strict": True}
             options["response_format"] = {"type": "json_schema", "json_schema": named}
         time_used.pause()
-        async with self._places:
+        async with self._places.limiter:
             expected = self._sizes.estimate(request)
             await self._requests.take(1)
             await self._tokens.take(expected)

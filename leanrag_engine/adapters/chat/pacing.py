@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 
 import anyio
 
@@ -36,13 +35,13 @@ class Pace:
 
 
 class Places:
-    """Places for concurrent calls, each for an ``async with``: halved when the service rejects the rate, one
+    """Places for concurrent calls, each for an ``async with`` of ``limiter``: halved when the service rejects the rate, one
     more after each full round of answers. No call waits for another's pause, but fewer begin meanwhile."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._allowed = float(most)
-        self._limiter = anyio.CapacityLimiter(most)
+        self.limiter = anyio.CapacityLimiter(most)
         self.round = 0
         """How often the places were halved."""
 
@@ -62,12 +61,4 @@ class Places:
 
     def _allow(self, allowed: float) -> None:
         self._allowed = allowed
-        self._limiter.total_tokens = int(allowed)
-
-    async def __aenter__(self) -> None:
-        await self._limiter.acquire()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._limiter.release()
+        self.limiter.total_tokens = int(allowed)

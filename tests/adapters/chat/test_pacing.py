@@ -116,7 +116,7 @@ async def test_fewer_places_let_fewer_in() -> None:
 
     async def one() -> None:
         nonlocal inside, most
-        async with places:
+        async with places.limiter:
             inside += 1
             most = max(most, inside)
             await anyio.lowlevel.checkpoint()
