@@ -1,8 +1,9 @@
 """A chat model that counts what a job would ask, without a call."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leanrag_engine.core.errors import CapReached
+from leanrag_engine.core.model import Spent
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Reply, ReplyStore, Tokenizer
 
 from .budget import cost_of, count_prompt
@@ -20,15 +21,6 @@ class StepForecast:
     completion_tokens: int
     cost: float | None
     guessed: bool
-
-
-@dataclass(slots=True)
-class _StepCount:
-    """Requests of one step so far, with our count of their prompts and the room of their replies, in tokens."""
-
-    calls: int = 0
-    counted: int = 0
-    room: int = 0
 
 
 class ForecastModel(ModelWrapper):
@@ -49,7 +41,8 @@ class ForecastModel(ModelWrapper):
         self._collection = collection
         self._tokenizer = tokenizer
         self._redo = redo
-        self._counts: dict[str, _StepCount] = {}
+        self._counts: dict[str, Spent] = {}
+        """By step: its calls, our count of the tokens of their prompts, and the room of their replies."""
         self._counted: set[str] = set()
 
     async def complete(self, request: ChatRequest) -> Reply:
@@ -60,10 +53,10 @@ class ForecastModel(ModelWrapper):
             return kept
         if digest not in self._counted:
             self._counted.add(digest)
-            count = self._counts.setdefault(request.step, _StepCount())
-            count.calls += 1
-            count.counted += count_prompt(self._tokenizer, request)
-            count.room += request.max_tokens
+            count = self._counts.get(request.step, Spent(request.step))
+            counted = count.counted + count_prompt(self._tokenizer, request)
+            room = count.room + request.max_tokens
+            self._counts[request.step] = replace(count, calls=count.calls + 1, counted=counted, room=room)
         raise CapReached("A forecast makes no call.")
 
     async def forecast(self) -> list[StepForecast]:
