@@ -15,7 +15,6 @@ from leanrag_engine.core.text.language.names import name_key
 from .ids import make_ids, sort_ids
 from .rows import LayerRows
 
-Numbers = NDArray[np.int64]
 Weights = NDArray[np.float64]
 Digests = NDArray[np.uint64]
 Flags = NDArray[np.bool_]

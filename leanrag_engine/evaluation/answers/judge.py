@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 from typing import Self, TypeVar
 
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
+from leanrag_engine.core.errors import InvalidInput, ModelUnavailable, ReplyUnusable
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
@@ -207,20 +207,16 @@ async def judge_answers(
     )
     found = Judgement(plan, tuple(results), tuple(losses), run.answering, run.judging, graph)
     if not found.grades and not any(each.votes for wins in found.wins.values() for each in wins.values()):
-        raise no_verdict(found)
-    return found
-
-
-def no_verdict(found: Judgement) -> LeanRAGError:
-    if not found.losses:
-        return InvalidInput(
-            "There was nothing to compare: every strategy gave the same context for every question.",
-            "Compare other strategies, ask for scores, or give a larger budget.",
+        if not losses:
+            raise InvalidInput(
+                "There was nothing to compare: every strategy gave the same context for every question.",
+                "Compare other strategies, ask for scores, or give a larger budget.",
+            )
+        raise ReplyUnusable(
+            f"No verdict was received; {len(losses)} calls were lost. The first: {losses[0].reason}",
+            "Try the model on its own, or judge with a stronger one.",
         )
-    return ReplyUnusable(
-        f"No verdict was received; {len(found.losses)} calls were lost. The first: {found.losses[0].reason}",
-        "Try the model on its own, or judge with a stronger one.",
-    )
+    return found
 
 
 async def judge_question(run: JudgingRun, question: Question) -> JudgedQuestion:

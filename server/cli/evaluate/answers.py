@@ -129,7 +129,14 @@ async def answers(
     typer.echo(forecast(plan), err=True)
     if not dry_run:
         found = await run_judgement(settings, question_set, plan, data_dir, details)
-        print_judgement(found, settings, as_json=json)
+        for remark in remarks(found):
+            typer.echo(remark, err=True)
+        if json:
+            typer.echo(json_.dumps(figures(found, settings)))
+        else:
+            from .reports.answers import show  # noqa: PLC0415 - rich is heavy
+
+            show(found, settings)
     elif json:
         typer.echo(json_.dumps({"forecast": forecast_figures(plan)}))
 
@@ -205,18 +212,6 @@ def open_notes(details: Path | None) -> Iterator[Callable[[JudgedQuestion], None
 
     with file:
         yield note
-
-
-def print_judgement(found: Judgement, settings: Settings, *, as_json: bool) -> None:
-    """Print the remarks to standard error and the figures to standard output."""
-    for remark in remarks(found):
-        typer.echo(remark, err=True)
-    if as_json:
-        typer.echo(json_.dumps(figures(found, settings)))
-    else:
-        from .reports.answers import show  # noqa: PLC0415 - rich is heavy
-
-        show(found, settings)
 
 
 def forecast_figures(plan: JudgingPlan) -> dict[str, int]:
