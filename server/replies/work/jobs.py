@@ -14,7 +14,7 @@ from leanrag_engine.core.text.shortening import take_fitting
 
 from ..base import LIMITS, Card, JobStatusName, ReplyModel, shorten_line
 from ..errors import plain_line
-from .results import JobFigures, describe_remarks, describe_taken, result_lines
+from .results import SENTENCES, JobFigures, describe_remarks, describe_taken
 
 if TYPE_CHECKING:
     from leanrag_engine.pipeline.delete import DocumentLookup
@@ -101,7 +101,7 @@ class JobReply(JobProgressReply):
 
     def ending_lines(self) -> list[str]:
         """Say what failed and what was done."""
-        done = result_lines(self.kind, self.collection, self.result) if self.result else []
+        done = SENTENCES[self.kind](self.collection, self.result) if self.result else []
         return [*done, *map(failure_line, self.failures)]
 
 

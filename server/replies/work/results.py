@@ -20,11 +20,6 @@ KINDS = {
 KINDS_OF_VECTORS = {"windows": "of passages", "entities": "of entities", "aggregates": "of clusters"}
 
 
-def result_lines(kind: str, collection: str, result: JobFigures) -> list[str]:
-    """Say what a job of this kind has done; ``result`` is as clients see it."""
-    return SENTENCES[kind](collection, result)
-
-
 def build_lines(collection: str, result: JobFigures) -> list[str]:
     layers = layers_line([LayerCard(**each) for each in result["layers"]])
     how = "Everything was clustered anew" if result["mode"] == "rebuild" else "Existing clusters were kept"
@@ -206,3 +201,4 @@ SENTENCES: Mapping[str, Callable[[str, JobFigures], list[str]]] = {
     "reindex": reindex_lines,
     "rollback": rollback_lines,
 }
+"""By the kind of a job, what says what it has done, of its collection and its result as clients see it."""
