@@ -137,14 +137,6 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def describe_mode(generation: Generation | None) -> str:
-    """Return the mode of the published build and the reason for it."""
-    if generation is None or not generation.record.history.mode:
-        return "not recorded"
-    history = generation.record.history
-    return f"{history.mode}, as {history.reason}"
-
-
 class StatusReply(ReplyModel):
     collection: str
     documents: int
@@ -176,6 +168,7 @@ class StatusReply(ReplyModel):
     @classmethod
     def from_engine(cls, status: Status, *, read_only: bool = False) -> StatusReply:
         collection, generation = status.collection, status.collection.generation
+        history = generation.record.history if generation else None
         return cls.of(
             status,
             collection=collection.name,
@@ -186,7 +179,7 @@ class StatusReply(ReplyModel):
             stale=bool(collection.documents) and collection.stale,
             generation=generation.number if generation else 0,
             graph=status.graph,
-            mode=describe_mode(generation),
+            mode=f"{history.mode}, as {history.reason}" if history and history.mode else "not recorded",
             built_at=format_time(generation.created_at) if generation else "",
             embedder=generation.embedder if generation else "",
             embedder_name=embedder_name(generation),
