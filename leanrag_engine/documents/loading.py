@@ -15,6 +15,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput, PathRefused
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, content_id, is_code
 from leanrag_engine.core.text.cleaning import clean, clean_line
+from leanrag_engine.core.text.language.segmentation import require_japanese
 from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.core.text.paths import read_path
 
@@ -327,6 +328,7 @@ def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
         raise DocumentUnreadable(
             f"{source.path!r} holds no text, only white space or markup.", "Leave it out."
         )
+    require_japanese(reading.text)
     where, stem = printable_path(path), printable_path(Path(path.stem))
     metadata = {**reading.metadata, **given}
     title = _title(source.title, reading.title, stem)
@@ -370,6 +372,7 @@ def _load_text(source: DocumentSource, raw: str, max_bytes: int) -> LoadedDocume
     if not reading.text.strip():
         what = "only white space" if raw else "empty"
         raise InvalidInput(f"The text of document {name!r} is {what}.", "Give a text with at least one word.")
+    require_japanese(reading.text)
     title = _title(source.title, reading.title, _first_line(reading.text))
     metadata = {**reading.metadata, **given}
     dated = date_document(metadata, title, file_name=source.id, text=reading.text)

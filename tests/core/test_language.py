@@ -1,8 +1,10 @@
 """What the engine knows of written language, against gold tables, hypothesis and SQLite's own full-text search."""
 
 import itertools
+import re
 import sqlite3
 import unicodedata
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -514,12 +516,25 @@ def test_the_script_of_most_of_many_texts_counts() -> None:
     assert not is_mostly_latin(["The lighthouse was lit."] * 3000 + ["Маяк зажгли вечером снова."] * 6000)
 
 
-def test_without_the_japanese_dictionary_only_japanese_is_refused_and_the_package_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def without_japanese(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An environment without the extra [ja]."""
     monkeypatch.setattr(segmentation, "find_spec", lambda _: None)
-    segmentation._dictionary.cache_clear()
-    with ThreadPoolExecutor(1) as fresh:  # a thread keeps its tokenizer
-        assert fresh.submit(search_text, "plain words").result() == "plain words"
-        with pytest.raises(InvalidInput, match="sudachidict-small"):
-            fresh.submit(search_text, "ひらがなの文").result()
+    segmentation.has_japanese.cache_clear()
+    yield
+    segmentation.has_japanese.cache_clear()
+
+
+@pytest.mark.usefixtures("without_japanese")
+def test_without_the_extra_japanese_documents_alone_are_refused_with_the_command_that_installs_it() -> None:
+    segmentation.require_japanese("The lighthouse (灯台の守) was lit at dusk by the keeper and his daughter.")
+    segmentation.require_japanese("知识图谱的层次结构")
+    with pytest.raises(InvalidInput, match=re.escape("leanrag-mcp[ja]")):
+        segmentation.require_japanese("灯台の守は夕方に火を灯した。")
+
+
+@pytest.mark.usefixtures("without_japanese")
+def test_without_the_extra_japanese_words_in_other_texts_are_found_by_script() -> None:
+    assert {"灯台", "ガラス"} <= {*words("The keeper said 灯台のガラス, twice.")}
+    assert "ガラス" in search_text("The keeper said 灯台のガラス, twice.").split()
+    assert "ガラス" in search_terms("ガラス")

@@ -1,7 +1,9 @@
-"""Segment Chinese with jieba and Japanese with Sudachi, which write no spaces between words."""
+"""Segment Chinese with jieba and Japanese with Sudachi, which write no spaces between words. Without Sudachi, an extra, the few
+Japanese words of other texts are cut where their script changes; a Japanese text is refused (:func:`require_japanese`)."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from functools import cache
@@ -9,6 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.text.scripts import is_japanese, is_mostly_latin
 
 if TYPE_CHECKING:
     from sudachipy import Dictionary, Morpheme, Tokenizer
@@ -19,10 +22,14 @@ _per_thread = threading.local()
 
 _dictionary_lock = threading.Lock()
 
+_OF_ONE_SCRIPT = re.compile("[ぁ-ゖ]+|[ァ-ヺー]+|[^ぁ-ゖァ-ヺー]+")
+
 
 def segment(run: str, *, japanese: bool, search: bool) -> list[str]:
     """Cut a run of Han and kana into words; ``search`` adds the words within long Chinese words."""
     if japanese:
+        if not has_japanese():
+            return _OF_ONE_SCRIPT.findall(run)
         if search:
             return [morpheme.normalized_form() for morpheme in japanese_morphemes(run)]
         return [morpheme.dictionary_form() for morpheme in japanese_morphemes(run)]
@@ -69,12 +76,21 @@ def _tokenizer() -> Tokenizer:
 
 @cache
 def _dictionary() -> Dictionary:
-    """Return the Japanese dictionary. Raises ``InvalidInput`` if it was uninstalled, which saves 110 MB."""
     from sudachipy import Dictionary  # noqa: PLC0415 - only Japanese pays for it
 
-    if find_spec("sudachidict_small") is None:
-        raise InvalidInput(
-            "Japanese text needs the package sudachidict-small, which is not installed.",
-            "Install it: pip install sudachidict-small.",
-        )
     return Dictionary(dict="small")
+
+
+@cache
+def has_japanese() -> bool:
+    """Return whether the extra [ja] is installed."""
+    return find_spec("sudachidict_small") is not None and find_spec("sudachipy") is not None
+
+
+def require_japanese(text: str) -> None:
+    """Raise ``InvalidInput`` if most of ``text`` is Japanese and what cuts it into words is not installed: 115 MB."""
+    if is_japanese(text) and not is_mostly_latin([text]) and not has_japanese():
+        raise InvalidInput(
+            "The text is Japanese, and the packages that cut it into words are not installed.",
+            'Install the extra [ja], 115 MB: pip install "leanrag-mcp[ja]". Then give the document again.',
+        )

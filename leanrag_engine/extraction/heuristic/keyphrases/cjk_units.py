@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from leanrag_engine.core.text.language.segmentation import japanese_morphemes, tag_chinese
+from leanrag_engine.core.text.language.segmentation import has_japanese, japanese_morphemes, tag_chinese
 from leanrag_engine.core.text.scripts import has_hangul, is_japanese
 from leanrag_engine.core.text.word_lists import read_words
 
@@ -96,6 +96,8 @@ def _chinese_role(word: str, tag: str) -> str:
 
 
 def _japanese_units(text: str) -> Iterator[Unit]:
+    if not has_japanese():
+        return
     for morpheme in japanese_morphemes(text):
         word = morpheme.surface()
         yield Unit(word, _japanese_role(word, morpheme.part_of_speech()), morpheme.begin(), morpheme.end())
