@@ -1,7 +1,7 @@
 """Weigh documents by their dates: those that a question names, and the newest where it asks for what holds now."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
@@ -117,7 +117,25 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
             lack = older.value - first[newest].value
             if lack >= 0:
                 first[newest] = first[newest].add("recent", lack + 0.01)
-    return [*sorted(first, key=lambda each: -each.value), *windows[most:]]
+    found = [*first, *windows[most:]]
+    if _is_later_version in tests:
+        found = _put_back(
+            found, {a.chunk.document_id for a in first if any(_is_later_version(b, a) for b in first)}
+        )
+    return sorted(found, key=lambda each: -each.value)
+
+
+def _put_back(
+    windows: Sequence[RankedWindow], replaced: Container[str], share: float = 0.4
+) -> list[RankedWindow]:
+    """Return the windows, those of documents that are ``replaced`` by a later version with so much less value: what the later one
+    says too would be told twice, and its own windows do not all come as near."""
+    return [
+        each.add("recent", -share * each.value)
+        if each.chunk.document_id in replaced and each.value > 0
+        else each
+        for each in windows
+    ]
 
 
 def _tell_date(window: RankedWindow) -> tuple[str, str]:

@@ -222,7 +222,9 @@ def test_versions_are_of_one_file_only_and_go_before_dates() -> None:
     assert order("man (draft) v2.md", "man (final) v3.md")[0] == "man (draft) v2.md"
 
 
-def test_a_later_version_of_a_file_comes_first_whatever_is_asked_but_a_version() -> None:
+def test_a_later_version_of_a_file_comes_first_and_its_earlier_ones_last_whatever_is_asked_but_a_version() -> (
+    None
+):
     found = [
         replace(each, chunk=replace(each.chunk, source=f"/rules/lamp{name}.txt"))
         for each, name in zip(
@@ -237,8 +239,8 @@ def test_a_later_version_of_a_file_comes_first_whatever_is_asked_but_a_version()
         )
     ]
     ranked = put_newer_first(found, "What does the lamp cost?")
-    assert [each.chunk.id for each in ranked] == ["c2", "c0", "c1", "c3"]
-    assert [each.older for each in ranked] == [False, True, True, False]
+    assert [each.chunk.id for each in ranked] == ["c2", "c3", "c0", "c1"]
+    assert [each.older for each in ranked] == [False, False, True, True]
     for question in ("What did the lamp cost in version 1.0?", "What did the lamp cost in 1998?"):
         assert put_newer_first(found, question) == found
 
