@@ -63,10 +63,6 @@ async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] 
     """Return the retrieved subgraph of a query and its context (paper eq. 6–10), which begins with ``notes``.
     Raises ``InvalidInput`` for an invalid value, or filters that exclude everything; ``NotFound`` and
     ``Ambiguous`` for an entity or document of unknown or ambiguous name; ``NotReady`` if there is no document."""
-    options = query.context_options
-    if query.token_budget:  # more is wanted than what a short answer rests on
-        lower = replace(options, cutoff=options.cutoff - options.named, broad=options.broad - options.named)
-        query = replace(query, context_options=lower)
     query = query.check()
     index.check_documents()
     # A service embeds on the event loop; what follows reads the stores alone.

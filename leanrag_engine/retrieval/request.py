@@ -173,7 +173,7 @@ class ContextOptions:
     cutoff: float = 0.55  # Share of the best value below which evidence is left out although there is room
     least: int = 6  # Pieces of evidence that are shown although they are below the cutoff, if not far below
     broad: float = 0.45  # The cutoff where breadth is asked for: a list, an order, an overview
-    named: float = 0.1  # By so much less are the two where the caller names the tokens
+    named: float = 0.1  # By so much less are the two where the caller names the tokens; 0 once that is done
     weaker: float = 0.3  # The cutoff for a caller who asks on (`seen`); others are told how many there are
     strong: float = 0.75  # Share of the best value from which on evidence that did not fit counts as left out
     smallest: int = 24  # Tokens below which no more evidence is tried
@@ -317,6 +317,9 @@ class Query:
         check_count("entities", len(entities), QUERY_LIMITS.entities)
         check_count("seen citations", len(self.seen), QUERY_LIMITS.seen)
         _ = self.seen_passages
+        options = self.context_options
+        lower = options.named if self.token_budget else 0.0  # more is wanted than a short answer rests on
+        cutoff, broad = options.cutoff - lower, options.broad - lower
         return replace(
             self,
             text=text,
@@ -326,6 +329,7 @@ class Query:
             mode=Mode(self.mode),
             ranking=Ranking(self.ranking),
             filters=self.filters.check(),
+            context_options=replace(options, cutoff=cutoff, broad=broad, named=0.0),
         )
 
 

@@ -8,7 +8,7 @@ from leanrag_engine.retrieval.intent import (
     asks_for_order,
     asks_for_overview,
 )
-from leanrag_engine.retrieval.request import Query
+from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, Query
 
 
 @pytest.mark.parametrize(
@@ -106,3 +106,14 @@ def test_what_a_thing_is_about_asks_for_an_overview_of_it_or_of_everything(
     question: str, overview: bool, everything: bool
 ) -> None:
     assert (bool(asks_for_overview(question)), asks_about_all(question)) == (overview, everything)
+
+
+def test_a_caller_who_names_the_tokens_gets_weaker_evidence_too() -> None:
+    plain, named = (Query("What do we know of the pump?", token_budget=tokens) for tokens in (0, 2000))
+    for _ in range(2):  # a checked query may be checked again
+        plain, named = plain.check(), named.check()
+        assert plain.token_budget == named.token_budget
+        short, more = plain.context_options, named.context_options
+        assert (short.cutoff, short.broad) == (DEFAULT_CONTEXT.cutoff, DEFAULT_CONTEXT.broad)
+        assert more.cutoff == pytest.approx(short.cutoff - DEFAULT_CONTEXT.named)
+        assert more.broad == pytest.approx(short.broad - DEFAULT_CONTEXT.named)

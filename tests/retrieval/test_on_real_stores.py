@@ -20,7 +20,7 @@ from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.index import BuildState
 from leanrag_engine.retrieval.query import QueryResult
-from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, DEFAULT_RELEVANCE, Filters, Query
+from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, Filters, Query
 
 pytestmark = pytest.mark.anyio
 
@@ -71,16 +71,6 @@ async def test_the_context_holds_the_answer(engine: LeanRAG, question: str, answ
     assert fold_case(answer) in fold_case(result.context.text)
     assert result.context.tokens <= 1200
     assert result.warnings == ()
-
-
-async def test_a_caller_who_names_the_tokens_gets_weaker_evidence_too(engine: LeanRAG) -> None:
-    question = "How do imports find a package and what is its path?"
-    short, asked = [
-        (await engine.query(Query(question, token_budget=tokens))).query.context_options
-        for tokens in (0, 2000)
-    ]
-    assert short == DEFAULT_CONTEXT
-    assert (asked.cutoff, asked.broad) < (short.cutoff, short.broad)
 
 
 @pytest.mark.parametrize("mode", ["lca", "local", "global", "naive"])
