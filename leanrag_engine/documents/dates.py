@@ -3,7 +3,7 @@ precise as the source: ``2024-03-01``, ``2024-03``, or ``2024`` (from metadata a
 
 import re
 from calendar import day_name, month_name
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -98,7 +98,7 @@ def date_document(
         (_date_in_metadata(metadata), DateOrigin.METADATA),
         (find_date(title), DateOrigin.TITLE),
         (find_date(file_name), DateOrigin.FILE_NAME),
-        (_date_in_first_lines(text), DateOrigin.FIRST_LINES),
+        (_date_in_first_lines(text, metadata), DateOrigin.FIRST_LINES),
         (read_date(properties), DateOrigin.PROPERTIES),
         (changed, DateOrigin.FILE_TIME),
     )
@@ -150,10 +150,12 @@ _ENDED = re.compile(r"(?i)\b(?:until|till|through|bis|jusqu'au|hasta|expires)\s[
 """The end of a time, of which the document is not."""
 
 
-def _date_in_first_lines(text: str, *, lines: int = 3, longest: int = 60) -> str:
+def _date_in_first_lines(text: str, fields: Container[str] = (), *, lines: int = 3, longest: int = 60) -> str:
     """Return the day (on the document, *Valid from …*, also the month) in those of the first lines that are short and no sentence, but on
-    the document, row, item, turn or line of a log; "" if several days are there: a list of days has none of its own."""
-    first = [line.strip() for line in text[:1000].splitlines() if line.strip()][:lines]
+    the document, row, item, turn, line of a log or one of the ``fields`` above: *due: 2025-09-13* dates something else; "" if several
+    days are there: a list of days has none of its own."""
+    told = (line.strip() for line in text[:1000].splitlines())
+    first = [line for line in told if line and line.partition(":")[0].lower() not in fields][:lines]
     short = [each for each in first if len(each) <= longest and not find_turn(each)]
     about = [each for each in short if _ON_DOCUMENT.match(each) and not each[0].islower()]
     short = [each for each in short if not ends_sentence(each) or each in about]

@@ -22,14 +22,19 @@ _ALL = read_words("language", "everything")
 asks_for_order: TextSearch = re.compile(
     r"\b(?:timeline|chronolog\w+|in (?:what|which) order|in order(?= *(?:[,.?!]|$))|over time|history of|histories|trace|step by step|"
     r"sequence of|stages|with (?:the|their|its|all) dates|"
-    r"how (?:did|has|have|does) .{0,80}\b(?:chang|develop|evolv|progress|grow|unfold)\w*|what happened)\b",
+    r"how (?:did|has|have|does) .{0,80}\b(?:chang|develop|evolv|progress|grow|unfold)\w*|what happened(?! (?:at|if|on|to|when|with)\b))\b",
     re.IGNORECASE,
 ).search
 """Says whether an English text asks how things came one after another."""
 
+_UNITS = (
+    r"(?:square |cubic )?(?:(?:kilo|centi|milli)?met(?:er|re)|mile|feet|foot|inche|yard|acre|hectare|second|minute|hour|day|night|week|month|year|decade"
+    r"|degree|percent|point|gram|kilo|pound|ton|tonne|lit(?:er|re)|volt|watt|amp|bit|byte|[kmgt]b|token|character|word|line|page|euro|dollar|franc|cent|vote|seat)s?"
+)
+"""What an amount is told in: "how many" of them asks for one number."""
 asks_for_list: TextSearch = re.compile(
     r"\b(?:(?:full|complete|whole) list|list (?:of|all|every|the|them)|(?:name|give|tell|show)(?: me)? (?:all|every|each)\b|enumerate|"
-    r"(?:all|every|each) (?:of )?(?:the |kind |kinds )?\w+|how many|everything|what else"
+    rf"(?:all|every|each) (?:of )?(?:the |kind |kinds )?\w+|how many(?! {_UNITS}\b)|everything|what else"
     r"|(?:which|what) (?:are )?(?:the )?(?:\w+ |(?:\w+, )*\w+,? (?:and|or) )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b"
     r"|(?:liste|nenne) (?:mir )?(?:alle|die|sämtliche)\b|welche \w+ gibt es|wie viele|quel(?:le)?s sont|(?:tous|toutes) les|combien de|cuáles son|tod[oa]s l[oa]s|quais são)",
     re.IGNORECASE,
@@ -51,7 +56,7 @@ NOW = re.compile(
 asks_for_now: TextSearch = NOW.search
 """Says whether a text asks for what holds now."""
 asks_for_uses: TextSearch = re.compile(
-    r"\b(?:calls?|callers?|calling|uses|(?:is|are) \S+ (?:used(?! for| to)|raised|thrown|returned|imported|overridden)|invokes?"
+    r"\b(?:(?:what|who|which(?: \w+)?|that|where) calls|\w+s (?:that )?call(?! stack| cent)|callers?|calling|call(?:ed by|s to|s of)|uses|(?:is|are) \S+ (?:used(?! for| to)|raised|thrown|returned|imported|overridden)|invokes?"
     r"|raises|throws|implements|(?:that|which) (?:implement|derive|inherit|extend|override)s?|implementations of|derives? from"
     r"|inherits? from|extends|subclass(?:es)?|overrides|imports)\b",
     re.IGNORECASE,
@@ -59,8 +64,9 @@ asks_for_uses: TextSearch = re.compile(
 """Says whether a text asks what uses a thing, rather than what it is."""
 _ONE = re.compile(
     r"(?:[^?]*[.!,;] )?(?:(?:at|by|for|from|in|of|on|over|since|to|until|with|after) )?(?:who|whom|whose|when|where"
-    r"|how (?:much|old|long|late|often|far|large|big|high|tall|fast|small|deep|wide|soon)"
-    r"|(?:what|which) (?:(?:is|was|does|did)\b|(?:\w+ ){0,2}\w*[^\Ws] (?:is|was|does|did|do|has|had|can|may|must|should)\b)"
+    r"|how (?:many|much|old|long|late|often|far|large|big|high|tall|fast|small|deep|wide|soon)"
+    r"|(?:what|which) (?:(?:is|was|does|did)\b|(?:\w+ ){0,2}\w*[^\Ws] (?:is|was|does|did|do|has|had|can|may|must|should)\b"
+    r"|(?!(?:people|men|women|children|data)\b)(?:\w+ ){0,2}\w*(?:[^\Ws]|ss) \w+(?:s|ed)(?= (?:(?:the|an?|this|that|its?|his|her|our|their|my|us|no)\b|(?-i:[A-Z0-9`]))))"
     r"|does|is|was|has|did|can|may|must|should)\b[^?,;:]{,150}\?$",
     re.IGNORECASE,
 )
@@ -75,7 +81,7 @@ _MORE_FOREIGN = re.compile(
     re.IGNORECASE,
 )
 _MORE = re.compile(
-    r"\b(?:and|or|versus|vs|between|compar\w+|differ\w*|offer|belongs?|members|pages|docs|guides|documents)\b",
+    r"\b(?:and|or|versus|vs|between|compar\w+|differ\w*|offer|belongs?|discuss\w*|talk\w*|covered|topics|members|pages|docs|guides|documents)\b",
     re.IGNORECASE,
 )
 

@@ -51,6 +51,7 @@ def read(path: Path, text: str, **source: object) -> LoadedDocument:
         ),
         ("a.txt", "Apache License\nVersion 2.0, January 2004\n", {}, "2004-01", "first lines"),
         ("a.txt", "The winter of January 2004\nVersion 2.0\n", {}, "2020-05-17", "file time"),
+        ("a.md", "---\nrace: 2025-09-13\n---\n# Marathon\n\nText.", {}, "2020-05-17", "file time"),
         ("a.md", "# Course\n\n5 March 2024, 10 bis 12 Uhr\n", {}, "2024-03-05", "first lines"),
         ("a.md", "# Travel\n\nAnn left on 1 July 2025.\n", {}, "2020-05-17", "file time"),
         ("a.txt", "One\nTwo\nThree\n22 March 2024\n", {}, "2020-05-17", "file time"),
