@@ -261,6 +261,8 @@ def _make_result(
     budget = query.token_budget
     if in_order or broad or query.mode == Mode.GLOBAL:  # what is asked for is breadth
         cutoff = options.weaker if query.mode == Mode.GLOBAL else options.broad
+        if in_order and sum(each.exact for ranking in windows for each in ranking) >= options.series:
+            cutoff = options.strong
         options = replace(options, cutoff=cutoff, strong=options.cutoff)
     if seen:
         before, doubtful = find_shown(rankings, seen, budget, index.tokenizer, options)

@@ -176,6 +176,7 @@ class ContextOptions:
     named: float = 0.1  # By so much less are the two where the caller names the tokens; 0 once that is done
     weaker: float = 0.3  # The cutoff for a caller who asks on (`seen`); others are told how many there are
     strong: float = 0.75  # Share of the best value from which on evidence that did not fit counts as left out
+    series: int = 3  # Windows with what is named from which on an order in time is told by them: `strong` is the cutoff then
     smallest: int = 24  # Tokens below which no more evidence is tried
     repeated_characters: int = 25  # Of a sentence that may be a repetition; a CJK character is 2.5
     near_copy: float = 0.8  # Share of repeated text from which on a window is a copy of what is shown

@@ -250,3 +250,21 @@ async def test_a_file_that_is_named_in_a_question_is_shown(engine: LeanRAG) -> N
         assert "No document has" not in result.context.text
         assert "cellar.md" in (await read_headings(engine, question))[0]
     assert "No document has 'attic.md'" in (await engine.query(Query("What is in attic.md?"))).context.text
+
+
+async def test_how_something_with_a_label_changed_is_told_by_all_that_name_it_and_by_little_else(
+    tmp_path: Path,
+) -> None:
+    days = [f"2025-03-{day:02}" for day in range(1, 13)]
+    notes = [
+        DocumentSource(id=day, text=f"# {day}\n\nWell B7 stands at {100 + at}. Soup for lunch.")
+        for at, day in enumerate(days)
+    ]
+    others = [f"The level of {what} has not changed for years." for what in NOTES]
+    async with open_engine(tmp_path, embedder="minilm") as held:
+        sources = [*notes, *(DocumentSource(id=text, text=text) for text in others)]
+        await finish(held, await held.submit_ingest(sources))
+        reply = (await held.query(Query("How did the level in well B7 change?"))).context.text
+    shown = re.findall(r"^### (\S+)", reply, re.MULTILINE)
+    assert [each for each in shown if each in days] == days
+    assert len(shown) <= len(days) + 3

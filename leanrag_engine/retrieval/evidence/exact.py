@@ -37,6 +37,7 @@ _VALUED = re.compile(
 )
 """The name of a type, a constant or a member that is no heading of code."""
 
+_LABEL = re.compile(r"(?=.*\d)[^\W\d]+[-\w]*")
 _QUOTED_WORDS = 5  # Words from which on a text that stands somewhere as a whole is a quotation
 _VALUES = re.compile(
     r"^\w+(?:Error|Exception|Warning)\b:?|'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"|`[^`\n]{1,200}`|(?<!\S)[\d.,:x-]+(?!\w)"
@@ -93,7 +94,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     names = {each.word for each in counted if _is_named(each.word) and each.word not in openers}
     named = any(each.word in names for each in rare)
     meant = names.union(nearest)
-    said = []
+    said = await _find_series(run, words) if asks_for_order(text) else []
     for each in counted:
         chosen = each in rare and (each.word in meant or (short and not named))
         # An identifier that many passages have may name a section.
@@ -105,6 +106,17 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         gain, of_day = run.query.relevance_options.exact, each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
     return [*said, *dated]
+
+
+async def _find_series(run: QueryRun, words: Iterable[str]) -> list[ExactMatch]:
+    """Return the windows with a label of letters and figures, such as *B7*, that not many have: how something changed is told
+    wherever it is named."""
+    labels = [word for word in words if _LABEL.fullmatch(word)]
+    documents, gain = run.index.documents, run.query.relevance_options.exact / 2
+    held = await documents.find_rare_words(run.index.collection.name, labels, _MANY, _MANY) if labels else ()
+    return [
+        ExactMatch(each.word, _allow(run, each.windows), gain, sought=True) for each in held if each.windows
+    ]
 
 
 async def _find_files(run: QueryRun, words: Iterable[str]) -> list[ExactMatch]:
