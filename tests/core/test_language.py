@@ -16,6 +16,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language import segmentation
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 from leanrag_engine.core.text.language.segmentation import japanese_morphemes
 from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences, whole_sentences
 from leanrag_engine.core.text.language.words import (
@@ -538,3 +539,10 @@ def test_without_the_extra_japanese_words_in_other_texts_are_found_by_script() -
     assert {"灯台", "ガラス"} <= {*words("The keeper said 灯台のガラス, twice.")}
     assert "ガラス" in search_text("The keeper said 灯台のガラス, twice.").split()
     assert "ガラス" in search_terms("ガラス")
+
+
+def test_an_english_word_is_known_in_all_its_forms_and_a_misspelt_one_is_not() -> None:
+    known = "eight eighth forty hundred refunds refunding stopped busiest cities emailed websites charger boxes planning quickly"
+    assert [word for word in known.split() if not is_english_word(word)] == []
+    wrong = "eigth connecton electircs refnds ing webiste recieve adress mailles"
+    assert [word for word in wrong.split() if is_english_word(word)] == []

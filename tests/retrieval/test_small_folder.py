@@ -32,6 +32,7 @@ NOTES = {
     "refs.md": "# Fetched\n\n3a3c8a731d16 HEAD\n\n86b077b7a21e refs/heads/pairs\n\n4e03e4bf0f1e refs/heads/d-i\n",
     "talk/2026-03-01.txt": "Ines: I am centred, the loaf was kneaded twice.\n\nBoris: Good, kneading takes an hour.\n\nInes: Yes.\n\nBoris: See you.\n",
     "talk/2026-03-08.txt": "Ines: Is anybody kneading today?\n\nBoris: I knead it myself, as you saw.\n\nInes: Fine.\n\nBoris: See you.\n",
+    "mast.md": "# Mast\n\nThe light of the second mast was mailed back in weekly parcels.\n",
     "post.md": "# Post\n\nLetters are answered in a week. These timelines may extend on holidays.\n",
     "LICENSE.md": "# Licence\n\nCopyright 2014 Pallets. IN NO EVENT SHALL THE COPYRIGHT HOLDER BE LIABLE IN CONTRACT OR TORT.\n",
 }
@@ -202,6 +203,12 @@ async def test_a_misspelt_word_counts_as_what_is_meant_and_one_that_stands_nowhe
     assert "cellar.md" in (await read_headings(engine, "when is the connecton due to expire"))[0]
     text = (await engine.query(Query("Who approves the trips?"))).context.text
     assert "No document has 'trips'." in text, "an English word is not misspelt"
+
+
+@pytest.mark.parametrize("question", ["Who ate eight loaves?", "Eight ovens", "who emailed the bread"])
+async def test_number_words_and_forms_of_plain_words_are_not_misspelt(engine: LeanRAG, question: str) -> None:
+    text = (await engine.query(Query(question))).context.text
+    assert "Did you mean" not in text
 
 
 async def test_a_capital_at_the_beginning_of_a_question_makes_no_name(engine: LeanRAG) -> None:

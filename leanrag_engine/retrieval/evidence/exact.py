@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from leanrag_engine.core.model import Chunk, RareWord, Window, is_code, parse_window_id, window_id
-from leanrag_engine.core.text.language.parts_of_speech import is_english_word
+from leanrag_engine.core.text.language.parts_of_speech import NUMBER_WORDS, is_english_word
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import find_whole_words, is_name, spell_as_one
 from leanrag_engine.core.text.scripts import is_mostly_english
@@ -203,6 +203,7 @@ async def _note_absent(
         asks = asks_for_overview(word) or asks_for_order(word)
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
             misspelt = is_name(word) or (len(words) <= REPORTED and not is_english_word(word))
+            misspelt = misspelt and not NUMBER_WORDS.issuperset(word.casefold().split("-"))
             guesses = await documents.nearest_words(name, word) if misspelt else ()
             if english or not any(_is_form(word, each) for each in guesses):
                 run.absent[word] = guesses
