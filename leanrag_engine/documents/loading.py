@@ -22,11 +22,12 @@ from leanrag_engine.core.text.paths import read_path
 from .dates import date_document
 from .folders.walk import FolderWalk, IsKnown, Skipped, accept_none, is_beneath, real_path
 from .formats import PLAIN, START_BYTES, format_of, read_front_matter
-from .readers.chats import read_chat
+from .readers.chats import SLACK_LISTS, name_slack_ids, read_chat
 from .readers.reading import Reading
 
 _LONGEST_TITLE = 200
-_READING = "reading-7"
+_SLACK_DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
+_READING = "reading-8"
 """Changed when readers make another text of the same file: a file is then read again though it has not changed."""
 
 
@@ -265,6 +266,9 @@ def _read_unchanged(
         raise _unreachable(given, problem) from problem
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         return None
+    if _SLACK_DAY.fullmatch(path.name):
+        lists = [_read_beside(path.parent.parent / name, allowed, max_bytes) for name in SLACK_LISTS]
+        data = name_slack_ids(data, lists)
     digest = hashlib.blake2b(data, digest_size=16).hexdigest()
     # A second change within the clock's step would leave size and time as they are.
     # File systems measure time in steps of up to two seconds.
@@ -277,6 +281,14 @@ def _read_unchanged(
         f"{digest} {_READING} {_digest_labels(source)}".rstrip(),
         after.st_mtime,
     )
+
+
+def _read_beside(path: Path, allowed: Sequence[Path] | None, max_bytes: int) -> bytes:
+    """Return what tells more about a file that is read; "" if it cannot be read or lies outside the allowed folders."""
+    try:
+        return read_file(DocumentSource(path=str(path)), allowed=allowed, max_bytes=max_bytes).data
+    except InvalidInput:
+        return b""
 
 
 def open_beneath(path: Path, allowed: Sequence[Path] | None) -> BinaryIO:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
 from leanrag_engine.documents.formats import SUPPORTED_SUFFIXES
-from leanrag_engine.documents.readers.chats import read_chat
+from leanrag_engine.documents.readers.chats import SLACK_LISTS, read_chat
 
 # Where prose ends. Set by reading source trees, logs and data files; not tuned.
 _BYTES = 1 << 16  # Read from the top of a file
@@ -39,6 +39,9 @@ _GENERATED = re.compile(
     r"(?:do not (?:edit|modify)|don't edit)|\bdo not edit\b[^\n]{0,60}\bgenerated\b|\bcode generated\b[^\n]{0,80}\bdo not edit\b",
     re.IGNORECASE,
 )
+_SLACK_LIST = re.compile(
+    rb'\s{0,99}\[\s{0,99}\{\s{0,99}"id"\s?:\s?"[CUW][A-Z0-9]{5,20}"[^{}]{0,2000}"(?:team_id|creator)"'
+)
 _SEPARATOR = re.compile(r"[,;|\t]")
 _STAMP = re.compile(
     r"\W{0,2}(?:\d{4}[-/.]\d{2}[-/.]\d{2}[T ,]+\d{1,2}:\d{2}|\d{1,2}[-/.]\w{2,3}[-/.]\d{2,4}[T :]+\d{1,2}:\d{2}"
@@ -71,6 +74,8 @@ def _kind(path: Path) -> str:
             data = file.read(_BYTES)
     except OSError:
         return ""  # loading it says why
+    if name in SLACK_LISTS and _SLACK_LIST.match(data):
+        return "names in an export of Slack"
     return _kind_of_text(data.decode("utf-8", "replace"), suffix)
 
 

@@ -5,9 +5,10 @@ text is a chat by what it holds, not by its name. Whatever the export looks like
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from html import unescape
 from itertools import pairwise
 
@@ -83,6 +84,11 @@ _MESSENGERS = ({"ts", "type"}, {"date_unixtime", "type"}, {"timestamp", "author"
 _SAID = ("title", "text", "description", "question", "name", "value", "fileName")
 """Keys of the texts that come with a message, at any depth."""
 _LINKED = re.compile(r"<[^<>|\s]+\|([^<>]+)>")  # A link with what it shows, as Slack writes it
+SLACK_LISTS = ("users.json", "channels.json")  # Above the folders of an export's channels
+_SLACK_ID = re.compile(
+    rb'(?:(?<=")|(?:<|\\u003c)([@#]))([CUW][A-Z0-9]{5,20})(?(1)(?:\|[^<>"\\]{0,80})?(?:>|\\u003e)|(?="))'
+)
+"""The id of a person or channel, alone or mentioned in a text."""
 _NUMBERS = re.compile(r"\d+")
 _FORENOON = frozenset(["午前", "오전"])
 
@@ -139,11 +145,41 @@ def read_export(text: str) -> Reading | None:
     return Reading(body, _title(turns, days), metadata={"date": days[0]}, media_type=CHAT_MEDIA_TYPE)
 
 
+def name_slack_ids(data: bytes, lists: Iterable[bytes]) -> bytes:
+    """Return a day of an export of Slack with names for the ids in its ``lists`` of people and channels."""
+    names = {id_: name for each in lists for id_, name in read_slack_list(each).items()}
+    return _SLACK_ID.sub(
+        lambda found: (found[1] or b"") + names[found[2]] if found[2] in names else found[0], data
+    )
+
+
+@lru_cache(maxsize=2)  # Each day of an export has the same two
+def read_slack_list(data: bytes) -> Mapping[bytes, bytes]:
+    """Return the names in a list of people or channels of Slack by their ids, as JSON writes them; none of any other file."""
+    try:
+        content = json.loads(data)
+        rows = [each for each in content if isinstance(each, dict) and each.keys() & {"team_id", "creator"}]
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    longest = 100
+    named = [(str(each.get("id")), _find_names([each.get("profile"), each])) for each in rows]
+    return {
+        id_.encode("ascii", "replace"): json.dumps(names[0][:longest])[1:-1].encode()
+        for id_, names in named
+        if names
+    }
+
+
+def _find_names(people: Iterable[object]) -> list[str]:
+    records = [each for each in people if isinstance(each, dict)]
+    names = (each.get(key) for each in records for key in ("real_name", "nickname", "display_name", "name"))
+    return [name for name in names if name and isinstance(name, str)]
+
+
 def _read_message(message: JsonObject) -> _ChatTurn:
     """Return what a message says, with the names and texts of what comes with it. Raises ``ValueError`` for a time that is none."""
-    people = [each for key in ("user_profile", "author") if isinstance(each := message.get(key), dict)]
-    named = [each.get(key) for each in people for key in ("real_name", "nickname", "name")]
-    named += [message.get(key) for key in ("from", "username", "user")]
+    named = _find_names(map(message.get, ("user_profile", "author")))
+    named += [each for key in ("from", "username", "user") if isinstance(each := message.get(key), str)]
     said = message.get("text") or message.get("content")
     if isinstance(said, list):  # Telegram: parts with marks
         said = "".join(str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in said)
@@ -156,8 +192,7 @@ def _read_message(message: JsonObject) -> _ChatTurn:
     lines = [line.strip() for line in whole.split("\n") if line.strip()]
     stamp = str(message.get("ts") or message.get("timestamp") or message.get("date"))
     when = datetime.fromtimestamp(float(stamp), UTC) if "ts" in message else datetime.fromisoformat(stamp)
-    name = next((each for each in named if isinstance(each, str) and each), "Unknown")
-    return _ChatTurn(name, when.date().isoformat(), f"{when:%H:%M}", lines)
+    return _ChatTurn(next(filter(None, named), "Unknown"), when.date().isoformat(), f"{when:%H:%M}", lines)
 
 
 def _find_texts(value: object, key: str = "") -> Iterator[tuple[str, bool]]:

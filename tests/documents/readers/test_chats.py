@@ -11,7 +11,7 @@ import pytest
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.model import Chunk, DocumentSource, LoadedDocument
 from leanrag_engine.documents.chunking import chunk
-from leanrag_engine.documents.loading import load
+from leanrag_engine.documents.loading import expand, load
 from leanrag_engine.documents.readers.chats import read_chat
 from leanrag_engine.extraction.heuristic.extract import extract
 
@@ -404,3 +404,70 @@ def test_blocks_fields_and_answers_of_a_poll_are_read(tmp_path: Path) -> None:
         (tmp_path / "day.json").write_text(json.dumps(export))
         chat = load(DocumentSource(path=str(tmp_path / "day.json")), allowed=None, max_bytes=10_000)
         assert chat.text.endswith(f": {said}")
+
+
+PEOPLE = [
+    {"id": "U024BE7LH", "team_id": "T1", "name": "tom", "profile": {"real_name": 'Tom "Tommy" Okafor'}},
+    {"id": "W0G9QF9GW", "team_id": "T1", "name": "priya", "real_name": "Priya Nair", "profile": {}},
+]  # fmt: skip
+CHANNELS = [{"id": "C01ABCDEF", "name": "boiler", "created": 1778485800, "creator": "U024BE7LH"}]
+POSTS = [
+    {"type": "message", "user": "U024BE7LH", "ts": "1778485800.000000", "text": "<@W0G9QF9GW>, see <#C01ABCDEF> on /archives/C01ABCDEF.",
+     "user_profile": {"real_name": 'Tom "Tommy" Okafor'}},
+    {"type": "message", "user": "W0G9QF9GW", "ts": "1778485860.000000", "text": "Done, <@U024BE7LH|tom> &amp; <@UNKNOWN99>."},
+    {"type": "message", "user": "U024BE7LH", "ts": "1778485920.000000", "text": "Thanks."},
+]  # fmt: skip
+
+
+def write_slack(folder: Path, people: object = PEOPLE) -> Path:
+    day = folder / "general" / "2026-05-11.json"
+    day.parent.mkdir()
+    for file, content in (
+        (folder / "users.json", people),
+        (folder / "channels.json", CHANNELS),
+        (day, POSTS),
+    ):
+        file.write_text(json.dumps(content))
+    return day
+
+
+def test_people_and_channels_of_an_export_of_slack_have_their_names_and_their_lists_are_left_out(
+    tmp_path: Path,
+) -> None:
+    day = write_slack(tmp_path)
+    found = expand(str(tmp_path), allowed=[tmp_path])
+    assert found.files == (day,)
+    assert {each.path.name: each.reason for each in found.skipped} == dict.fromkeys(
+        ["channels.json", "users.json"],
+        "names in an export of Slack, no prose; to read it all the same, ingest it by its own path",
+    )
+    chat = load(DocumentSource(path=str(day)), allowed=[tmp_path], max_bytes=10_000)
+    assert chat.text == (
+        '# 2026-05-11\n\n[07:50] Tom "Tommy" Okafor: @Priya Nair, see #boiler on /archives/C01ABCDEF.\n\n'
+        '[07:51] Priya Nair: Done, @Tom "Tommy" Okafor & <@UNKNOWN99>.\n\n[07:52] Tom "Tommy" Okafor: Thanks.'
+    )
+    assert chat.title == 'Conversation of Tom "Tommy" Okafor and Priya Nair, 2026-05-11'
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        "x",
+        [
+            1,
+            {"id": 3},
+            {"id": "U024BE7LH", "team_id": 1, "name": None},
+            {"id": "\ud800", "creator": 1, "name": "\ud800"},
+        ],
+        {"id": "U024BE7LH"},
+    ],
+)
+def test_a_list_of_people_that_is_none_names_nobody(tmp_path: Path, people: object) -> None:
+    chat = load(DocumentSource(path=str(write_slack(tmp_path, people))), allowed=None, max_bytes=10_000)
+    assert "[07:51] W0G9QF9GW: Done" in chat.text
+
+
+def test_a_list_of_people_beyond_the_allowed_folder_is_not_opened(tmp_path: Path) -> None:
+    day = write_slack(tmp_path)
+    chat = load(DocumentSource(path=str(day)), allowed=[day.parent], max_bytes=10_000)
+    assert "[07:51] W0G9QF9GW: Done" in chat.text
