@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+import time
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -369,6 +370,95 @@ def test_every_message_of_a_mailbox_is_a_section(tmp_path: Path) -> None:
     found = read(tmp_path, "box.mbox", box)
     assert [line for line in found.text.splitlines() if line.startswith("#")] == ["# First", "# Second"]
     assert "\nFrom the rock." in found.text
+
+
+BARRELS = "We need ten barrels.\n\nThe harbour is closed on Sunday,\nsays the keeper."
+QUOTED = "\n".join(f"> {line}" for line in BARRELS.split("\n"))
+FOOTER = "_______________________________________________\nKeepers mailing list\nhttps://rock.example/keepers"
+
+
+def read_body(tmp_path: Path, text: str) -> str:
+    return read(tmp_path, "a.eml", bytes(message("Oil", text))).text.partition("+0100\n\n")[2]
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "On Tue, 4 Mar 2025 at 10:00, Inès <ines@rock.example> wrote:\n",
+        "On Tue, Mar 4, 2025 at 10:00 AM Inès of the rock\n<ines@rock.example> wrote:\n\n",
+        "Am 04.03.25 um 10:00 schrieb Inès <ines@rock.example>:\n",
+        "Le mar. 4 mars 2025 à 10:00, Inès <ines@rock.example> a écrit :\n",
+        "",
+    ],
+)
+def test_a_quote_at_the_end_of_a_mail_and_its_signature_are_sections_of_their_own(
+    tmp_path: Path, above: str
+) -> None:
+    text = read_body(tmp_path, f"Eleven, I think.\n\n-- \nTom, keeper\n\n{above}{QUOTED}\n\n{FOOTER}\n")
+    assert (
+        text
+        == f"Eleven, I think.\n\n## Quoted mail\n\n{above}{QUOTED}\n\n## Mail signature\n\nTom, keeper\n\n"
+        + FOOTER.partition("\n")[2]
+    )
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "-----Original Message-----\nFrom: Inès\nSent: Tuesday\nSubject: Oil",
+        "________________________________\nVon: Inès\nGesendet: Dienstag\nBetreff: Oil",
+        "From: Inès\nReply-To: Inès\nSent: Tuesday\nTo: Tom\nSubject: Oil",
+        "On Tue, 4 Mar 2025 at 10:00, Inès <ines@rock.example> wrote:",
+    ],
+)
+def test_what_stands_without_marks_below_the_head_of_an_earlier_mail_is_quoted(
+    tmp_path: Path, above: str
+) -> None:
+    text = read_body(tmp_path, f"Eleven, I think.\n\n{above}\n\n{BARRELS}\n")
+    assert text == f"Eleven, I think.\n\n## Quoted mail\n\n{above}\n\n{BARRELS}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> We need ten barrels.\n\nEleven.\n\n> The harbour is closed\n\nSince when?",
+        QUOTED,
+        f"On Monday, Inès wrote:\n{QUOTED}",
+        "On Monday the keeper wrote a letter.\n\nIt was long.",
+        "One\n\n--\n\n" + "Two is longer than any signature is.\n" * 20,
+        "The ferry:\n\nFrom: the rock\nTo: the town\nDate: Tuesday\n\nThe ferry leaves at ten.",
+        "On Monday, Inès wrote:\n\n> Ten?\n\nEleven. On Tuesday, Tom wrote:\n\n> Twelve?\n\nNo.",
+    ],
+)
+def test_quotes_that_are_answered_and_mails_of_nothing_else_stay_as_they_are(
+    tmp_path: Path, text: str
+) -> None:
+    assert read_body(tmp_path, text) == text.strip()
+
+
+def test_what_a_mailbox_holds_elsewhere_is_not_quoted_again(tmp_path: Path) -> None:
+    wrapped = QUOTED.replace("closed on Sunday,\n> says", "closed\n> on Sunday, says")
+    texts = [
+        f"Eleven.\n\n-- \nTom, keeper\n\nOn Tuesday Inès wrote:\n{wrapped}\n\n{FOOTER}\n",
+        f"Twelve.\n\n-- \nTom, keeper\n\nOn Tuesday Inès wrote:\n{QUOTED}\n>\n> Or more?\n\n{FOOTER}\n",
+        f"{BARRELS}\n\n{FOOTER}\n",
+    ]
+    start = b"From ines@rock.example Tue Mar 04 10:00:00 2025\n"
+    text = read(
+        tmp_path, "box.mbox", b"".join(start + bytes(message("Oil", each)) + b"\n" for each in texts)
+    ).text
+    bodies = [each.partition("+0100\n\n")[2].strip() for each in text.split("# Oil\n")[1:]]
+    assert bodies == [
+        f"Eleven.\n\n## Mail signature\n\nTom, keeper\n\n{FOOTER.partition(chr(10))[2]}",
+        "Twelve.\n\n## Quoted mail\n\nOn Tuesday Inès wrote:\n\n> Or more?",
+        BARRELS,
+    ]
+
+
+def test_a_mail_of_many_quotes_and_signatures_is_read_in_linear_time(tmp_path: Path) -> None:
+    started = time.process_time()
+    read_body(tmp_path, "A\n" + "> a\n-- \nb\n\n" * 20_000 + "On a\n" * 20_000 + ">\n" * 20_000)
+    assert time.process_time() - started < 5
 
 
 def test_a_page_that_a_browser_saved_as_one_file_is_read(tmp_path: Path) -> None:

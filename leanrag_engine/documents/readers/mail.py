@@ -1,7 +1,6 @@
 """Read mail: one message (EML), a mailbox (MBOX), and pages that a browser saved as one file (MHTML)."""
 
 import re
-from collections.abc import Iterator
 from email import policy
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
@@ -11,6 +10,7 @@ from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.text.cleaning import clean, clean_line
 
 from .html import read_html
+from .mail_tails import drop_told, list_told, split_body
 from .reading import MALFORMED, Reading, reading_as
 
 _MESSAGE_START = re.compile(
@@ -19,6 +19,7 @@ _MESSAGE_START = re.compile(
 """The line before each message of a mailbox, with sender and time; within a message, such a line is written ">From"."""
 _READ = ("text/plain", "text/html", "text/markdown", "text/x-patch", "text/x-diff")
 _SHOWN = ("From", "To", "Cc", "Date")
+_Mail = tuple[list[str], list[str], list[str]]
 
 
 def read_message(data: bytes, name: str) -> Reading:
@@ -26,7 +27,7 @@ def read_message(data: bytes, name: str) -> Reading:
     named only. Raises :class:`DocumentUnreadable` if it has neither sender nor subject nor text."""
     with reading_as("a mail message", name):
         message = _parse(data)
-        text = "\n".join(_format_message(message, name))
+        text = _write(_read(message, name), set())
         subject, date = _read_header(message, "Subject"), _read_date(message)
     if not (subject or _read_header(message, "From")):
         raise DocumentUnreadable(
@@ -46,7 +47,9 @@ def read_mailbox(data: bytes, name: str) -> Reading:
         )
     with reading_as("a mailbox", name):
         messages = [_parse(part.replace(b"\n>From ", b"\nFrom ")) for part in parts]
-        text = "\n\n".join("\n".join(_format_message(message, name)) for message in messages)
+        mails = [_read(message, name) for message in messages]
+        told = {each for own, _, _ in mails for each in list_told(own)}
+        text = "\n\n".join(_write(mail, told) for mail in mails)
         dates = sorted(filter(None, map(_read_date, messages)))
     return Reading(clean(text), date=dates[-1] if dates else "")
 
@@ -66,15 +69,22 @@ def _parse(data: bytes) -> EmailMessage:
     return BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
 
 
-def _format_message(message: EmailMessage, name: str) -> Iterator[str]:
-    yield f"# {_read_header(message, 'Subject') or 'No subject'}"
-    yield ""
-    yield from (f"{field}: {value}" for field in _SHOWN if (value := _read_header(message, field)))
-    yield ""
+def _read(message: EmailMessage, name: str) -> _Mail:
+    """Return the lines of a message, those of the mail that it quotes, and those of footers."""
+    head = [f"# {_read_header(message, 'Subject') or 'No subject'}", ""]
+    head += [f"{field}: {value}" for field in _SHOWN if (value := _read_header(message, field))]
     unread: list[str] = []
-    yield _read_part(message, name, unread)
-    if unread:
-        yield from ("", f"Attachments (not read): {', '.join(unread)}")
+    own, quoted, footer = split_body(_read_part(message, name, unread))
+    attached = ["", f"Attachments (not read): {', '.join(unread)}"] if unread else []
+    return [*head, "", *own, *attached], quoted, footer
+
+
+def _write(mail: _Mail, told: set[str]) -> str:
+    """Return a message with what follows its text in sections, but for what is ``told`` in others; its footer is told from then on."""
+    own, quoted, footer = mail
+    tails = (("Quoted mail", drop_told(quoted, told)), ("Mail signature", drop_told(footer, told)))
+    told.update(list_told(footer))
+    return "\n".join([*own, *(f"\n## {title}\n\n{text}" for title, text in tails if text)])
 
 
 def _read_part(part: MIMEPart, name: str, unread: list[str]) -> str:
