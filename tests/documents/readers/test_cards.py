@@ -54,3 +54,25 @@ def test_what_holds_no_whole_card_is_read_as_text(tmp_path: Path, text: str) -> 
 
 def test_a_card_whose_file_was_cut_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     assert read(tmp_path / "a.vcf", f"{PERSONS}BEGIN:VCARD\nFN:Cut").endswith("## Cut\n")
+
+
+def test_every_field_that_a_person_can_read_is_kept_and_those_of_machines_are_not(tmp_path: Path) -> None:
+    person = (
+        "BEGIN:VCARD\nVERSION:3.0\nN:Kessler;Martin;;Dr.;\nFN:Martin Kessler\nUID:4711\nREV:20260101T000000Z\nIMPP:xmpp:mk@x.org\n"
+        "X-EMPLOYEE-ID:22334455\nTEL:22114455\nGENDER:M\nLOGO;ENCODING=b:AAAA\nX-SEAL;ENCODING=BASE64:AAAA\nKEY:data:a/b;base64,AAAA\n"
+        "item1.X-ABRELATEDNAMES:Ines Mara\nitem1.X-ABLabel:_$!<Spouse>!$_\nitem2.TEL:+49 30 99\nitem2.X-ABLABEL:Boat\n"
+        "X-ABUID:1:ABPerson\nX-EMPTY: ;;\nEND:VCARD\nBEGIN:VCARD\nN:Lund;Boris;;;\nEND:VCARD\n"
+    )
+    assert read(tmp_path / "people.vcf", person) == (
+        "## Martin Kessler\n\nName: Kessler, Martin, Dr.\nImpp: xmpp:mk@x.org\nEmployee Id: 22334455\nPhone: 22114455\nGender: M\n"
+        "Spouse: Ines Mara\nBoat: +49 30 99\n\n## Lund, Boris\n"
+    )
+    calendar = (
+        "BEGIN:VCALENDAR\nVERSION:2.0\nX-WR-CALNAME:Keepers\nX-WR-CALDESC:Rock and town\nMETHOD:PUBLISH\nBEGIN:VTIMEZONE\nTZID:B\nEND:VTIMEZONE\n"
+        "BEGIN:VEVENT\nSUMMARY:Watch\nDTSTAMP:20260101T000000Z\nSEQUENCE:2\nDURATION:PT2H\nEXDATE:20261224,20261231\nPRIORITY:1\nTRANSP:OPAQUE\n"
+        "CONTACT:Tom\\, keeper\nX-COST-CENTRE:Oil 7\nX-MICROSOFT-CDO-BUSYSTATUS:BUSY\nRELATED-TO:4711\nEND:VEVENT\nEND:VCALENDAR\n"
+    )
+    assert read(tmp_path / "team.ics", calendar) == (
+        "# Keepers\n\nDescription: Rock and town\n\n"
+        "## Watch\n\nDuration: PT2H\nExcept: 2026-12-24, 2026-12-31\nPriority: 1\nContact: Tom, keeper\nCost Centre: Oil 7"
+    )
