@@ -2,8 +2,9 @@
 give documents their titles (loading) and chunks their borders and paths (chunking)."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 
 from leanrag_engine.core.model import is_code
@@ -11,6 +12,7 @@ from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 from leanrag_engine.core.text.shortening import shorten
 
 from .dates import MONTH
+from .numbering import NumberedHeading, blank_before, drop_lists, find_numbered, read_number
 from .signatures import blank_texts, find_functions
 
 
@@ -48,7 +50,7 @@ _CHAPTER_NUMBER = re.compile(
     r"(?:\s*$|\s*[.:—–-]|\s{2,})|第)",
     re.IGNORECASE,
 )
-_HIGH_RANKS = frozenset({"part", "book", "act", "volume"})
+_LEVELS = {"part": 1, "book": 1, "act": 1, "volume": 1, "section": 3}
 
 _COMMENT = r"[ \t]*(?:@\w|\#(?!!)|//|/\*|\*|--)[^\n]*\n"  # A line of a comment or a decorator
 # Comments and decorators right above a definition belong to it; at most 20 lines, so that the search stays linear.
@@ -67,7 +69,9 @@ _COMMENTS = re.compile(rf"(?:^{_COMMENT})+\Z", re.MULTILINE)  # Right above a li
 _NUMBERED = re.compile(
     r"^(?P<number>\d{1,2}(?:\.\d{1,2}){0,3})\.?[ \t]+(?P<title>[^\W\d_a-z][^\n]{0,100})$", re.MULTILINE
 )
-_NO_NUMBERED_TITLE = re.compile(r"[.,;:!?。，；：！？][\"'”’)]?$|\.{4}|[ \t]{2,}\d+$|^.{0,20}[。！？]")
+_NO_NUMBERED_TITLE = re.compile(
+    r"[.,;:!?。，；：！？][\"'”’)]?$|\.{4}|(?:\. ){4}|[ \t]{2,}\d+$|^.{0,20}[。！？]"
+)
 _DAY = rf"(?:\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d? (?:{MONTH}) \d{{4}}|(?:{MONTH}) \d\d?,? \d{{4}})"
 _VERSION = r"\d{1,3}+(?:\.\d{1,8}+){1,4}+[\w~+-]{0,20}+"
 _RELEASE = re.compile(
@@ -119,7 +123,7 @@ def _markup_headings(text: str) -> Iterator[Heading]:
             styles += [style] if style not in styles else []
             yield _heading(found, styles.index(style) + 1, found["lined_title"])
         elif found["chapter"] and _stands_alone(text, found) and _CHAPTER_NUMBER.match(found["chapter"]):
-            yield _heading(found, 1 if (found["rank"] or "").lower() in _HIGH_RANKS else 2, found["chapter"])
+            yield _heading(found, _LEVELS.get((found["rank"] or "").lower(), 2), found["chapter"])
 
 
 def _outside_fences(marks: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
@@ -148,7 +152,7 @@ def _underlines(text: str, found: re.Match[str]) -> bool:
     """Return whether the signs underline a title rather than head a table or end a paragraph."""
     title = found["lined_title"].rstrip()
     return (
-        _blank_before(text, found.start())
+        blank_before(text, found.start())
         and bool(found["under"][2:] or len(title) <= len(found["under"]))
         and (found["sign"] == "=" or 5 * len(found["under"]) >= 4 * len(title))
         and "  " not in title
@@ -160,11 +164,7 @@ def _underlines(text: str, found: re.Match[str]) -> bool:
 
 def _stands_alone(text: str, found: re.Match[str]) -> bool:
     line_after = text[found.end() + 1 : found.end() + _LONGEST].split("\n", 1)[0]
-    return _blank_before(text, found.start()) and not line_after.strip()
-
-
-def _blank_before(text: str, start: int) -> bool:
-    return start == 0 or not text[text.rfind("\n", 0, start - 1) + 1 : start].strip()
+    return blank_before(text, found.start()) and not line_after.strip()
 
 
 def _definitions(text: str, media_type: str) -> Iterator[Heading]:
@@ -187,15 +187,16 @@ def _section_numbers(text: str) -> Iterator[Heading]:
     found = [
         match for match in _NUMBERED.finditer(text) if not _NO_NUMBERED_TITLE.search(match["title"].rstrip())
     ]
-    sections = {
-        match["number"].removesuffix(".1")
-        for match in found
-        if match["number"].count(".") == 1 and match["number"].endswith(".1")
-    }
-    for match in found:
-        if match["number"].split(".")[0] in sections:
-            level = match["number"].count(".") + 1
-            yield Heading(match.start(), match.end(), level, " ".join(match[0].split()))
+    labels = [NumberedHeading(each.start(), each.end(), 0, read_number(each["number"])) for each in found]
+    counts = Counter(each.path for each in labels)
+    sections = {path[0] for path in counts if path[1:] == (1,)}
+    alone = set(drop_lists(text, labels))
+    for each in labels:
+        title = " ".join(text[each.start : each.end].split())
+        # What stands again elsewhere is that of a table of contents, where lines follow each other or end with a page.
+        is_entry = counts[each.path] > 1 and (each not in alone or title[-1].isdigit())
+        if each.path[0] in sections and not is_entry:
+            yield Heading(each.start, each.end, len(each.path), title)
 
 
 def _tables(text: str) -> Iterator[Heading]:
@@ -219,11 +220,18 @@ def _sections(text: str) -> Iterator[Heading]:
 
 def _plain(text: str) -> Iterator[Heading]:
     """Merge marked and numbered headings and, of several releases, their lines; a line that is two of these counts once."""
-    end, releases = (
-        -1,
-        [Heading(each.start(), each.end("title"), 2, each["title"]) for each in _RELEASE.finditer(text)],
-    )
-    found = (_markup_headings(text), _section_numbers(text), releases if releases[1:] else ())
+    releases = [
+        Heading(each.start(), each.end("title"), 2, each["title"]) for each in _RELEASE.finditer(text)
+    ]
+    counted = find_numbered(text)
+    below = 4 * any(each.rank for each in counted)  # Of a law, paragraphs are numbered below articles
+    numbered = [
+        Heading(start, end, rank or below + len(path) - (path[0] < 0), " ".join(text[start:end].split()))
+        for start, end, rank, path, _ in counted  # A.1 is no part of the section before it, such as 9
+    ]
+    sections = (replace(each, level=below + each.level) for each in _section_numbers(text))
+    end = -1
+    found = (_markup_headings(text), numbered, sections, releases if releases[1:] else ())
     for heading in merge(*found, key=lambda heading: heading.start):
         if heading.start >= end:
             end = heading.end

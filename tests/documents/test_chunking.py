@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from pydoc_data.topics import topics
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -494,6 +495,77 @@ def test_rows_of_a_table_carry_its_header_and_stay_whole(media_type: str) -> Non
     quoted = [line for _, text in windows for line in text.splitlines() if line.startswith("Row")]
     assert quoted == rows.splitlines()
     assert ("", "After the table.") in windows
+
+
+TEXT = "The board keeps the light and pays for the oil,\nas the town has agreed."
+LAW = (
+    "CHAPTER I. General\n\nArticle 1\n\n{0}\n\nArticle 2\nTerms\n1. {0}\n2. {0}\n\nCHAPTER II. Oil\n\nArticle 3. The light burns all\n"
+    "night. {0}\n\nCHAPTER III.\n\nArticle 4\n\n{0}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1. Scope\n\n{0}\n\n1.1. Powers\n\n    1. Buy oil.\n    2. Sell oil.\n\n2. Board\n\n{0}\n\nA.1. Votes\n\n{0}\n\nA.2. Oil\n{0}\n\nA.3. End\n\n{0}",
+         ["1. Scope", "1. Scope > 1.1. Powers", "2. Board", "A.1. Votes", "A.2. Oil", "A.3. End"]),
+        ("6.1 Powers of the board\n\n{0}\n\n6.2 Votes\n{0}\n\n6.3 Oil\n\n{0}", ["6.1 Powers of the board", "6.2 Votes", "6.3 Oil"]),
+        ("§ 3 Wahl\n(1) {0}\n\n§ 4 Fristen\n\n{0}\n\n§ 4a Öl\n{0}\n\n§ 5 Ende\n\n{0}", ["§ 3 Wahl", "§ 4 Fristen", "§ 4a Öl", "§ 5 Ende"]),
+        ("   1. Grant of Licence. {0}\n\n   2. Redistribution. {0}\n\n   3. Limits and\n   more. {0}\n\n   3. No Warranty. {0}",
+         ["1. Grant of Licence.", "2. Redistribution.", "3. No Warranty."]),
+        ("Section 4. Oil\n\n{0}\n\nSection 5. Penalties. {0}\n\nas said in\nSection 9. {0}\n\nSection 6.\n\n{0}", ["Section 4. Oil", "Section 5. Penalties.", "Section 6."]),
+        ("1. Scope 3\n1.1 Powers 4\n1.2 Votes 5\n2. Board 6\n2.1 Oil 7\n\n{0}\n\n1. Scope\n\n{0}\n\n1.1 Powers\n{0}\n\n1.2 Votes\n{0}\n\n2. Board\n2.1 Oil\n{0}",
+         ["", "1. Scope", "1. Scope > 1.1 Powers", "1. Scope > 1.2 Votes", "2. Board > 2.1 Oil"]),
+        ("1. Scope\n2. Board\n3. Oil\n\n1. Scope\n\n{0}\n\n2. Board\n\n{0}\n\n3. Oil\n\n{0}", ["", "1. Scope", "2. Board", "3. Oil"]),
+        (LAW, [f"CHAPTER {at}" for at in ("I. General > Article 1", "I. General > Article 2", "II. Oil > Article 3.", "III. > Article 4")]),
+    ],
+)  # fmt: skip
+def test_numbers_that_count_up_at_the_beginning_of_paragraphs_are_those_of_sections(
+    text: str, expected: list[str]
+) -> None:
+    chunks = cut(text.format(TEXT), 32, 0, "text/plain")
+    found = dict.fromkeys(window.heading for each in chunks for window in each.windows)
+    assert list(found) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "To do:\n\n1. Wash hands\n2. Light the lamp\n3. Go home\n\n{0}",
+        "1. Wash hands\n\n2. Light the lamp\n\n3. Go home\n\n{0}",
+        "1. Oil . . . . . 3\n\n{0}\n\n2. Light . . . . . 4\n\n{0}\n\n3. End . . . . . 5\n\n{0}",
+        "1. Oil is bought by the board, and sold by\n{0}\n\n2. Light is made of oil, and also of what\n{0}\n\n3. All else is\n{0}",
+        "12 High Street\n\n{0}\n\n13 High Street\n\n{0}\n\n14 High Street\n\n{0}",
+        "10.30 Arrival\n\n{0}\n\n11.00 Lunch\n\n{0}\n\n13.30 Talk\n\n{0}",
+        "1.50 Bread\n\n{0}\n\n2.20 Oil\n\n{0}\n\n3.10 Wicks\n\n{0}",
+        "3. May\n\n{0}\n\n9. May\n\n{0}\n\n12. June\n\n{0}",
+        "It is said in\nArticle 1 Oil\n{0} of\nArticle 2 Light\n{0} by\nArticle 3 Votes\n{0}",
+        "Article 12 applies.\n\n{0}\n\nArticle 3 does not.\n\n{0}\n\nArticle 9 may.\n\n{0}",
+        "1. Scope\n\n{0}\n\n2. Board\n\n{0}",
+        "A. Smith\n\n{0}\n\nB. Jones\n\n{0}\n\nC. Brown\n\n{0}",
+        "1. x = y;\n\n{0}\n\n2. call(x)\n\n{0}\n\n3. return x\n\n{0}",
+    ],
+)
+def test_numbers_of_lists_contents_addresses_times_and_prices_make_no_sections(text: str) -> None:
+    assert not list(headings(text.format(TEXT), "text/plain"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "1. A\n\nb\n\n",
+        "Article 1. A ",
+        "1. " + " " * 300,
+        "§ 1\n",
+        "1.1.1 " + "A " * 200,
+        "A.1. B.\n",
+        "I.\n\n",
+    ],
+)
+def test_numbers_are_looked_at_in_linear_time(line: str) -> None:
+    started = process_time()
+    list(headings(line * (1_000_000 // len(line)), "text/plain"))
+    assert process_time() - started < 8
 
 
 # --- size ----------------------------------------------------------------------------------
