@@ -13,6 +13,8 @@ from pkgutil import resolve_name
 
 from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language.sentences import ends_sentence
+from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
 
 from .decoding import decode
@@ -86,6 +88,8 @@ _ESCAPED = re.compile(r"(?<!\\)(?:\\u(?!00[01])[0-9a-fA-F]{4})+")
 _CUE = re.compile(r"(?:^[\w-]+\n)?^(?:\d+:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n", re.MULTILINE)
 """The number or name of a subtitle, and its times."""
 _VOICE, _VOICE_END = re.compile(r"<v[^ >]* ([^>]+)>"), re.compile(r"</v>")
+_HEAD = re.compile(r"WEBVTT[ \t]*(?:-[ \t]*)?(?P<title>[^\n]*)")
+_BETWEEN_CUES = re.compile(r"\n[ \t]*\n")
 _OTHER_BREAK = re.compile("[\x0b\x0c\x85\u2028\u2029]")
 """These end a line of a document, but not one of a file: editors count line feeds."""
 
@@ -119,9 +123,35 @@ def _cards(data: bytes, name: str) -> Reading:
 
 def _captions(data: bytes, name: str) -> Reading:
     """Read subtitles, and transcripts of meetings as turns: what is said, without its times."""
-    text = _CUE.sub("", _plain(data, name).text.removeprefix("WEBVTT"))
-    said = Reading(_VOICE_END.sub("", _VOICE.sub(r"\1: ", text)).strip("\n"))
-    return read_chat(said.text) or said
+    text = _plain(data, name).text
+    if head := _HEAD.match(text):
+        text = text[head.end() :]
+    text = _CUE.sub("", text)
+    said = Reading(_join_cues(_VOICE_END.sub("", _VOICE.sub(r"\1: ", text))), first_line=0)
+    said = read_chat(said.text) or said
+    return replace(said, title=head["title"]) if head and head["title"] else said
+
+
+def _join_cues(text: str, longest: int = 600) -> str:
+    """Return the paragraphs of ``text`` with those joined that one speaker says, or, where none is named, that one sentence runs
+    through; a long speech is several."""
+    said: list[str] = []
+    speaker = ""
+    for cue in filter(None, (" ".join(each.split()) for each in _BETWEEN_CUES.split(text))):
+        turn = find_turn(cue)
+        goes_on = bool(speaker if turn is None else turn.speaker == speaker)
+        whole = bool(said) and ends_sentence(said[-1])
+        words = cue[turn.said :] if turn else cue
+        speaker = turn.speaker if turn else speaker
+        if (
+            said
+            and (goes_on or (not turn and not whole))
+            and len(said[-1]) < (longest if whole else 4 * longest)
+        ):
+            said[-1] += f" {words}"
+        else:
+            said.append(f"{speaker}: {words}" if speaker else words)
+    return "\n\n".join(said)
 
 
 def _table(data: bytes, name: str) -> Reading:

@@ -259,9 +259,7 @@ async def test_a_file_that_is_named_in_a_question_is_shown(engine: LeanRAG) -> N
     assert "No document has 'attic.md'" in (await engine.query(Query("What is in attic.md?"))).context.text
 
 
-async def test_how_something_with_a_label_changed_is_told_by_all_that_name_it(
-    tmp_path: Path,
-) -> None:
+async def test_how_something_with_a_label_changed_is_told_by_all_that_name_it(tmp_path: Path) -> None:
     days = [f"2025-03-{day:02}" for day in range(1, 13)]
     notes = [
         DocumentSource(id=day, text=f"# {day}\n\nWell B7 stands at {100 + at}. Soup for lunch.")

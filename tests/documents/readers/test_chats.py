@@ -324,6 +324,35 @@ def test_subtitles_are_read_without_their_times(tmp_path: Path) -> None:
     assert film.text == "The sea was calm.\n\nThen it rose."
 
 
+def test_cues_through_which_a_sentence_or_a_speech_runs_are_one_paragraph(tmp_path: Path) -> None:
+    cues = (
+        "Tape seven.",
+        "INTERVIEWER: When did the",
+        "ship go down?",
+        "MRS JELBERT: At ten past five in the",
+        "morning. Eleven men were on board.",
+        "INTERVIEWER: And then?",
+        "MRS JELBERT: Nine",
+        "came home.",
+    )
+    timed = (f"00:0{at}:01.000 --> 00:0{at}:04.500\n{cue}\n" for at, cue in enumerate(cues))
+    (tmp_path / "tape.vtt").write_text("WEBVTT - The Morvenna\n\n" + "\n".join(timed))
+    tape = load(DocumentSource(path=str(tmp_path / "tape.vtt")), allowed=None, max_bytes=10_000)
+    assert tape.title == "The Morvenna"
+    assert tape.text.split("\n\n") == [
+        "Tape seven.",
+        "INTERVIEWER: When did the ship go down?",
+        "MRS JELBERT: At ten past five in the morning. Eleven men were on board.",
+        "INTERVIEWER: And then?",
+        "MRS JELBERT: Nine came home.",
+    ]
+    (tmp_path / "long.srt").write_text(
+        "".join(f"{n}\n00:00:01,000 --> 00:00:02,000\nand so on\n\n" for n in range(999))
+    )
+    film = load(DocumentSource(path=str(tmp_path / "long.srt")), allowed=None, max_bytes=100_000)
+    assert max(map(len, film.text.split("\n\n"))) < 3000
+
+
 def test_what_comes_with_messages_is_named_and_no_message_of_an_export_is_lost(tmp_path: Path) -> None:
     slack = [
         {
