@@ -50,6 +50,10 @@ from .rendering import (
 
 _FEW_ASKED = 3  # Documents with the words that are asked alone up to which they stand before others
 _RELEASE = re.compile(r"\d+\.\d+|\d{4}-\d\d")
+_REFERS = re.compile(
+    r"(?:[^:\n]{1,60}: )?(?:it|that|this|they|these|those|he|she|both|neither|yes|yeah|no|right|exactly|because|and|but|so)\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(rf"{CJK_CHARACTER.pattern}|\S(?=\s|$)")
 
 
@@ -276,9 +280,10 @@ class _Pool:
                 seen.add(item.key)
                 is_first = not self._chunks
                 cost = self._take(item, room)
-                following = self._find_answer(item, is_first=is_first) if cost else None
-                if following and following.key not in seen | self._taken.keys():
-                    cost += self._take(following, min(room - cost, self._options.answer_tokens))
+                beside = (self._find_answer(item, is_first=is_first), self._find_antecedent(item))
+                for each in filter(None, beside if cost else ()):
+                    if each.key not in seen | self._taken.keys():
+                        cost += self._take(each, min(room - cost, self._options.answer_tokens))
                 for between in self._find_between(item) if cost and isinstance(item, RankedWindow) else ():
                     if between.key not in seen:
                         seen.add(between.key)
@@ -341,6 +346,14 @@ class _Pool:
             later = here or (self._turned[document, number + 1] if ended else [])
             return min(later, key=lambda each: each.turns[0][0], default=None)
         return self._following(item)
+
+    def _find_antecedent(self, item: Evidence) -> RankedWindow | None:
+        """Return the turn before one that begins with *It*, *Yes*, *Because*: what it speaks of."""
+        if not (isinstance(item, RankedWindow) and item.turns and _REFERS.match(item.text)):
+            return None
+        here = self._turned[item.chunk.document_id, item.chunk.number]
+        earlier = (each for each in here if each.turns[-1][1] <= item.turns[0][0])
+        return max(earlier, key=lambda each: each.turns[0][0], default=None)
 
     def _take(self, item: Evidence, room: int) -> int:
         """Take the item if it fits and is new; return what it costs, 0 if it is not taken."""

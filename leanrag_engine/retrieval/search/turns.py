@@ -53,18 +53,20 @@ TURNS = TurnOptions()
 
 class SpokenSentence(NamedTuple):
     """``text[start:end]`` of a passage; ``own`` and ``other`` are how many of its words speak of the speaker, and of the one who is
-    spoken to."""
+    spoken to; ``counts``: it has figures."""
 
     start: int
     end: int
     own: int
     other: int
     asks: bool
+    counts: bool
 
     @property
     def tells(self) -> bool:
         """Whether it is no question, no greeting and not on the one who is spoken to, as praise is."""
-        return not self.asks and self.other <= self.own and (self.own > 0 or self.end - self.start > GREETING)
+        told = self.own > 0 or self.counts or self.end - self.start > GREETING
+        return not self.asks and self.other <= self.own and told
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ def _cut_turn(start: int, body: str) -> SpokenTurn:
             own=len(_OF_SPEAKER.findall(body, said + first, said + last)),
             other=len(_OF_OTHER.findall(body, said + first, said + last)),
             asks=body[said + last - 1] in "?？",
+            counts=any(map(str.isdigit, body[said + first : said + last])),
         )
         for first, last in sentences(without_shared(body)[said:])
     )

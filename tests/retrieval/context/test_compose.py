@@ -431,6 +431,22 @@ def test_what_is_left_of_a_turn_keeps_its_speaker() -> None:
     assert f"[d1:c1] Ben: … {saying('Ada', 1)}\n\nAda: Good." in compose(rank(chunk)[1:]).text
 
 
+@pytest.mark.parametrize(
+    ("said", "before"), [("Yes, it is lost.", True), ("The key of the tower is lost.", False)]
+)
+def test_a_turn_that_takes_up_the_one_before_it_is_shown_with_that(said: str, before: bool) -> None:
+    turns = [f"Ada: {saying('Ada', 1)}", "Ben: Only the keeper has the key.", f"Ada: {said}"]
+    text = "\n\n".join(turns)
+    (window,) = rank(replace(make_chunk(1, [text]), media_type="text/x-chat"))
+    starts = [text.index(each) for each in turns]
+    single = [
+        replace(window, turns=((start, start + len(turn)),), value=value, near=value)
+        for start, turn, value in zip(starts, turns, (0.2, 0.2, 1.0), strict=True)
+    ]
+    shown = compose(sorted(single, key=lambda each: -each.value)).text
+    assert ("Only the keeper has the key." in shown) == before
+
+
 def test_a_window_stands_under_the_heading_of_its_own_section() -> None:
     first, second = saying("Ada", 1), saying("Bell", 1)
     both = replace(

@@ -11,6 +11,7 @@ from leanrag_tests_jobs import ingest, open_engine
 
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.retrieval.request import Query
+from leanrag_engine.retrieval.search.turns import cut_turns
 
 pytestmark = pytest.mark.anyio
 
@@ -226,3 +227,10 @@ async def test_conversations_beside_another_document_stand_in_order_of_date(tmp_
             text = (await engine.query(Query(question, token_budget=1000))).context.text
             assert re.findall(r"harbour is (\d+) euros", text) == fees
             assert "### Harbour" in text
+
+
+def test_a_short_sentence_with_a_figure_tells_something_and_a_greeting_does_not() -> None:
+    (turn, *_) = cut_turns(
+        "Ann: January 1984. Good evening!\n\nBen: And then?\n\nAnn: Nothing at all happened."
+    )
+    assert [part.tells for part in turn.parts] == [True, False]
