@@ -38,7 +38,12 @@ _CHAPTER = (
     r"(?P<chapter>(?i:(?P<rank>part|book|act|volume|chapter|stave|canto|letter|scene|section|appendix)\b)[^\n]{0,80}"
     r"|第[^\n]{1,8}[章節节回部編篇卷][^\n]{0,60})"
 )
-_MARKDOWN = re.compile(rf"^(?:{_FENCE}|{_SHARPS}|{_LINED.replace('SIGNS', '=-')})$", re.MULTILINE)
+_TAGGED = (
+    r"[ \t]*<h(?P<tag>[1-6])\b[^<>\n]{0,100}>(?P<tagged>(?:(?!</?h[1-6])[\s\S]){1,600}?)</h(?P=tag)>[ \t]*"
+)
+_MARKDOWN = re.compile(rf"^(?:{_FENCE}|{_SHARPS}|{_TAGGED}|{_LINED.replace('SIGNS', '=-')})$", re.MULTILINE)
+_SUBSTITUTED = re.compile(r"\|\w[\w-]*\|")  # *Scrapy |version| documentation*
+_TAG = re.compile(r"<[^<>]{0,400}>")
 _MARKED = re.compile(
     rf"^(?:{_FENCE}|{_SHARPS}|{_OVERLINE}{_LINED.replace('SIGNS', '=~^*+#:._-')}|{_CHAPTER})$", re.MULTILINE
 )
@@ -108,6 +113,9 @@ def _markdown(text: str) -> Iterator[Heading]:
     for found in _outside_fences(_MARKDOWN.finditer(text)):
         if found["sharps"]:
             yield _sharp_heading(found)
+        elif found["tag"]:
+            if title := " ".join(_TAG.sub(" ", found["tagged"]).split()):
+                yield Heading(*found.span(), int(found["tag"]), title)
         elif _underlines(text, found):
             yield _heading(found, 1 if found["sign"] == "=" else 2, found["lined_title"])
 
@@ -156,7 +164,7 @@ def _underlines(text: str, found: re.Match[str]) -> bool:
         and bool(found["under"][2:] or len(title) <= len(found["under"]))
         and (found["sign"] == "=" or 5 * len(found["under"]) >= 4 * len(title))
         and "  " not in title
-        and "|" not in title
+        and "|" not in _SUBSTITUTED.sub("", title)
         and title[-1] not in ",;{"
         and any(character.isalnum() for character in title)
     )

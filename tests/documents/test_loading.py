@@ -1077,3 +1077,19 @@ def test_the_files_of_a_folder_count_up(tmp_path: Path) -> None:
         "v2.md",
         "v10.md",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("# v8.6.0\n\nNew.\n\n# v8.5.0\n\nOld.\n", "a"),
+        ("# [1.2.0] - 2024-01-02\n\nNew.\n\n# [1.1.0]\n\nOld.\n", "a"),
+        ("# Overview\n\nText.\n\n# Use\n\nText.\n", "a"),
+        ("# Overview\n\nText.\n\n## Use\n\nText.\n", "Overview"),
+        ('<h1 align="center">\n  <img src="logo.png">\n  <b>Zod</b>\n</h1>\n\n## Use\n\nText.\n', "Zod"),
+    ],
+)
+def test_the_first_of_several_parts_gives_no_title(tmp_path: Path, text: str, title: str) -> None:
+    (tmp_path / "a.md").write_text(text)
+    found = load(DocumentSource(path=str(tmp_path / "a.md")), allowed=None, max_bytes=10_000)
+    assert found.title == title

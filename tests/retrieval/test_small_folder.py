@@ -272,3 +272,41 @@ async def test_how_something_with_a_label_changed_is_told_by_all_that_name_it(tm
         reply = (await held.query(Query("How did the level in well B7 change?"))).context.text
     shown = re.findall(r"^### (\S+)", reply, re.MULTILINE)
     assert [each for each in shown if each in days] == days
+
+
+async def test_what_a_thing_is_comes_first_although_its_name_is_everywhere(tmp_path: Path) -> None:
+    noise = [
+        f"Why should I use zod {number}? Use zod, as zod is fast: zod {number} or zod."
+        for number in range(40)
+    ]
+    said = "# Readme\n\nMany thanks. **Zod** is a library that checks the shape of values."
+    async with open_engine(tmp_path, embedder="minilm") as held:
+        sources = [DocumentSource(id=f"n{at}", text=text) for at, text in enumerate(noise)]
+        await finish(held, await held.submit_ingest([*sources, DocumentSource(id="said", text=said)]))
+        for question in ("What is zod?", "what's Zod", "Explain zod."):
+            first = (await held.query(Query(question))).context.lines[0]
+            assert "checks the shape of values" in first.text, question
+
+
+async def test_a_version_is_found_by_its_number_and_an_option_that_is_not_there_is_named(
+    tmp_path: Path,
+) -> None:
+    changes = "".join(
+        f"# v8.{minor}.0\n\nThe lamp number {minor} was added.\n\n" for minor in range(9, 0, -1)
+    )
+    (tmp_path / "CHANGELOG.md").write_text(changes)
+    (tmp_path / "README.md").write_text(
+        "# Lamp\n\nTake lamp_8.6.0_amd64.deb for size and total file lists.\n"
+    )
+    async with open_engine(tmp_path / "data", embedder="minilm") as held:
+        await finish(
+            held,
+            await held.submit_ingest(
+                [DocumentSource(path=str(tmp_path / name)) for name in ("CHANGELOG.md", "README.md")],
+                allowed=None,
+            ),
+        )
+        reply = await held.query(Query("What changed in lamp 8.6.0?"))
+        assert reply.context.lines[0].text.startswith("The lamp number 6")
+        absent = await held.query(Query("What does the option --max-size-total do?"))
+        assert "No document has 'max-size-total'." in absent.warnings

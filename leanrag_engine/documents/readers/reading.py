@@ -47,12 +47,20 @@ class Reading:
     first_line: int = 0  # The line of the file, from 1, on which the text begins; 0 if the lines of the text are not those of the file
 
 
+_OF_PART = re.compile(
+    r"(?:abstract|contents|introduction|overview|table of contents|unreleased)$|\[?v?\d+(?:\.\d+)+\b|(?:version|release) v?\d|\d{4}-\d\d",
+    re.IGNORECASE,
+)
+"""The title of the first of several parts, such as a release, and not of all."""
+
+
 def first_heading(text: str, media_type: str) -> str:
     """Return the title of the first heading if it is of level 1, or, in a text without a title of its own, begins it and stands above all others; else ""."""
     found = headings(text, media_type)
     first = next(found, None)
     if first is None or first.level == 1:
-        return first.title if first else ""
+        of_part = first and _OF_PART.match(first.title) and any(each.level == 1 for each in found)
+        return first.title if first and not of_part else ""
     opens = media_type != "text/html" and not text[: first.start].strip()
     return first.title if opens and all(each.level > first.level for each in found) else ""
 

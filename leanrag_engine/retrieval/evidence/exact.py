@@ -38,6 +38,16 @@ _VALUED = re.compile(
 """The name of a type, a constant or a member that is no heading of code."""
 
 _LABEL = re.compile(r"(?=.*\d)[^\W\d]+[-\w]*")
+_DEFINED = re.compile(
+    r"\s*(?:what(?:['’]s| is| are| was| were)|who(?:['’]s| is| was)|define|explain) (?:an? |the )?(?P<what>[^\s?,;:]+(?: [^\s?,;:]+){0,3}?)[?.!\s]*",
+    re.IGNORECASE,
+)
+"""A question for what a thing is."""
+_DEFINING = (
+    ("is a", "is an", "is the", "are", "was a", "was an", "was the"),
+    ("means", "refers to", "provides", "represents", "describes"),
+)
+"""How a sentence goes on that says what a thing is, the surest first."""
 _QUOTED_WORDS = 5  # Words from which on a text that stands somewhere as a whole is a quotation
 _VALUES = re.compile(
     r"^\w+(?:Error|Exception|Warning)\b:?|'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"|`[^`\n]{1,200}`|(?<!\S)[\d.,:x-]+(?!\w)"
@@ -105,7 +115,28 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             allowed = await _keep_whole(run, text, allowed)
         gain, of_day = run.query.relevance_options.exact, each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
-    return [*said, *dated]
+    return [*said, *dated, *await _find_definitions(run, text)]
+
+
+async def _find_definitions(run: QueryRun, text: str) -> list[ExactMatch]:
+    """Return the windows with sentences that say what a thing is of which nothing else is asked: *Zod is a library …*. A name that
+    is everywhere brings none of them near."""
+    asked = _DEFINED.fullmatch(text)
+    if asked is None:
+        return []
+    what = asked["what"]
+    documents, name, gain = run.index.documents, run.index.collection.name, run.query.relevance_options.exact
+    for verbs in _DEFINING:
+        told = await documents.find_rare_words(name, [f"{what} {each}" for each in verbs], _MANY, _MANY)
+        windows = _allow(run, dict.fromkeys(id_ for each in told for id_ in each.windows))
+        await run.load(parse_window_id(id_)[0] for id_ in windows)
+        begins = re.compile(
+            rf"(?:^|[.!?:]\s)[^\w\n]*(?:(?:an?|the) )?[^\w\n]*{re.escape(what)}\W{{1,4}}(?:{'|'.join(verbs)})\b",
+            re.IGNORECASE | re.MULTILINE,
+        )
+        if said := [id_ for id_ in windows if begins.search(read_window(id_, run.chunks))]:
+            return [ExactMatch(what, tuple(said[:_FEW_WINDOWS]), gain, sought=True)]
+    return []
 
 
 async def _find_series(run: QueryRun, words: Iterable[str]) -> list[ExactMatch]:
@@ -180,6 +211,10 @@ async def _find_words(run: QueryRun, text: str) -> list[str]:
     if joined := [word for word in words if _COMPOUND.fullmatch(word)]:
         for word in await documents.find_absent(name, joined):
             if not await documents.nearest_words(name, word):
+                if re.search(
+                    rf"(?<!\w)-{re.escape(word)}(?!\w)", text
+                ):  # an option, which is meant as it is written
+                    run.absent[word] = ()
                 place = words.index(word)
                 words[place : place + 1] = filter(None, re.split("[-./]", word))
     return words
@@ -256,13 +291,18 @@ def put_uses_first(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) -> list
 
 def _find_defining(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) -> dict[str, list[str]]:
     """Return the windows that define an identifier or number of a match."""
-    wanted = {spell_as_one(each.word): each.word for each in exact if _IDENTIFIER.search(each.word)}
+    wanted = {_as_one(each.word): each.word for each in exact if _IDENTIFIER.search(each.word)}
     found: dict[str, list[str]] = {}
     for chunk in chunks if wanted else ():
         for number, window in enumerate(chunk.windows):
-            for name in wanted.keys() & set(map(spell_as_one, _find_defined(chunk, window))):
+            for name in wanted.keys() & set(map(_as_one, _find_defined(chunk, window))):
                 found.setdefault(wanted[name], []).append(window_id(chunk.id, number))
     return found
+
+
+def _as_one(word: str) -> str:
+    """Return an identifier in one spelling, a version without its *v*."""
+    return re.sub(r"^v(?=\d)", "", spell_as_one(word))
 
 
 def _find_defined(chunk: Chunk, window: Window) -> list[str]:
