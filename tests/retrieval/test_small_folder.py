@@ -309,4 +309,4 @@ async def test_a_version_is_found_by_its_number_and_an_option_that_is_not_there_
         reply = await held.query(Query("What changed in lamp 8.6.0?"))
         assert reply.context.lines[0].text.startswith("The lamp number 6")
         absent = await held.query(Query("What does the option --max-size-total do?"))
-        assert "No document has 'max-size-total'." in absent.warnings
+        assert any("'max-size-total'" in each for each in absent.warnings)
