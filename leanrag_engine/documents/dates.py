@@ -186,7 +186,9 @@ def _format_match(match: re.Match[str]) -> str:
 
 def spell_day(day: str) -> tuple[str, ...]:
     """Return how an ISO day stands in documents: ``2024-11-07``, ``07/11/2024``, ``07.11.2024``, ``7 November``, ``November 7``; one
-    of any year (``-11-07``) as the last two."""
+    of any year (``-11-07``) as the last two; a month as ``2024-11``, ``November 2024``."""
+    if len(day) == len("2024-11"):
+        return day, f"{month_name[int(day[5:])]} {day[:4]}"
     found = date.fromisoformat(f"2000{day}" if day.startswith("-") else day)
     month = month_name[found.month]
     words = (f"{found.day} {month}", f"{month} {found.day}")

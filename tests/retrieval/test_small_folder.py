@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -310,3 +311,18 @@ async def test_a_version_is_found_by_its_number_and_an_option_that_is_not_there_
         assert reply.context.lines[0].text.startswith("The lamp number 6")
         absent = await held.query(Query("What does the option --max-size-total do?"))
         assert any("'max-size-total'" in each for each in absent.warnings)
+
+
+async def test_the_row_of_a_name_and_a_month_is_found_among_many_of_either(tmp_path: Path) -> None:
+    people = ("Kwame Boateng", "Odile Marchetti", "Ruth Abelson", "Noor Haddad")
+    months = [f"{year}-{month:02}" for year in (2024, 2025) for month in range(1, 13)]
+    rows = [f"{month},{who},{7 * at + len(who)}" for at, (month, who) in enumerate(product(months, people))]
+    (tmp_path / "hours.csv").write_text("month,volunteer,hours\n" + "\n".join(rows) + "\n")
+    (tmp_path / "plan.md").write_text(
+        "# Plan of October 2025\n\nKwame and Ruth count the hours in October.\n"
+    )
+    async with open_engine(tmp_path / "data", embedder="minilm") as held:
+        sources = [DocumentSource(path=str(tmp_path / name)) for name in ("hours.csv", "plan.md")]
+        await finish(held, await held.submit_ingest(sources, allowed=None))
+        reply = await held.query(Query("How many hours did Kwame Boateng volunteer in October 2025?"))
+    assert "month: 2025-10; volunteer: Kwame Boateng" in reply.context.lines[0].text

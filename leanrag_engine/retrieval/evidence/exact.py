@@ -82,7 +82,9 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     for file in files:
         run.absent.pop(file.word, None)
     dates = find_named_dates(text)
-    days = [each for day in dates if day.count("-") == 2 for each in spell_day(day)]  # noqa: PLR2004 - a day
+    days = [
+        each for day in dates if len(day) >= len("-11-07") for each in spell_day(day)
+    ]  # and months of a year
     if days:  # neither the number of the day alone nor its month is asked for
         counted = [each for each in counted if not _is_of_date(each.word)]
         counted += await documents.find_rare_words(name, days, most_windows=_FEW_WINDOWS)
@@ -115,7 +117,30 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             allowed = await _keep_whole(run, text, allowed)
         gain, of_day = run.query.relevance_options.exact, each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
+    named_words = [
+        word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)
+    ]
+    said += await _find_together(
+        run, named_words, [spell_day(day) for day in dates if len(day) >= len("-11-07")]
+    )
     return [*said, *dated, *await _find_definitions(run, text)]
+
+
+async def _find_together(
+    run: QueryRun, names: Sequence[str], days: Sequence[Sequence[str]]
+) -> list[ExactMatch]:
+    """Return the few windows that hold all names of a question and its day or month, though many may hold each of them."""
+    if not (names and days):
+        return []
+    terms = [*((name,) for name in names), *days]
+    documents, spelled = run.index.documents, [word for term in terms for word in term]
+    counted = await documents.find_rare_words(run.index.collection.name, spelled, _MANY, _MANY)
+    held = {each.word: set(each.windows) for each in counted}
+    shared = set.intersection(*(set[str]().union(*(held.get(word, ()) for word in term)) for term in terms))
+    if not 0 < len(shared) <= _FEW_WINDOWS:
+        return []
+    gain = 1.25 * run.query.relevance_options.exact
+    return [ExactMatch(" ".join(spelled[: len(names)]), _allow(run, sorted(shared)), gain, sought=True)]
 
 
 async def _find_definitions(run: QueryRun, text: str) -> list[ExactMatch]:
