@@ -139,7 +139,7 @@ async def _find_together(
     shared = set.intersection(*(set[str]().union(*(held.get(word, ()) for word in term)) for term in terms))
     if not 0 < len(shared) <= _FEW_WINDOWS:
         return []
-    gain = 1.25 * run.query.relevance_options.exact
+    gain = 2 * run.query.relevance_options.exact
     return [ExactMatch(" ".join(spelled[: len(names)]), _allow(run, sorted(shared)), gain, sought=True)]
 
 
