@@ -24,7 +24,13 @@ from leanrag_engine.retrieval.context.rendering import Statement
 from leanrag_engine.retrieval.context.statements import LineCitations, entity_statements, relation_statements
 from leanrag_engine.retrieval.intent import asks_for_overview, asks_for_uses
 from leanrag_engine.retrieval.request import Mode, RelevanceOptions
-from leanrag_engine.retrieval.search.dating import find_named_dates, nearness, put_newer_first, weigh_dates
+from leanrag_engine.retrieval.search.dating import (
+    find_named_dates,
+    nearness,
+    put_newer_first,
+    put_other_dates_back,
+    weigh_dates,
+)
 from leanrag_engine.retrieval.search.hits import SearchHits, adjacency_of, spaces_of
 from leanrag_engine.retrieval.search.late_interaction import compare_tokens, spread_similarities
 from leanrag_engine.retrieval.search.matching import QueryWords
@@ -72,6 +78,7 @@ async def value_windows(
     places = {hit.id: place for place, hit in enumerate(ranked)}
     recency = weigh_dates(found.text, chunks, options.recent, options.dated)
     valued = rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
+    valued = put_other_dates_back(valued, found.text)
     return put_newer_first(await _seat_named(run, found.text, valued) if graph else valued, found.text)
 
 

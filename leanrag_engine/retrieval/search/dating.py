@@ -28,6 +28,7 @@ _VERSION = re.compile(
 )
 """In the name of a file: *policy v2.md*, *constitution.1.3.txt*."""
 _NUMBERED = re.compile(r"\d\.\d|\bv\d|\bversions?\b")
+_SPAN = re.compile(r"\b(?:after|before|between|by|compar\w+|from|since|until|till)\b", re.IGNORECASE)
 _NEAR_DAYS = 14  # Days from a day that is named up to which a document gains: "the Monday before July 24"
 
 
@@ -66,6 +67,22 @@ def _format_month(name: str, day: str) -> str:
     with suppress(ValueError):
         return f"-{date(2000, month_number(name), int(day)):%m-%d}"
     return f"-{month_number(name):02d}"
+
+
+def names_one_date(text: str) -> bool:
+    """Return whether a text names one day or month, and no time from or up to it."""
+    named = find_named_dates(text)
+    return len(named) == 1 and len(named[0]) >= len("-11-07") and not _SPAN.search(text)
+
+
+def put_other_dates_back(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
+    """Return the windows; where ``text`` names one day or month, and documents are of it, those of documents of other dates are less near:
+    what was said *in the meeting of May 2024* is not told by those of other months."""
+    named = find_named_dates(text)
+    fits = {day: nearness(day, named) for day in {each.chunk.own_date for each in windows} if day}
+    if not names_one_date(text) or 1.0 not in fits.values():
+        return [*windows]
+    return [replace(each, near=each.near * (1 + fits.get(each.chunk.own_date, 1.0)) / 2) for each in windows]
 
 
 def nearness(own: str, named: Sequence[str]) -> float:

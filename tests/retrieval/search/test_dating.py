@@ -10,7 +10,12 @@ from leanrag_tests_jobs import ingest, open_engine
 
 from leanrag_engine.core.model import FILE_TIME, Chunk, DocumentSource, Window
 from leanrag_engine.retrieval.request import Query
-from leanrag_engine.retrieval.search.dating import find_named_dates, put_newer_first, weigh_dates
+from leanrag_engine.retrieval.search.dating import (
+    find_named_dates,
+    put_newer_first,
+    put_other_dates_back,
+    weigh_dates,
+)
 from leanrag_engine.retrieval.search.relevance import RankedWindow
 
 pytestmark = pytest.mark.anyio
@@ -266,3 +271,23 @@ def test_a_newer_document_need_not_have_the_title_of_the_older_one() -> None:
     ]
     ranked = put_newer_first(found, "What is the fee of the garden now?")
     assert [(each.chunk.id, each.older) for each in ranked] == [("c1", False), ("c0", True)]
+
+
+@pytest.mark.parametrize(
+    ("question", "apart"),
+    [
+        ("What happened in the meeting of March 2022?", True),
+        ("What was said on 2 March 2022?", True),
+        ("What happened since March 2022?", False),
+        ("What happened in March 2022 and in May 2023?", False),
+        ("What happened in 2022?", False),
+        ("What happened in the meeting of March 2021?", False),
+    ],
+)
+def test_what_is_of_other_dates_is_less_near_where_one_day_or_month_is_named(
+    question: str, apart: bool
+) -> None:
+    found = statements(("2022-01-05", "One.", 5.0), ("2022-03-02", "Two.", 4.0), ("", "Three.", 3.0))
+    near = [each.near for each in put_other_dates_back(found, question)]
+    assert near[1:] == [each.near for each in found][1:]
+    assert (near[0] < found[0].near) == apart
