@@ -78,6 +78,12 @@ _FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n(?=[\w\"'-]+[ \t]*:|#)(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n){0,200})(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
 )
 _TITLE = re.compile(r"^title[ \t]*:[^\n]*", re.MULTILINE | re.IGNORECASE)
+_DULL = re.compile(
+    r"^(?:(?:created|css-?class(?:es)?|date|draft|last-?mod(?:ified)?|layout|modified|permalink|publish|sidebar_position|slug|toc|updated"
+    r"|uu?id)[ \t]*:[^\n]*|[\w-]+[ \t]*:[ \t]*(?:\[[ \t]*\]|\"\"|''|null))[ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A field that tells a program something, or nothing: metadata has it."""
 _FIELD = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(\S[^\n]*)$", re.MULTILINE)
 _ITEM = re.compile(r"\n[ \t]*-[ \t]+(\S[^\n]*)")
 """An item of a list of lines, which becomes a list in its field."""
@@ -172,8 +178,9 @@ def read_front_matter(reading: Reading, heading: str = "") -> Reading:
     if front := _FRONT_MATTER.match(text):
         fields, rest = _fields(front["fields"]), text[front.end() :]
         heading = first_heading(rest, "text/markdown")
-        # Its lines stay to be found, but for a title that is said again; a mark below them would make the last a heading.
-        shown = _TITLE.sub("", front["fields"]) if fields.get("title") == heading else front["fields"]
+        # Its lines stay to be found, but for what is for programs, and a title that is said again; a mark below them would make the last a heading.
+        shown = _DULL.sub("", front["fields"])
+        shown = _TITLE.sub("", shown) if fields.get("title") == heading else shown
         text = f"\n{shown}\n{rest}"
     title = fields.pop("title", "") or heading
     return replace(reading, text=write_records(text), title=title, metadata={**fields, **reading.metadata})

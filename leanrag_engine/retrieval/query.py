@@ -260,7 +260,7 @@ def _make_result(
     broad = any(asks_for_overview(text) or asks_for_list(text) for text in query.texts)
     budget = query.token_budget
     if in_order or broad or query.mode == Mode.GLOBAL:  # what is asked for is breadth
-        cutoff = options.weaker if query.mode == Mode.GLOBAL else options.broad
+        cutoff = options.weaker if query.mode == Mode.GLOBAL else options.broad if broad else options.cutoff
         if in_order and sum(each.exact for ranking in windows for each in ranking) >= options.series:
             cutoff = options.strong
         options = replace(options, cutoff=cutoff, strong=options.cutoff)

@@ -494,6 +494,11 @@ def test_front_matter_gives_title_and_metadata_and_stays_to_be_found(tmp_path: P
     assert document.metadata == {"author": "given", "tags": "a"}
     again = read(write_file(tmp_path, "y.md", "---\ntitle: Ghosts\nby: me\n---\n# Ghosts\n\nText."))
     assert (again.title, again.text, again.first_line) == ("Ghosts", "\n\nby: me\n\n# Ghosts\n\nText.", 1)
+    dull = read(
+        write_file(tmp_path, "z.md", "---\ncreated: 2024-01-02\nweight: 81\ntags: []\n---\n# Ghosts\n\nText.")
+    )
+    assert dull.text == "\n\nweight: 81\n\n\n# Ghosts\n\nText."
+    assert dull.metadata["created"] == "2024-01-02"
 
 
 def test_letters_that_json_writes_as_numbers_are_read_as_letters(tmp_path: Path) -> None:
