@@ -20,6 +20,7 @@ from leanrag_engine.core.text.scripts import CJK_CHARACTER
 from .decoding import decode
 from .readers.cards import read_cards
 from .readers.chats import read_chat, read_export
+from .readers.lightweight import write_asciidoc, write_org
 from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
 from .records import write_records
@@ -172,6 +173,17 @@ def _markdown(data: bytes, name: str) -> Reading:
     return read_front_matter(reading, first_heading(reading.text, "text/markdown"))
 
 
+def _write_markdown(write: Callable[[str], str]) -> Callable[[bytes, str], Reading]:
+    """Return a reader of a markup that ``write`` writes as Markdown, line by line."""
+
+    def read(data: bytes, name: str) -> Reading:
+        reading = _plain(data, name)
+        text = write(reading.text)
+        return read_front_matter(replace(reading, text=text), first_heading(text, "text/markdown"))
+
+    return read
+
+
 def read_front_matter(reading: Reading, heading: str = "") -> Reading:
     """Return what was read with the title and metadata of its front matter, if it has some."""
     fields, text = {}, reading.text
@@ -257,7 +269,9 @@ _FORMATS = {
         for suffixes, kind, read, guarded_from in _IMPORTED
         for suffix in suffixes.split()
     },
-    **dict.fromkeys((".txt", ".text", ".org", ".adoc"), PLAIN),
+    **dict.fromkeys((".txt", ".text"), PLAIN),
+    **dict.fromkeys((".adoc", ".asciidoc"), Format("text/markdown", _write_markdown(write_asciidoc))),
+    ".org": Format("text/markdown", _write_markdown(write_org)),
     **dict.fromkeys((".ics", ".vcf"), Format("text/markdown", _cards)),
     **dict.fromkeys((".vtt", ".srt"), Format("text/vtt", _captions)),
     ".csv": Format("text/csv", _table, guarded_from=5_000_000),

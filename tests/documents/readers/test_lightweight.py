@@ -1,0 +1,96 @@
+"""AsciiDoc and Org are read with their headings, code and lists, each line in its place."""
+
+from pathlib import Path
+
+import pytest
+
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.documents.loading import load
+
+ASCIIDOC = """= Guide to the Lamp
+:version: 3.7
+// a comment
+[[start]]
+== Start {version}
+.Settings
+[source,python]
+----
+# no heading
+----
+[NOTE]
+====
+See <<start,the start>> and https://a.example/x[the page ^,window=_blank].
+====
+* one
+** two
+. first
+|===
+| Name | `+size+`
+|===
+////
+hidden
+////
+=== Oil"""
+ASCIIDOC_READ = """# Guide to the Lamp
+
+
+
+## Start 3.7
+Settings
+
+```python
+# no heading
+```
+**Note**
+
+See the start and [the page](https://a.example/x).
+
+- one
+  - two
+1. first
+
+Name   `size`
+
+
+
+
+### Oil"""
+ORG = """#+TITLE: Lamp notes
+#+AUTHOR: Ann
+* Oil
+:PROPERTIES:
+:ID: 1
+:END:
+See [[https://a.example][the page]].
+** Buy
+#+BEGIN_SRC python
+* no heading
+#+END_SRC"""
+ORG_READ = """# Lamp notes
+
+# Oil
+
+
+
+See [the page](https://a.example).
+## Buy
+```python
+* no heading
+```"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "title", "read"),
+    [
+        ("guide.adoc", ASCIIDOC, "Guide to the Lamp", ASCIIDOC_READ),
+        ("notes.org", ORG, "Lamp notes", ORG_READ),
+    ],
+)
+def test_headings_code_lists_and_links_are_read_and_every_line_keeps_its_place(
+    tmp_path: Path, name: str, text: str, title: str, read: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    found = load(DocumentSource(path=str(tmp_path / name)), allowed=None, max_bytes=10_000)
+    assert (found.title, found.media_type) == (title, "text/markdown")
+    assert found.text.split("\n") == read.split("\n")
+    assert found.text.count("\n") == text.count("\n")
