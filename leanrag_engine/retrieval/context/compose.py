@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import accumulate, groupby, takewhile
+from itertools import accumulate, chain, groupby, takewhile
 
 from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import Chunk, Context
@@ -83,7 +83,7 @@ def compose_context(
     """Return the context, notes included, of at most ``budget`` tokens as ``tokenizer`` counts them."""
     notes = _fit_notes(material.notes, round(budget * options.notes), tokenizer)
     about = _fit_notes(material.about, budget // 10, tokenizer)
-    fence = _choose_fence(material)
+    fence = _choose_fence(material, chain.from_iterable(material.rankings))
     head = HEAD.replace(":", f" ({material.graph}):", 1) if material.graph else HEAD
     opening = [*notes, head, *([wrap_in_fence("\n".join(about), fence)] if about else [])]
     layout = _Layout(opening, fence, material.by_date, material.newest_first, material.is_weak)
@@ -92,11 +92,14 @@ def compose_context(
     room = budget - counter.count(layout.render((), ())) - options.omission_tokens - explained
     pool = _Pool(material.rankings, counter, options)
     chosen = pool.choose(room)
+    if chosen:  # what is not shown needs no longer one
+        layout = replace(layout, fence=_choose_fence(material, chosen))
     while True:
         text = layout.render(chosen, pool.left, pool.weaker)
         if (tokens := tokenizer.count(text)) <= budget - explained or not chosen:
             break
         pool.left.append(chosen.pop())
+    layout = layout if chosen else replace(layout, fence=fence)
     for cut in () if chosen else pool.cut_best():
         shorter = layout.render([cut], pool.left)
         if (cost := tokenizer.count(shorter)) <= budget - explained:
@@ -180,13 +183,9 @@ def _fit_notes(notes: Iterable[str], room: int, tokenizer: Tokenizer) -> list[st
     return fitted
 
 
-def _choose_fence(material: ContextMaterial) -> str:
-    """Return a fence that nothing in the evidence can close."""
-    texts = (
-        each.text if isinstance(each, Statement) else each.chunk.text
-        for ranking in material.rankings
-        for each in ranking
-    )
+def _choose_fence(material: ContextMaterial, evidence: Iterable[Evidence]) -> str:
+    """Return a fence that nothing in the evidence, explanation or notes on folders can close."""
+    texts = (each.text if isinstance(each, Statement) else each.chunk.text for each in evidence)
     return fence_for(dict.fromkeys([*texts, *material.explanation, *material.about]))
 
 

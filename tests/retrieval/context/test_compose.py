@@ -457,6 +457,13 @@ def test_a_window_stands_under_the_heading_of_its_own_section() -> None:
     assert f"[d1:c1] § Lamps\n{first}\n§ Oil\n{second}" in text
 
 
+def test_the_fence_is_as_long_as_what_is_shown_needs() -> None:
+    other = replace(rank(make_chunk(2, ["Five backticks: `````"]))[0], near=0.01)
+    first = rank(*(make_chunk(1, [saying("Ada", n)], n) for n in range(3, 12)))
+    assert "\n```\n" in compose([*first, other]).text
+    assert "\n``````\n" in compose([other]).text
+
+
 def test_title_and_path_stand_once_for_a_document() -> None:
     chunks = [replace(make_chunk(n, [saying("Ada", n)]), source="/home/me/docs/ada.md") for n in (1, 2)]
     text = compose(rank(*chunks)).text
