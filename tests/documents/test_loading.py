@@ -1091,6 +1091,8 @@ def test_the_files_of_a_folder_count_up(tmp_path: Path) -> None:
         ("# [1.2.0] - 2024-01-02\n\nNew.\n\n# [1.1.0]\n\nOld.\n", "a"),
         ("# Overview\n\nText.\n\n# Use\n\nText.\n", "a"),
         ("# Overview\n\nText.\n\n## Use\n\nText.\n", "Overview"),
+        ("- [ ] " + "call the harbour about the lamp " * 5 + "\n\n# Archived\n\nText.\n", "a"),
+        ("![logo](a.png) [docs](https://a.example/b)\n\n# Lamp\n\nText.\n", "Lamp"),
         ('<h1 align="center">\n  <img src="logo.png">\n  <b>Zod</b>\n</h1>\n\n## Use\n\nText.\n', "Zod"),
     ],
 )

@@ -52,6 +52,9 @@ _OF_PART = re.compile(
     re.IGNORECASE,
 )
 """The title of the first of several parts, such as a release, and not of all."""
+_NO_TEXT = re.compile(r"<[^<>]{0,400}>|!?\[[^\[\]]{0,200}\]\([^()]{0,400}\)|\W+")
+"""Tags, pictures and links, such as stand above a title, and signs."""
+_FEW_WORDS = 25
 
 
 def first_heading(text: str, media_type: str) -> str:
@@ -59,8 +62,11 @@ def first_heading(text: str, media_type: str) -> str:
     found = headings(text, media_type)
     first = next(found, None)
     if first is None or first.level == 1:
-        of_part = first and _OF_PART.match(first.title) and any(each.level == 1 for each in found)
-        return first.title if first and not of_part else ""
+        if first is None or (_OF_PART.match(first.title) and any(each.level == 1 for each in found)):
+            return ""
+        # A heading below text is that of a part: *Archived* in a daily note.
+        before = _NO_TEXT.sub(" ", text[: first.start]) if media_type == "text/markdown" else ""
+        return first.title if len(before.split()) < _FEW_WORDS else ""
     opens = media_type != "text/html" and not text[: first.start].strip()
     return first.title if opens and all(each.level > first.level for each in found) else ""
 
