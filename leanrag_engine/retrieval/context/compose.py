@@ -427,7 +427,9 @@ def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list
     alone is asked for, and found, only strong evidence of other documents stands beside what holds it."""
     windows = [each for each in ranking if isinstance(each, RankedWindow)]
     if holders := {each.chunk.document_id for each in windows if each.asked_alone}:
-        others = {each.key for each in windows if each.chunk.document_id in holders and not each.exact}
+        # A turn stands in several windows of a conversation, of which some hold the word.
+        exact = {each.key for each in windows if each.exact}
+        others = {each.key for each in windows if each.chunk.document_id in holders} - exact
         return [each for each in _above_cutoff(ranking, options.strong) if each.key not in others]
     above = _above_cutoff(ranking, options.cutoff)
     if len(above) < options.least:

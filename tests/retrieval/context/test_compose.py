@@ -457,6 +457,15 @@ def test_a_window_stands_under_the_heading_of_its_own_section() -> None:
     assert f"[d1:c1] § Lamps\n{first}\n§ Oil\n{second}" in text
 
 
+def test_a_turn_with_the_word_that_is_asked_alone_is_shown_though_it_stands_in_two_windows() -> None:
+    turns = ["Ada: Where to?", "Ben: Lisbon is the destination.", "Ada: Good."]
+    chunk = replace(make_chunk(1, turns), media_type="text/x-chat")
+    place = chunk.text.index(turns[1])
+    first, second = (replace(each, turns=((place, place + len(turns[1])),)) for each in rank(chunk)[:2])
+    asked = replace(first, value=9.0, exact=True, asked_alone=True)
+    assert turns[1] in compose([asked, replace(second, value=2.0)]).text
+
+
 def test_the_fence_is_as_long_as_what_is_shown_needs() -> None:
     other = replace(rank(make_chunk(2, ["Five backticks: `````"]))[0], near=0.01)
     first = rank(*(make_chunk(1, [saying("Ada", n)], n) for n in range(3, 12)))
