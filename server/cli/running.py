@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
     from leanrag_engine.core.model import DocumentSource
     from leanrag_engine.engine import LeanRAG
+
+    from ..replies.work.jobs import JobReply
 
 
 INTERRUPTED = 130  # Exit code after Ctrl-C, as shells have it
@@ -183,3 +187,49 @@ def confirm(question: str) -> bool:
 def leave_unless_done(status: str) -> None:
     if status != "done":
         raise typer.Exit(1)
+
+
+def end(job: Job, settings: Settings, *, json: bool, following: Sequence[str] = ()) -> None:
+    """Print what a job has done, or why it ended early, and leave; ``following``: the words of the next command."""
+    from ..replies.work.jobs import JobReply  # noqa: PLC0415 - heavy
+
+    reply = JobReply.from_engine(job)
+    text = reply.model_dump_json() if json else "\n".join(list_lines(reply, job, settings, following))
+    print_report(text, json=json)
+    leave_unless_done(reply.status)
+
+
+def list_lines(reply: JobReply, job: Job, settings: Settings, following: Sequence[str]) -> list[str]:
+    if reply.status != "done":
+        return [*reply.ending_lines(), say_early_end(job)]
+    lines = [*reply.ending_lines(), say_time(job)]
+    return [*lines, say_next(following, settings)] if following else lines
+
+
+def say_early_end(job: Job) -> str:
+    ended = "failed" if job.status.value == "failed" else f"was {job.status.value}"
+    return f"The {job.kind} {ended}. {job.message}".rstrip()
+
+
+def say_time(job: Job) -> str:
+    seconds = (job.updated_at - job.created_at).total_seconds()
+    return f"It took {seconds:.0f} s." if seconds >= 1 else "It took less than a second."
+
+
+def say_next(words: Sequence[str], settings: Settings) -> str:
+    return f"Next: {command_line(['leanrag', *words, *index_options(settings)])}"
+
+
+def index_options(settings: Settings) -> list[str]:
+    """Return the options that name the index of ``settings``, if it is not the default one."""
+    options: list[str] = []
+    if "data_dir" in settings.model_fields_set:
+        options += ["--data-dir", str(settings.data_dir.expanduser().absolute())]
+    if "collection" in settings.model_fields_set:
+        options += ["--collection", settings.collection]
+    return options
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Quote ``words`` for this platform's shell."""
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import CollectionOption, DataDir, Json, Verbose
-from ..running import follow_job, on_engine, read_settings, run_long
-from .endings import end
+from ..running import end, follow_job, on_engine, read_settings, run_long
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG

@@ -23,13 +23,16 @@ from ..running import (
     confirm,
     follow_job,
     leave_unless_done,
+    list_lines,
     on_engine,
     read_settings,
     run,
     run_ingest,
     run_long,
+    say_early_end,
+    say_next,
+    say_time,
 )
-from .endings import list_lines, say_early_end, say_next, say_time
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job

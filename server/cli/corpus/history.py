@@ -10,8 +10,7 @@ import typer
 from leanrag_engine.core.jobs import RollbackResult
 
 from ..options import Json, Verbose
-from ..running import follow_job, on_engine, print_report
-from .endings import end
+from ..running import end, follow_job, on_engine, print_report
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG

@@ -9,8 +9,7 @@ import typer
 from leanrag_engine.exchange.formats import ImportFormat
 
 from ..options import Json, Verbose
-from ..running import follow_job, on_engine
-from .endings import end
+from ..running import end, follow_job, on_engine
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG

@@ -10,8 +10,7 @@ import typer
 from leanrag_engine.core.errors import NotFound
 
 from ..options import DataDir, Json, Verbose
-from ..running import follow_job, on_engine, print_report
-from .endings import end
+from ..running import end, follow_job, on_engine, print_report
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job

@@ -24,9 +24,9 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.replies.run import answer_flat
 
-from ..machine.install import command_line, index_options, server_command
+from ..machine.install import server_command
 from ..machine.session import call_tool, open_session
-from ..running import follow_job
+from ..running import command_line, follow_job, index_options
 
 TOKEN_BUDGET = 1200
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -31,6 +29,7 @@ from ...clients.files import (
 )
 from ...clients.places import CLIENTS, Client, Machine, Scope, config_file
 from ..options import DataDir, ReadOnly, report_errors
+from ..running import command_line, index_options
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Json, JsonObject
@@ -79,16 +78,6 @@ def server_arguments(settings: Settings) -> list[str]:
     """Return the server's arguments for one user, with full paths. None is a key: ``settings`` has none."""
     folders = [word for each in settings.allow_dirs for word in ("--allow-dir", str(existing_folder(each)))]
     return [*folders, *index_options(settings), *(["--read-only"] if settings.read_only else [])]
-
-
-def index_options(settings: Settings) -> list[str]:
-    """Return the options that name the index of ``settings``, if it is not the default one."""
-    options: list[str] = []
-    if "data_dir" in settings.model_fields_set:
-        options += ["--data-dir", str(settings.data_dir.expanduser().absolute())]
-    if "collection" in settings.model_fields_set:
-        options += ["--collection", settings.collection]
-    return options
 
 
 def list_shared_arguments(
@@ -404,11 +393,6 @@ def print_entry(
     if client == "claude-code":
         words = ["claude", "mcp", "add", "--scope", scope, name, "--", *command]
         typer.echo(f"Or run: {command_line(words)}", err=True)
-
-
-def command_line(words: Sequence[str]) -> str:
-    """Quote ``words`` for this platform's shell."""
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def finish(plan: ConfigChange, then: str, *, dry_run: bool) -> None:

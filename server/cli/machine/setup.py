@@ -18,17 +18,17 @@ from leanrag_engine.core.text.counting import count_things
 from ...clients.files import apply_change, find_installed_command, plan_install
 from ...clients.places import CLIENTS, Machine, config_file, is_present
 from ..options import CollectionOption, DataDir, escape_controls, report_errors
-from ..running import confirm, find_width, leave_unless_done, read_settings, run, run_ingest
-from .install import (
-    check_name,
+from ..running import (
     command_line,
-    find_client,
+    confirm,
+    find_width,
     index_options,
-    merge_arguments,
-    server_arguments,
-    server_command,
-    server_entry,
+    leave_unless_done,
+    read_settings,
+    run,
+    run_ingest,
 )
+from .install import check_name, find_client, merge_arguments, server_arguments, server_command, server_entry
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import DataDir, Json, Verbose
-from ..running import follow_job, on_engine, print_report, read_settings, run, run_long
+from ..running import end, follow_job, on_engine, print_report, read_settings, run, run_long
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -81,8 +81,6 @@ def copy_collection(
     """
 
     async def work(engine: LeanRAG) -> None:
-        from ..corpus.endings import end  # noqa: PLC0415 - listing needs no replies about jobs
-
         job = await follow_job(engine, await engine.submit_copy(new, collection=name), verbose=verbose)
         end(job, engine.settings.model_copy(update={"collection": new}), json=json, following=["ls"])
 
@@ -112,8 +110,6 @@ def delete_collection(
         typer.echo(CollectionCard.from_engine(status.collection).to_line(), err=True)
 
     async def work(engine: LeanRAG) -> None:
-        from ..corpus.endings import end  # noqa: PLC0415 - listing needs no replies about jobs
-
         job = await follow_job(
             engine, await engine.submit_delete_collection(name, cancel=True), verbose=verbose
         )
