@@ -2,6 +2,8 @@
 
 import re
 from html import escape
+from importlib.resources import files
+from string import Template
 from unicodedata import east_asian_width
 
 from ..errors import plain_line
@@ -11,6 +13,12 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, 
 _NARROW = frozenset("iljtfrI.,:;'|! ()[]-/")
 _WIDE = frozenset("mwMW@%—…&")
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def read_style(name: str, **values: object) -> str:
+    """Return a style sheet of this folder on one line, with ``values`` in place of its ``$names``."""
+    sheet = files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return Template(sheet).substitute(values).replace("\n", "")
 
 
 def escape_text(text: str) -> str:

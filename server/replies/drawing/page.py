@@ -11,31 +11,13 @@ from leanrag_engine.retrieval.query import QueryResult
 
 from ..base import Count
 from .accounting import count_parts, explain_value
-from .lettering import FONT, escape_text
+from .lettering import FONT, escape_text, read_style
 from .svg import draw_answer
 
 # Nothing is loaded and nothing runs, whatever a document says.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
-STYLE = f"""
-:root{{color-scheme:light dark}}
-body{{margin:0;padding:16px;font:15px/1.45 {FONT};background:light-dark(#fff,#161616);color:light-dark(#1b1b1b,#f0f0f0)}}
-main{{display:grid;gap:24px;align-items:start}}
-figure{{margin:0;max-width:980px}}
-@media (min-width:1000px){{main{{grid-template-columns:minmax(340px,1fr) minmax(0,980px)}}}}
-@media (min-width:1000px) and (min-height:600px){{figure{{position:sticky;top:16px}}}}
-figure svg{{max-width:100%;height:auto;display:block}}
-section{{min-width:0}}
-h1{{font-size:1.3em;margin-top:0}}
-h2{{font-size:1.1em}}
-ol{{padding-left:1.6em}}
-li{{margin-bottom:1em}}
-blockquote{{margin:.3em 0;padding-left:.8em;border-left:3px solid light-dark(#0072b2,#56b4e9);white-space:pre-wrap;overflow-wrap:anywhere}}
-.soft{{color:light-dark(#595959,#b0b0b0);font-size:.88em}}
-a{{color:light-dark(#0060a0,#56b4e9)}}
-.narrow{{display:none}}
-@media (max-width:700px){{.wide{{display:none}}.narrow{{display:block}}}}
-""".replace("\n", "")
+STYLE = read_style("page.css", font=FONT)
 
 
 def render_page(result: QueryResult, count: Count) -> str:

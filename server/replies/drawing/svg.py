@@ -11,7 +11,7 @@ from leanrag_engine.retrieval.query import QueryResult
 from ..base import Count
 from .accounting import FRAME, TokenAccount, count_parts
 from .layout import NARROW, WIDE, DrawingSize, Labels, NodePlaces, Rectangle, lay_out
-from .lettering import FONT, escape_text, fit_line, measure, wrap
+from .lettering import FONT, escape_text, fit_line, measure, read_style, wrap
 from .selection import DrawnGraph, DrawnNode, select_graph
 
 SIZE = 12  # Of the letters, in pixels
@@ -26,33 +26,7 @@ DARK = (
 )
 # The hues of Okabe and Ito, which people with any colour vision tell apart; what a colour says is also said by a word
 # or by the kind of line.
-STYLE = f"""
-.leanrag-answer{{{LIGHT};font-family:{FONT};font-size:{SIZE}px;background:var(--paper)}}
-@media (prefers-color-scheme:dark){{.leanrag-answer:not([data-theme=light]){{{DARK}}}}}
-.leanrag-answer[data-theme=dark]{{{DARK}}}
-.leanrag-answer text{{fill:var(--ink)}}
-.leanrag-answer .soft{{fill:var(--soft)}}
-.leanrag-answer .strong{{font-weight:600}}
-.leanrag-answer .paper{{fill:var(--paper)}}
-.leanrag-answer .rule{{stroke:var(--rule)}}
-.leanrag-answer .box{{fill:var(--plain);stroke:var(--edge)}}
-.leanrag-answer .box.seed{{fill:var(--seed);stroke:var(--seed-edge);stroke-width:2}}
-.leanrag-answer .box.lca{{fill:var(--lca);stroke:var(--lca-edge);stroke-width:3}}
-.leanrag-answer .box.stray{{fill:var(--stray);stroke:var(--stray-edge);stroke-width:2;stroke-dasharray:6 3}}
-.leanrag-answer path{{fill:none}}
-.leanrag-answer .joining{{stroke:var(--seed-edge);stroke-width:3}}
-.leanrag-answer .upward{{stroke:var(--edge);stroke-dasharray:3 4}}
-.leanrag-answer .tie{{stroke:var(--tie);stroke-width:1.5}}
-.leanrag-answer .bridge{{stroke:var(--bridge)}}
-.leanrag-answer .label{{fill:var(--bridge)}}
-.leanrag-answer .part0{{fill:var(--seed-edge)}}
-.leanrag-answer .part1{{fill:var(--lca-edge)}}
-.leanrag-answer .part2{{fill:var(--tie)}}
-.leanrag-answer .part3{{fill:var(--bridge)}}
-.leanrag-answer .part4{{fill:var(--stray-edge)}}
-.leanrag-answer .part5{{fill:var(--ink)}}
-.leanrag-answer .frame{{fill:var(--rule)}}
-""".replace("\n", "")
+STYLE = read_style("answer.css", light=LIGHT, dark=DARK, font=FONT, size=SIZE)
 
 
 def draw_answer(result: QueryResult, count: Count, *, narrow: bool = False, evidence: bool = True) -> str:
