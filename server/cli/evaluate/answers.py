@@ -4,12 +4,13 @@ goes to standard output (``--json``: one JSON object on its last line), progress
 from __future__ import annotations
 
 import json as json_
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -171,10 +172,8 @@ async def run_judgement(
     """Run the judgement, with progress on standard error."""
     from leanrag_engine.evaluation.answers.run import judge_set  # noqa: PLC0415 - heavy
 
-    with ExitStack() as cleanup:
-        note = cleanup.enter_context(open_notes(details))
-        kept = None if question_set and data_dir is None else settings.data_dir
-        folder, show = cleanup.enter_context(open_scratch(kept))
+    kept = None if question_set and data_dir is None else settings.data_dir
+    with open_notes(details) as note, open_scratch(kept) as (folder, show):
         settings = settings.model_copy(update={"data_dir": folder})
         return await judge_set(settings, question_set, plan, show, note)
 
@@ -184,12 +183,10 @@ def open_scratch(data_dir: Path | None) -> Iterator[tuple[Path, ProgressReport]]
     """Yield ``data_dir`` or a folder that is removed afterwards, and what shows progress on standard error."""
     from ..progress import progress_bar  # noqa: PLC0415 - rich is heavy
 
-    with ExitStack() as cleanup:
-        if data_dir is None:
-            # Windows cannot remove files that the vector store still has open.
-            made = tempfile.TemporaryDirectory(prefix="leanrag-eval-", ignore_cleanup_errors=True)
-            data_dir = Path(cleanup.enter_context(made))
-        yield data_dir, cleanup.enter_context(progress_bar())
+    # Windows cannot remove files that the vector store still has open.
+    make = partial(TemporaryDirectory, prefix="leanrag-eval-", ignore_cleanup_errors=True)
+    with nullcontext(data_dir) if data_dir else make() as folder, progress_bar() as show:
+        yield Path(folder), show
 
 
 @contextmanager
