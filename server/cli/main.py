@@ -58,8 +58,8 @@ PANELS: Final = {
         "schema": "corpus.schema:app",
         "history": "corpus.build:history",
         "rollback": "corpus.build:rollback",
-        "export": "reading.export:export",
-        "import": "corpus.importing:import_graph",
+        "export": "corpus.exchange:export",
+        "import": "corpus.exchange:import_graph",
     },
     "Data": {
         "backup": "machine.backup:backup",
