@@ -1,4 +1,4 @@
-"""``leanrag query`` and ``status``."""
+"""``leanrag query``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 
 from leanrag_engine.core.runtime.replacement import write_output
 
-from ..options import CollectionOption, DataDir, Json, echo, name_options
-from ..running import on_engine, print_report, read_settings, run
+from ..options import Json, echo, name_options
+from ..running import on_engine, print_report
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -78,16 +78,3 @@ def write_drawings(result: QueryResult, engine: LeanRAG, html: Path | None, svg:
         if path:
             write_output(path, draw(result, engine.count_tokens).encode())
             echo(f"Drawn: {path}", err=True)
-
-
-def status(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
-    """Show what is indexed, how it was built, and which jobs run."""
-
-    async def work(engine: LeanRAG) -> None:
-        from ...replies.state.status import StatusReply  # noqa: PLC0415 - heavy
-
-        found = await engine.status(engine.settings.collection, strict=bool(collection))
-        reply = StatusReply.from_engine(found)
-        print_report(reply.model_dump_json() if json else "\n".join(reply.to_lines()), json=json)
-
-    run(read_settings(data_dir, collection, read_only=True), work)

@@ -218,9 +218,9 @@ def test_at_a_narrow_terminal_ls_shows_paths_beneath_the_folder_that_all_share(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = leanrag(data, "ls")
-    monkeypatch.setattr("leanrag_mcp.cli.reading.ls.find_width", lambda: 300)
+    monkeypatch.setattr("leanrag_mcp.cli.reading.overview.find_width", lambda: 300)
     assert leanrag(data, "ls") == whole
-    monkeypatch.setattr("leanrag_mcp.cli.reading.ls.find_width", lambda: 70)
+    monkeypatch.setattr("leanrag_mcp.cli.reading.overview.find_width", lambda: 70)
     first, second, *_, last = leanrag(data, "ls").splitlines()
     assert "  tea/gardens.md  Tea" in first
     assert "  late.txt        late" in second
@@ -235,7 +235,7 @@ def test_ls_leaves_room_for_titles_beside_long_and_wide_paths(
     (notes / f"{'a very long name of a file ' * 4}last words.md").write_text("# The ceiling\n\nIt is high.")
     (notes / f"{'展示計画' * 8}.md").write_text("# The plan of the halls\n\nIt is wide.")
     leanrag(tmp_path / "data", "sync", str(notes), "--no-build")
-    monkeypatch.setattr("leanrag_mcp.cli.reading.ls.find_width", lambda: width)
+    monkeypatch.setattr("leanrag_mcp.cli.reading.overview.find_width", lambda: width)
     long, wide, *_ = leanrag(tmp_path / "data", "ls").splitlines()
     assert re.search("  ….*last words.md +The ceiling$", long)
     assert re.search("  ….*展示計画.md +The plan of the halls$", wide)
