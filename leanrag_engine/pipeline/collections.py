@@ -6,7 +6,7 @@ from leanrag_engine.core.jobs import CopyResult, DeleteResult, Job
 from leanrag_engine.core.model import NO_CORRECTIONS, Collection
 from leanrag_engine.core.ports import Progress, ProgressReport
 
-from .building.rollback import publish_again
+from .building.publishing import publish_again
 from .index import Stores, announce_vector_change, start_over_if_damaged
 
 

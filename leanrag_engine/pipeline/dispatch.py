@@ -43,7 +43,7 @@ class Dispatcher:
                 later = await find_later_documents(stores.jobs, job)
                 return await delete_documents(stores, name, sorted({*ids} - later), report, job.created_at)
             case jobs.RollbackRequest(number):
-                from .building.rollback import roll_back
+                from .building.publishing import roll_back
 
                 return await roll_back(stores, await self._snapshots.collection(name), number, report)
             case jobs.CopyRequest(target):
