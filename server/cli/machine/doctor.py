@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,17 +71,17 @@ def find_folder(folder: Path) -> Iterator[Check]:
     """Report whether the data folder can be used, and how much room there is."""
     place = folder.expanduser().absolute()
     existing = next(each for each in (place, *place.parents) if os.path.exists(each))  # noqa: PTH110 - Path.exists raises where a folder is closed
+    say = partial(report, "data folder", "broken")
     if not existing.is_dir():
-        message = f"{existing} is a file"
-        yield report("data folder", "broken", message, f"Move that file away, or {OTHER_FOLDER}.")
+        yield say(f"{existing} is a file", f"Move that file away, or {OTHER_FOLDER}.")
     elif not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
-        message = f"you may not read and write in {existing}"
-        yield report("data folder", "broken", message, f"Change its owner or permissions, or {OTHER_FOLDER}.")
+        mend = f"Change its owner or permissions, or {OTHER_FOLDER}."
+        yield say(f"you may not read and write in {existing}", mend)
     elif existing == place and (
         closed := [each for each in sorted(place.iterdir()) if not os.access(each, os.R_OK | os.W_OK)]
     ):
-        message = f"you may not read and write {', '.join(each.name for each in closed)} in {place}"
-        yield report("data folder", "broken", message, "Change their owner or permissions.")
+        names = ", ".join(each.name for each in closed)
+        yield say(f"you may not read and write {names} in {place}", "Change their owner or permissions.")
     yield find_room(existing)
 
 
@@ -197,48 +198,38 @@ async def examine_all(engine: LeanRAG) -> list[Check]:
         if not is_open:
             message = "keywords alone answer: the vector index needs a folder that may be written"
             findings.append(report(f"collection {held.name}", "note", message))
-        findings += examine_one(status, damage, may_write=may_write)
+        size = f"{count_things(held.documents, 'document')}, {count_things(held.chunks, 'chunk')}"
+        found = [*examine_one(status, damage, may_write=may_write)]
+        findings += found or [report(f"collection {held.name}", "ok", size)]
     return findings or [report("collections", "note", "none yet", FIRST_STEP)]
 
 
 def examine_one(status: Status, damage: Damage, *, may_write: bool) -> Iterator[Check]:
-    """Report what is wrong with one collection; one line if nothing is."""
+    """Report what is wrong with one collection."""
     held, generation = status.collection, status.collection.generation
-    subject, option = f"collection {held.name}", f"--collection {held.name}"
-    findings = []
-    if generation is None:
-        if held.documents:
-            message = f"{count_things(held.documents, 'document')}, never built"
-            findings.append(report(subject, "note", message, f"leanrag build {option}"))
-    else:
+    say = partial(report, f"collection {held.name}")
+    build, reindex = (f"leanrag {command} --collection {held.name}" for command in ("build", "reindex"))
+    if generation is None and held.documents:
+        yield say("note", f"{count_things(held.documents, 'document')}, never built", build)
+    elif generation is not None:
         if held.stale:
-            message = f"documents changed since the last build ({held.pending_documents} pending)"
-            findings.append(report(subject, "note", message, f"leanrag build {option}"))
+            pending = held.pending_documents
+            yield say("note", f"documents changed since the last build ({pending} pending)", build)
         if trouble := status.vector_trouble:
-            findings.append(report(subject, "broken", f"keywords alone answer. {trouble}"))
+            yield say("broken", f"keywords alone answer. {trouble}")
         elif damage.vectors:
-            message = f"vectors are missing or damaged: {', '.join(damage.vectors)}"
-            findings.append(report(subject, "broken", message, f"leanrag reindex {option}"))
+            yield say("broken", f"vectors are missing or damaged: {', '.join(damage.vectors)}", reindex)
         if damage.arrays:
             message = f"{count_things(damage.arrays, 'kept array')} damaged: made anew where needed"
-            mend = f"leanrag reindex {option}" if may_write else "Make the data folder writable."
-            findings.append(report(subject, "broken", message, mend))
+            yield say("broken", message, reindex if may_write else "Make the data folder writable.")
         if damage.is_old:
             message = "the database is older than what was built from it: what came later is lost, unless a newer backup has it"
-            findings.append(report(subject, "broken", message, f"leanrag build {option}"))
-        if generation.record.stale:
-            message = f"{generation.record.stale} written texts are older than what lies beneath them now"
-            findings.append(report(subject, "note", message, RENEWAL))
-        mend = f"leanrag build {option}"
-        findings += [report(subject, "broken", trouble, mend) for trouble in status.embedder_trouble]
+            yield say("broken", message, build)
+        if stale := generation.record.stale:
+            yield say("note", f"{stale} written texts are older than what lies beneath them now", RENEWAL)
+        yield from (say("broken", trouble, build) for trouble in status.embedder_trouble)
     if interrupted := [job for job in status.jobs if is_due(job, status)]:
-        message = f"job {interrupted[0].id} ({interrupted[0].kind}) was interrupted"
-        findings.append(report(subject, "note", message, f"leanrag build {option}"))
-    yield from findings or [
-        report(
-            subject, "ok", f"{count_things(held.documents, 'document')}, {count_things(held.chunks, 'chunk')}"
-        )
-    ]
+        yield say("note", f"job {interrupted[0].id} ({interrupted[0].kind}) was interrupted", build)
 
 
 def is_due(job: Job, status: Status) -> bool:
