@@ -239,23 +239,15 @@ def _is_timed(text: str, nicknames: frozenset[str]) -> bool | None:
     return False if enough else None
 
 
-def _match_timed(line: str, nicknames: frozenset[str]) -> re.Match[str] | None:
-    return _match_stamped(line, nicknames) or _match_headed(line, nicknames)
-
-
-def _match_stamped(line: str, nicknames: frozenset[str]) -> re.Match[str] | None:
+def _match_timed(line: str, nicknames: frozenset[str], longest_head: int = 80) -> re.Match[str] | None:
     opens = line[0].isdigit() or line[:2] in {"**", "__"} or line[:3].isalpha()
-    if not (opens or "[" in line[:60] or "(" in line[:60]):
-        return None
-    found = (each for pattern in _STAMPED if (each := pattern.fullmatch(line)))
-    dated = (each for each in found if each["time"] or each["date"])
-    return next((each for each in dated if is_speaker(_turn_speaker(each, nicknames))), None)
-
-
-def _match_headed(line: str, nicknames: frozenset[str], longest: int = 80) -> re.Match[str] | None:
-    for pattern in _HEADED if len(line) <= longest else ():
+    stamped: Sequence[re.Pattern[str]] = _STAMPED if opens or "[" in line[:60] or "(" in line[:60] else ()
+    headed: Sequence[re.Pattern[str]] = _HEADED if len(line) <= longest_head else ()
+    for pattern in (*stamped, *headed):
         match = pattern.fullmatch(line)
-        if match and match["time"] and is_speaker(_turn_speaker(match, nicknames)):
+        # A date alone does not head a turn whose text is on the next lines.
+        dated = match and (match["time"] or (match["date"] and pattern in stamped))
+        if match and dated and is_speaker(_turn_speaker(match, nicknames)):
             return match
     return None
 
