@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.restriction import cut_sentence, cut_summary
-from leanrag_engine.core.graphs.rows import LayerRows, RowMatches, find_same, match_rows, select_rows
+from leanrag_engine.core.graphs.rows import LayerRows, find_same, match_rows, select_rows
 from leanrag_engine.core.model import Entity, Relation, Staleness
 from leanrag_engine.hierarchy.health import find_ancestors
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, find_pairs
 
-from .comparing import mark_ends, text_of
+from .comparing import find_changed_ends, text_of
 from .removal import HIDDEN, cite_again, find_unsaid_words, order_pair
 
 Labels = NDArray[np.intp]
@@ -62,7 +62,9 @@ class Lineage:
         """Compare G0 with the previous one: an entity has changed if its text has, or a relation that it is an end of."""
         before = previous.hierarchy.layers[0] if previous else Graph((), ())
         matches = match_rows(before.entities, base.entities)
-        changed = _find_changed_ends(before, base, matches)
+        changed = find_changed_ends(
+            before, base, matches.origins, lambda then, now: then.description != now.description
+        )
         for row, (then, now) in matches.differing.items():
             changed[row] |= then is None or text_of(then) != text_of(now)
         return cls(matches.origins, changed)
@@ -77,17 +79,6 @@ class Lineage:
             old = origins.find(row)
             changed[row] = old is None or text_of(old) != text_of(entities[row])
         return cls(origins.places, changed)
-
-
-def _find_changed_ends(before: Graph, after: Graph, entities: RowMatches[Entity]) -> Flags:
-    """Return which entities, (n,), are ends of base relations that are new, gone or worded differently."""
-    relations = match_rows(before.relations, after.relations)
-    reworded = [
-        row
-        for row, (then, now) in relations.differing.items()
-        if then is None or then.description != now.description
-    ]
-    return mark_ends(before, after, entities.origins, reworded, relations.gone)
 
 
 # --- which cluster continues which ----------------------------------------------------------

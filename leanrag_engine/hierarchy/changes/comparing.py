@@ -1,6 +1,6 @@
 """Compare two generations: what is new, gone, changed or stale, and beneath which relations nothing differs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 
 import numpy as np
@@ -159,20 +159,22 @@ def find_touched(layer: Graph, before: Graph | None, beneath: Flags) -> Flags:
     entities = match_rows(before.entities, layer.entities)
     for row, (then, now) in entities.differing.items():
         touched[row] |= then is None or then.name != now.name
-    relations = match_rows(before.relations, layer.relations)
-    differing = [number for number, (then, now) in relations.differing.items() if then != now]
-    return touched | mark_ends(before, layer, entities.origins, differing, relations.gone)
+    return touched | find_changed_ends(before, layer, entities.origins, lambda then, now: then != now)
 
 
-def mark_ends(before: Graph, after: Graph, origins: Places, differing: Sequence[int], gone: Places) -> Flags:
-    """Return which entities of ``after``, (n,), whose places ``before`` are ``origins``, are ends of relations that are
-    ``differing`` now or were there before and are ``gone``."""
+def find_changed_ends(
+    before: Graph, after: Graph, origins: Places, differs: Callable[[Relation, Relation], bool]
+) -> Flags:
+    """Return which entities of ``after``, (n,), whose places ``before`` are ``origins``, are ends of relations that are new,
+    gone, or such that the one now ``differs`` from the one then."""
     marked = np.zeros(len(after.entities), dtype=bool)
-    if differing:
-        marked[after.ends[differing]] = True
-    if len(gone):  # of none in the layers of an import, where some ends are missing
+    relations = match_rows(before.relations, after.relations)
+    changed = [row for row, (then, now) in relations.differing.items() if then is None or differs(then, now)]
+    if changed:
+        marked[after.ends[changed]] = True
+    if len(relations.gone):  # of none in the layers of an import, where some ends are missing
         left = np.zeros(len(before.entities) + 1, dtype=bool)
-        left[before.ends[gone]] = True
+        left[before.ends[relations.gone]] = True
         marked |= left[origins]
     return marked
 
