@@ -165,20 +165,17 @@ def _read_fact(problems: SetProblems, row: object, place: str) -> NeededFact:
 
 
 def _compile_all(problems: SetProblems, texts: Sequence[str], place: str) -> Iterator[re.Pattern[str]]:
-    return filter(None, (_compile(problems, text, place) for text in texts))
-
-
-def _compile(problems: SetProblems, text: str, place: str) -> re.Pattern[str] | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # what another Python may read otherwise
-            pattern = re.compile(text, re.IGNORECASE | re.DOTALL)
-    except re.error as problem:
-        problems.report(f"any of {place}", text, f"a regular expression ({problem})")
-        return None
-    if pattern.search(""):
-        problems.report(f"any of {place}", text, "an expression that an empty text does not match")
-    return pattern
+    for text in texts:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # what another Python may read otherwise
+                pattern = re.compile(text, re.IGNORECASE | re.DOTALL)
+        except re.error as problem:
+            problems.report(f"any of {place}", text, f"a regular expression ({problem})")
+            continue
+        if pattern.search(""):
+            problems.report(f"any of {place}", text, "an expression that an empty text does not match")
+        yield pattern
 
 
 def _read_strings(problems: SetProblems, row: JsonObject, key: str, place: str) -> list[str]:
