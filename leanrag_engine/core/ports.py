@@ -115,6 +115,14 @@ class TokenEmbedder(Embedder, Protocol):
         """Return how many packed tokens each text has, without the first, which stands for all of it."""
 
 
+class UnmeasuredEmbedder:
+    """What an :class:`Embedder` says of itself whose similarities were not measured, and that reads more than English."""
+
+    unrelated: float | None = None
+    related: float | None = None
+    english = False
+
+
 class EmbedderWrapper:
     """What an embedder that works through another one, ``inner``, has of it."""
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import EmbeddedQueries, Vectors
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, UnmeasuredEmbedder
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.vectors import one_thread
 
@@ -66,12 +66,8 @@ class _WordTable:
         return f"fitted-{digest.hexdigest()}"
 
 
-class FittedEmbedder:
+class FittedEmbedder(UnmeasuredEmbedder):
     """A fitted word table. Equal identities mean equal tables, hence equal vectors to the bit."""
-
-    unrelated: float | None = None
-    english = False
-    related: float | None = None
 
     def __init__(self, table: _WordTable) -> None:
         self.identity = table.identity

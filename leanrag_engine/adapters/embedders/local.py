@@ -19,7 +19,7 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, ModelUnavailable
 from leanrag_engine.core.model import EmbeddedQueries, Vectors
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, UnmeasuredEmbedder
 from leanrag_engine.core.text.shortening import one_line
 
 from .pretrained import (
@@ -109,12 +109,8 @@ class _LoadedModel:
         return (16, 4096) if self.model.device.type == "cpu" else (128, 65_536)
 
 
-class SentenceTransformersEmbedder:
+class SentenceTransformersEmbedder(UnmeasuredEmbedder):
     """A pretrained model. Texts beyond its window are embedded in several windows, with the model's prompts."""
-
-    unrelated: float | None = None
-    english = False
-    related: float | None = None
 
     def __init__(self, name: str, identity: str, loaded: _LoadedModel) -> None:
         self.identity = identity

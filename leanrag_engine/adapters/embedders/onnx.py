@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import open_task_group
 from leanrag_engine.core.model import PackedTokens, QueryTokens, Vectors
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, UnmeasuredEmbedder
 
 from .pretrained import EmbeddingWindows, PretrainedSource, Span, Windows, pool_windows, repeat_windows
 
@@ -57,14 +57,11 @@ class OnnxSource(PretrainedSource):
             return self._load()
 
 
-class OnnxEmbedder:
+class OnnxEmbedder(UnmeasuredEmbedder):
     """A model. Texts beyond its window are embedded in several windows; equal texts of a call are embedded once."""
 
     identity: str
     dimension: int
-    unrelated: float | None
-    english = False
-    related: float | None
     room: int
     """Most tokens of a window."""
 

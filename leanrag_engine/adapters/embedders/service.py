@@ -35,7 +35,7 @@ from leanrag_engine.core.errors import (
     open_task_group,
 )
 from leanrag_engine.core.model import EmbeddedQueries, Vectors, content_id
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, UnmeasuredEmbedder
 from leanrag_engine.core.runtime.telemetry import watch
 
 from .pretrained import EmbeddingWindows, PretrainedSource, Windows, check_rows, pool_windows, rough_tokens
@@ -114,13 +114,9 @@ class LitellmSource(PretrainedSource):
         return LitellmEmbedder(self._model, dimension, await anyio.to_thread.run_sync(_room, self._model))
 
 
-class LitellmEmbedder:
+class LitellmEmbedder(UnmeasuredEmbedder):
     """A model behind a service: concurrent calls, each tried again after a temporary failure. ``room``:
     tokens of a text, roughly counted, that it reads at once."""
-
-    unrelated: float | None = None
-    english = False
-    related: float | None = None
 
     def __init__(self, model: LitellmModel, dimension: int, room: int) -> None:
         self.identity = f"{model.key}{dimension}"
