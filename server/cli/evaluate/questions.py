@@ -17,8 +17,7 @@ from .anonymise import check_new, write_new
 from .options import ApiBase, Json
 
 if TYPE_CHECKING:
-    from leanrag_engine.evaluation.replies.writing import WritingOutcome
-    from leanrag_engine.evaluation.replies.written import QuestionFile, SourceCorpus
+    from leanrag_engine.evaluation.replies.writing import QuestionFile, SourceCorpus, WritingOutcome
 
 
 @as_command
@@ -52,8 +51,11 @@ async def questions(
 
     Example: `leanrag eval questions my_manuals --number 40 --model openai/gpt-4o-mini`
     """
-    from leanrag_engine.evaluation.replies.writing import open_corpus, take_worksheet  # noqa: PLC0415
-    from leanrag_engine.evaluation.replies.written import QuestionFile  # noqa: PLC0415 - heavy
+    from leanrag_engine.evaluation.replies.writing import (  # noqa: PLC0415 - heavy
+        QuestionFile,
+        open_corpus,
+        take_worksheet,
+    )
 
     if worksheet and filled:
         raise InvalidInput("--worksheet writes a new file, --filled reads one.", "Give one of them.")
