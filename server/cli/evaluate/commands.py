@@ -11,9 +11,8 @@ from leanrag_engine.core.errors import InvalidInput
 
 from ..options import as_command
 from . import options as option
-from .anonymise import anonymise
 from .answers import answers, open_scratch
-from .questions import questions
+from .sets import anonymise, questions
 
 app = typer.Typer(
     help="Measure: retrieval on a question set, replies on your own documents, answers by a judge.",
