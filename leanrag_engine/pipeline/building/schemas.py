@@ -92,14 +92,14 @@ async def decide_type(stores: Stores, name: str, given: str, *, adopt: bool) -> 
             "Give one of these:"
             if near
             else "The last build kept nothing apart; `leanrag build` looks again.",
-            tuple(Candidate(ref, known[ref].name, _describe(known[ref])) for ref in near),
+            tuple(Candidate(ref, known[ref].name, describe_proposal(known[ref])) for ref in near),
         )
     decisions = {**schema.decisions, found[0].ref: adopt}
     await stores.documents.put_schema(name, replace(schema, decisions=decisions))
     return found[0]
 
 
-def _describe(proposal: TypeProposal) -> str:
+def describe_proposal(proposal: TypeProposal) -> str:
     return f"in {proposal.chunks} passages, {proposal.confident} of them with enough confidence"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.model import ExtractionSchema
 from leanrag_engine.extraction.schemas.reading import write_yaml
-from leanrag_engine.pipeline.building.schemas import SchemaView
+from leanrag_engine.pipeline.building.schemas import SchemaView, describe_proposal
 
 from ..base import ReplyModel
 
@@ -22,21 +22,16 @@ class SchemaReply(ReplyModel):
 
     @classmethod
     def from_engine(cls, view: SchemaView, settings: Settings) -> SchemaReply:
-        held = view.schema
-        proposals = view.effects.proposals if view.effects else ()
-        return cls(
-            name=held.name if held else "",
-            entities=dict(held.entities) if held else {},
-            relations=dict(held.relations) if held else {},
-            attributes=dict(held.attributes) if held else {},
-            adopted=[*(held.adopted if held else ())],
+        held = view.schema or ExtractionSchema("", {}, {}, {})
+        proposals = view.effects.proposals if view.schema and view.effects else ()
+        return cls.of(
+            held,
+            adopted=[*held.adopted],
             outside=[
-                f"{each.ref}: in {each.chunks} passages, {each.confident} of them with enough confidence"
-                for each in proposals
-                if held and each.ref not in held.adopted
+                f"{each.ref}: {describe_proposal(each)}" for each in proposals if each.ref not in held.adopted
             ],
             unlisted=view.effects.unlisted if view.effects else 0,
-            notes=[*_notes(view, has_model=bool(settings.llm_model))],
+            notes=_notes(view, has_model=bool(settings.llm_model)),
         )
 
     def to_markdown(self) -> str:
