@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -113,15 +113,13 @@ async def open_scratch(
         yield scratch
 
 
-@asynccontextmanager
-async def open_folder_scratch(
+def open_folder_scratch(
     settings: Settings, adapters: Adapters, folder: Path, report: ProgressReport
-) -> AsyncIterator[ScratchCollection]:
+) -> AbstractAsyncContextManager[ScratchCollection]:
     """Build a collection of the documents of a folder as :func:`open_scratch` does; one that exists follows the folder."""
     name = f"eval-{content_id('', str(folder), settings.embedder)}"
     source = DocumentSource(path=str(folder))
-    async with _build_collection(settings, adapters, [source], name, report, is_folder=True) as scratch:
-        yield scratch
+    return _build_collection(settings, adapters, [source], name, report, is_folder=True)
 
 
 @asynccontextmanager

@@ -148,18 +148,17 @@ def overview(results: Sequence[JudgedQuestion], strategy: str) -> Overview:
     ]
     answers = [answer for _, answer in answered]
     citations = sum(len(each.cited) + len(each.unfounded) for each in answers)
-    known = [(result, answer) for result, answer in answered if result.question.answers]
+    right = [
+        not answer.declined and holds(answer.text, result.question.answers)
+        for result, answer in answered
+        if result.question.answers
+    ]
     return Overview(
         answers=len(answers),
         context_tokens=mean([result.tokens[strategy] for result in results if strategy in result.tokens]),
         cited=100 * mean([bool(each.cited) for each in answers]),
         unfounded=100 * sum(len(each.unfounded) for each in answers) / citations if citations else 0.0,
-        found=100
-        * mean(
-            [not answer.declined and holds(answer.text, result.question.answers) for result, answer in known]
-        )
-        if known
-        else None,
+        found=100 * mean(right) if right else None,
         declined=100 * mean([answer.declined for answer in answers]),
     )
 
