@@ -21,6 +21,7 @@ from .decoding import decode
 from .readers.cards import read_cards
 from .readers.chats import read_chat, read_export
 from .readers.lightweight import write_asciidoc, write_org
+from .readers.pages import drop_running_lines, join_pages
 from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
 from .records import write_records
@@ -119,6 +120,9 @@ def _text(data: bytes, name: str) -> Reading:
     chat = read_chat(reading.text)
     if chat:
         return replace(chat, metadata={**chat.metadata, **reading.metadata})
+    if data.count(b"\f") > 1:  # an RFC, or what was a PDF
+        pages = [clean(page).strip("\n") for page in decode(data, name)[0].split("\f")]
+        return replace(join_pages(drop_running_lines(pages), ""), metadata=reading.metadata, first_line=0)
     return replace(reading, text=write_records(reading.text))
 
 

@@ -94,3 +94,24 @@ def test_headings_code_lists_and_links_are_read_and_every_line_keeps_its_place(
     assert (found.title, found.media_type) == (title, "text/markdown")
     assert found.text.split("\n") == read.split("\n")
     assert found.text.count("\n") == text.count("\n")
+
+
+def test_pages_of_a_plain_text_have_their_numbers_and_no_running_heads(tmp_path: Path) -> None:
+    said = [
+        "The lamp is lit at dusk.",
+        "It burns oil and is\ntrimmed",
+        "by the keeper.",
+        "Fog is rung in.",
+        "The end.",
+    ]
+    pages = [
+        f"RFC 99          The Lamp       May 1996\n\n\n{text}\n\n\nAda        [Page {at}]\n"
+        for at, text in enumerate(said, 1)
+    ]
+    (tmp_path / "rfc99.txt").write_text("\f".join(pages))
+    found = load(DocumentSource(path=str(tmp_path / "rfc99.txt")), allowed=None, max_bytes=10_000)
+    assert found.text.count("The Lamp") == 1
+    assert found.text.count("[Page") <= 1
+    assert [page.number for page in found.pages] == [1, 2, 3, 4, 5]
+    assert all(text in found.text for text in said)
+    assert found.text[found.pages[3].start :].lstrip().startswith("Fog")

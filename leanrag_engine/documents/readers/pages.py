@@ -1,0 +1,90 @@
+"""Join the pages of a text, without running heads and page numbers."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from leanrag_engine.core.model import NO_METADATA, Page
+
+from .reading import Reading
+
+_PAGE_NUMBER = re.compile(r"(?<![\w.,/-])[1-9]\d{0,3}(?![\w/-]|[.,]\d)")
+_NAMING = re.compile(r"\b(?!(?:page|seite|página|pagina|pág|of|von|de|sur|p|s)\b)[^\W\d_]", re.IGNORECASE)
+"""A letter of a word that belongs to no page number."""
+_SENTENCE_END = re.compile(r"[.!?。！？][\"'”’»)\]]*$")
+_PRINTED = re.compile(
+    r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}, \d{1,2}:\d\d(?: [AP]M)?(?: .*)?|[a-z]+://\S+ +\d+/\d+"
+)
+"""What browsers print above and below a page."""
+_PRINTED_LINE = "\0printed"
+
+
+def drop_running_lines(pages: Sequence[str]) -> list[str]:
+    """Remove page numbers, and all but the first of the first and last lines that most pages share to the letter or but for the
+    number of the page. What differs from page to page, such as the number of an invoice, stays."""
+    split = [page.split("\n") for page in pages]
+    first: dict[str, int] = {}
+    for at in (0, -1, 0, -1):  # a running head may follow a page number
+        keys = [_running_keys(lines[at].strip(), number) for number, lines in enumerate(split)]
+        shared = Counter(key for own in keys for key in own)
+        # Two equal lines may be chance; of a book, left and right pages have their own.
+        running = {key for key, times in shared.items() if times > max(0.4 * len(pages), 2)} | {_PRINTED_LINE}
+        for number, (lines, own) in enumerate(zip(split, keys, strict=True)):
+            found = running & own
+            again = any(first.setdefault(key, number) != number for key in found)
+            if len(lines) > 1 and found and (again or not _NAMING.search(lines[at])):
+                del lines[at]
+    return ["\n".join(lines).strip("\n") for lines in split]
+
+
+def _running_keys(line: str, number: int) -> set[str]:
+    """Return the forms in which a line may come again on other pages: itself, unless it states something, and with each number that
+    may be that of the page as its distance from ``number``."""
+    if _PRINTED.fullmatch(line):
+        return {_PRINTED_LINE}
+    keys = {line} if line and ":" not in line else set[str]()
+    for found in _PAGE_NUMBER.finditer(line):
+        rest = f"{line[: found.start()]} {line[found.end() :]}"
+        # "Invoice 7" is no running head.
+        if not _NAMING.search(rest) or len(rest.split()) > 2:  # noqa: PLR2004
+            keys.add(f"{line[: found.start()]}\0{int(found[0]) - number}{line[found.end() :]}")
+    return keys
+
+
+def join_pages(pages: Sequence[str], title: str) -> Reading:
+    """Join the pages into one text, without a blank line within a sentence that continues on the next page."""
+    starts: list[Page] = []
+    parts: list[str] = []
+    length = 0
+    for number, page in enumerate(pages, 1):
+        if not page:
+            continue
+        if parts:
+            parts.append("\n" if page[0].islower() and not _SENTENCE_END.search(parts[-1]) else "\n\n")
+            length += len(parts[-1])
+        starts.append(Page(number, length))
+        parts.append(_add_paragraphs(page))
+        length += len(parts[-1])
+    missing = _ranges([number for number, page in enumerate(pages, 1) if not page])
+    return Reading(
+        "".join(parts), title, tuple(starts), {"pages_without_text": missing} if missing else NO_METADATA
+    )
+
+
+def _add_paragraphs(page: str) -> str:
+    """Add the paragraph breaks that PDFs lack, after a sentence that ends well before the margin."""
+    lines = page.split("\n")
+    margin = 0.75 * max(map(len, lines))
+    paragraphs = (
+        line + "\n" if line and len(line) < margin and _SENTENCE_END.search(line) else line for line in lines
+    )
+    return re.sub("\n{3,}", "\n\n", "\n".join(paragraphs).rstrip("\n"))
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Format ``[1, 2, 3, 7]`` as ``1-3, 7``."""
+    held = set(numbers)
+    firsts = [number for number in numbers if number - 1 not in held]
+    lasts = [number for number in numbers if number + 1 not in held]
+    pairs = zip(firsts, lasts, strict=True)
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in pairs)
