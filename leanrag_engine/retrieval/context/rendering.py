@@ -243,10 +243,16 @@ def _format_gap(chunk: Chunk, first: int, last: int | None, shown: set[str]) -> 
     all; "" for none."""
     left_out = chunk.windows[first:last]
     names = "; ".join(
-        dict.fromkeys(each.heading.rpartition(" > ")[2] for each in left_out if each.heading not in shown)
+        dict.fromkeys(_name_section(each.heading) for each in left_out if each.heading not in shown)
     )
     named = names and not is_code(chunk.media_type)
     return f"[… {format_label(names)}]" if named else GAP if left_out else ""
+
+
+def _name_section(heading: str) -> str:
+    """Return the last part of a heading, of a table the part above it, if there is one: its columns say less."""
+    *above, last = heading.split(" > ")
+    return above[-1] if above and TABLE_LINE.match(last) else last
 
 
 def _start_of(window: RankedWindow) -> int:

@@ -408,7 +408,8 @@ def test_touching_windows_are_joined_under_one_citation_and_others_have_their_ow
 def test_a_cut_is_marked_with_the_sections_that_it_leaves_out() -> None:
     said = [saying("Ada", n) for n in range(5)]
     chunk = make_chunk(1, said)
-    headings = ["Lamps", "Lamps > Oil", "Lamps > Wicks", "Lamps", "Lamps > Glass"]
+    table = "Lamps > Glass > Table, 5 rows: colour | price"
+    headings = ["Lamps", "Lamps > Oil", "Lamps > Wicks", "Lamps", table]
     places = [replace(each, heading=name) for each, name in zip(chunk.windows, headings, strict=True)]
     windows = rank(replace(chunk, windows=tuple(places)))
     text = compose([windows[0], windows[3]]).text
