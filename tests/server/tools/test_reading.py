@@ -161,8 +161,8 @@ async def test_passages_name_title_date_and_file_once_and_the_folder_of_all_file
         done = await call("ingest_documents", documents=[{"path": str(files)}], build=False, wait_seconds=40)
         assert done.data["status"] == "done", done.text
         text = (await call("get_sources", citations=["d1:c1", "d2:c1"])).text
-    assert "[d1:c1] Note a, 2024-05-06 (a.md:2, characters 1–" in text
-    assert "[d2:c1] Note b, 2024-05-06 (b.md:2, characters 1–" in text
+    assert "[d1:c1] Note a, 2024-05-06 (a.md:4, characters 3–" in text
+    assert "[d2:c1] Note b, 2024-05-06 (b.md:4, characters 3–" in text
     assert text.count(str(files)) == 1
 
 
