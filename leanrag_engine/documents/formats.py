@@ -120,8 +120,9 @@ def _text(data: bytes, name: str) -> Reading:
     chat = read_chat(reading.text)
     if chat:
         return replace(chat, metadata={**chat.metadata, **reading.metadata})
-    if data.count(b"\f") > 1:  # an RFC, or what was a PDF
-        pages = [clean(page).strip("\n") for page in decode(data, name)[0].split("\f")]
+    pages = decode(data, name)[0].split("\f") if b"\f" in data else ()
+    if len(pages) > 2:  # noqa: PLR2004 - an RFC, or what was a PDF
+        pages = [clean(page).strip("\n") for page in pages]
         return replace(join_pages(drop_running_lines(pages), ""), metadata=reading.metadata, first_line=0)
     return replace(reading, text=write_records(reading.text))
 

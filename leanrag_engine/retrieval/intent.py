@@ -84,6 +84,16 @@ _MORE = re.compile(
     r"\b(?:and|or|versus|vs|between|compar\w+|differ\w*|offer|belongs?|discuss\w*|talk\w*|covered|topics|members|pages|docs|guides|documents)\b",
     re.IGNORECASE,
 )
+_DEFINED = re.compile(
+    r"\s*(?:what(?:['’]s| is| are| was| were)|who(?:['’]s| is| was)|define|explain) (?:an? |the (?=(?-i:[A-Z])))?(?P<what>(?!the )[^\s?,;:]+(?: [^\s?,;:]+){0,3}?)[?.!\s]*",
+    re.IGNORECASE,
+)
+
+
+def find_defined(text: str) -> str:
+    """Return the thing of which an English text asks what it is, and nothing else; "" for none. *The budget* is not asked for as such."""
+    asked = _DEFINED.fullmatch(text)
+    return asked["what"] if asked else ""
 
 
 def asks_about_all(text: str) -> bool:

@@ -7,6 +7,7 @@ from leanrag_engine.retrieval.intent import (
     asks_for_one,
     asks_for_order,
     asks_for_overview,
+    find_defined,
 )
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, Query
 
@@ -131,3 +132,18 @@ def test_a_caller_who_names_the_tokens_gets_weaker_evidence_too() -> None:
         assert (short.cutoff, short.broad) == (DEFAULT_CONTEXT.cutoff, DEFAULT_CONTEXT.broad)
         assert more.cutoff == pytest.approx(short.cutoff - DEFAULT_CONTEXT.named)
         assert more.broad == pytest.approx(short.broad - DEFAULT_CONTEXT.named)
+
+
+@pytest.mark.parametrize(
+    ("question", "thing"),
+    [
+        ("What is zod?", "zod"),
+        ("What's a lamp room?", "lamp room"),
+        ("What is the Debian Policy?", "Debian Policy"),
+        ("What is the budget?", ""),
+        ("What is zod for, and who wrote it?", ""),
+        ("What does zod do?", ""),
+    ],
+)
+def test_what_is_asked_for_as_such_is_told_from_what_is_asked_of_it(question: str, thing: str) -> None:
+    assert find_defined(question) == thing

@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, chain, groupby, takewhile
 
 from leanrag_engine.core.graphs.written import name_subject
@@ -279,8 +279,8 @@ class _Pool:
                 seen.add(item.key)
                 is_first = not self._chunks
                 cost = self._take(item, room)
-                beside = (self._find_answer(item, is_first=is_first), self._find_antecedent(item))
-                for each in filter(None, beside if cost else ()):
+                finds = (partial(self._find_answer, is_first=is_first), self._find_antecedent)
+                for each in filter(None, (find(item) for find in finds if cost)):
                     if each.key not in seen | self._taken.keys():
                         cost += self._take(each, min(room - cost, self._options.answer_tokens))
                 for between in self._find_between(item) if cost and isinstance(item, RankedWindow) else ():

@@ -11,7 +11,13 @@ from leanrag_engine.core.text.language.words import find_whole_words, is_name, s
 from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
-from leanrag_engine.retrieval.intent import asks_for_now, asks_for_order, asks_for_overview, asks_for_uses
+from leanrag_engine.retrieval.intent import (
+    asks_for_now,
+    asks_for_order,
+    asks_for_overview,
+    asks_for_uses,
+    find_defined,
+)
 from leanrag_engine.retrieval.search.dating import find_named_dates
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import ExactMatch
@@ -38,11 +44,6 @@ _VALUED = re.compile(
 """The name of a type, a constant or a member that is no heading of code."""
 
 _LABEL = re.compile(r"(?=.*\d)[^\W\d]+[-\w]*")
-_DEFINED = re.compile(
-    r"\s*(?:what(?:['’]s| is| are| was| were)|who(?:['’]s| is| was)|define|explain) (?:an? |the )?(?P<what>[^\s?,;:]+(?: [^\s?,;:]+){0,3}?)[?.!\s]*",
-    re.IGNORECASE,
-)
-"""A question for what a thing is."""
 _DEFINING = (
     ("is a", "is an", "is the", "are", "was a", "was an", "was the"),
     ("means", "refers to", "provides", "represents", "describes"),
@@ -82,9 +83,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     for file in files:
         run.absent.pop(file.word, None)
     dates = find_named_dates(text)
-    days = [
-        each for day in dates if len(day) >= len("-11-07") for each in spell_day(day)
-    ]  # and months of a year
+    spelled = [spell_day(day) for day in dates if len(day) >= len("-11-07")]  # and months of a year
+    days = [each for forms in spelled for each in forms]
     if days:  # neither the number of the day alone nor its month is asked for
         counted = [each for each in counted if not _is_of_date(each.word)]
         counted += await documents.find_rare_words(name, days, most_windows=_FEW_WINDOWS)
@@ -117,12 +117,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             allowed = await _keep_whole(run, text, allowed)
         gain, of_day = run.query.relevance_options.exact, each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
-    named_words = [
-        word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)
-    ]
-    said += await _find_together(
-        run, named_words, [spell_day(day) for day in dates if len(day) >= len("-11-07")]
-    )
+    own = [word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)]
+    said += await _find_together(run, own, spelled)
     return [*said, *dated, *await _find_definitions(run, text)]
 
 
@@ -146,12 +142,9 @@ async def _find_together(
 async def _find_definitions(run: QueryRun, text: str) -> list[ExactMatch]:
     """Return the windows with sentences that say what a thing is of which nothing else is asked: *Zod is a library …*. A name that
     is everywhere brings none of them near."""
-    asked = _DEFINED.fullmatch(text)
-    if asked is None:
-        return []
-    what = asked["what"]
+    what = find_defined(text)
     documents, name, gain = run.index.documents, run.index.collection.name, run.query.relevance_options.exact
-    for verbs in _DEFINING:
+    for verbs in _DEFINING if what else ():
         told = await documents.find_rare_words(name, [f"{what} {each}" for each in verbs], _MANY, _MANY)
         windows = _allow(run, dict.fromkeys(id_ for each in told for id_ in each.windows))
         await run.load(parse_window_id(id_)[0] for id_ in windows)
