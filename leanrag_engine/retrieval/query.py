@@ -228,6 +228,18 @@ def _lists_statements(query: Query) -> bool:
     return query.ranking == Ranking.PAPER or query.mode == Mode.LOCAL
 
 
+def _choose_cutoff(
+    query: Query, windows: Sequence[Sequence[RankedWindow]], *, in_order: bool, broad: bool
+) -> float:
+    """Return how near evidence has to be, as a share of the nearest, where more than one thing is asked for."""
+    options = query.context_options
+    if query.mode == Mode.GLOBAL:
+        return options.weaker
+    if in_order and sum(each.exact for ranking in windows for each in ranking) >= options.series:
+        return options.strong
+    return options.broad if broad else options.cutoff
+
+
 def _make_result(
     run: QueryRun,
     graph: Subgraph,
@@ -260,9 +272,7 @@ def _make_result(
     broad = any(asks_for_overview(text) or asks_for_list(text) for text in query.texts)
     budget = query.token_budget
     if in_order or broad or query.mode == Mode.GLOBAL:  # what is asked for is breadth
-        cutoff = options.weaker if query.mode == Mode.GLOBAL else options.broad if broad else options.cutoff
-        if in_order and sum(each.exact for ranking in windows for each in ranking) >= options.series:
-            cutoff = options.strong
+        cutoff = _choose_cutoff(query, windows, in_order=in_order, broad=broad)
         options = replace(options, cutoff=cutoff, strong=options.cutoff)
     if seen:
         before, doubtful = find_shown(rankings, seen, budget, index.tokenizer, options)
