@@ -271,6 +271,11 @@ async def test_how_something_with_a_label_changed_is_told_by_all_that_name_it(tm
         sources = [*notes, *(DocumentSource(id=text, text=text) for text in others)]
         await finish(held, await held.submit_ingest(sources))
         reply = (await held.query(Query("How did the level in well B7 change?"))).context.text
+        other = await held.query(
+            Query("How did the saltiness in borehole B7 change?")
+        )  # no note has the two words
+    assert not any("Weak" in each for each in other.warnings)
+    assert all(f"stands at {100 + at}." in other.context.text for at in range(len(days)))
     shown = re.findall(r"^### (\S+)", reply, re.MULTILINE)
     assert [each for each in shown if each in days] == days
 

@@ -152,7 +152,7 @@ class QueryRun:
     def _is_weak(self, found: SearchHits, windows: Sequence[RankedWindow]) -> bool:
         """Return whether the first window is too far in meaning, a little more so where half of the words stand nowhere, or (if that
         says nothing) the best hold few words; where a quarter of the words is strange to all, or one while no name stands anywhere, it
-        must be nearer. One with a rare word and most others is near enough, or any where several things are asked of a name that is there: rows of
+        must be nearer. One with a rare word and most others is near enough, or any where several things are asked of a name or label that is there: rows of
         tables and single dates say little by their meaning (figures in ``.docs/decisions.md``)."""
         words, embedder = find_whole_words(found.text), self.index.embedder
         nowhere = sum(self.absent.get(word) == () for word in words)
@@ -169,7 +169,8 @@ class QueryRun:
         enough, short, several = 0.5, len(words) <= SHORT, asks_for_several(found.text)
         named = any(is_name(word) for word in words if self.absent.get(word) != ())
         sure = named or not nowhere if short else asked.share(best[:1]) >= enough
-        if windows and (windows[0].exact or several) and sure:
+        exact = bool(windows) and windows[0].exact
+        if windows and (exact or several) and (sure or (exact and several)):
             return False
         names = [
             each for each in words if each.isalpha() and is_name(each) and not found.text.startswith(each)
