@@ -172,7 +172,7 @@ class ContextOptions:
 
     cutoff: float = 0.55  # Share of the best value below which evidence is left out although there is room
     least: int = 6  # Pieces of evidence that are shown although they are below the cutoff, if not far below
-    broad: float = 0.45  # The cutoff where breadth is asked for: a list, an order, an overview
+    broad: float = 0.45  # The cutoff where breadth is asked for: a list, an overview
     named: float = 0.1  # By so much less are the two where the caller names the tokens; 0 once that is done
     weaker: float = 0.3  # The cutoff for a caller who asks on (`seen`); others are told how many there are
     strong: float = 0.75  # Share of the best value from which on evidence that did not fit counts as left out
