@@ -229,9 +229,8 @@ async def _find_words(run: QueryRun, text: str) -> list[str]:
     if joined := [word for word in words if _COMPOUND.fullmatch(word)]:
         for word in await documents.find_absent(name, joined):
             if not await documents.nearest_words(name, word):
-                if re.search(
-                    rf"(?<!\w)-{re.escape(word)}(?!\w)", text
-                ):  # an option, which is meant as it is written
+                # An option is meant as it is written.
+                if re.search(rf"(?<!\w)-{re.escape(word)}(?!\w)", text):
                     run.absent[word] = ()
                 place = words.index(word)
                 words[place : place + 1] = filter(None, re.split("[-./]", word))

@@ -78,9 +78,11 @@ def names_one_date(text: str) -> bool:
 def put_other_dates_back(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
     """Return the windows; where ``text`` names one day or month, and documents are of it, those of documents of other dates are less near:
     what was said *in the meeting of May 2024* is not told by those of other months."""
+    if not names_one_date(text):
+        return [*windows]
     named = find_named_dates(text)
     fits = {day: nearness(day, named) for day in {each.chunk.own_date for each in windows} if day}
-    if not names_one_date(text) or 1.0 not in fits.values():
+    if 1.0 not in fits.values():
         return [*windows]
     return [replace(each, near=each.near * (1 + fits.get(each.chunk.own_date, 1.0)) / 2) for each in windows]
 
@@ -179,11 +181,16 @@ def _is_later_version(window: RankedWindow, other: RankedWindow) -> bool:
 
 def _are_alike(window: RankedWindow, other: RankedWindow, least: float = 0.5) -> bool:
     """Return whether two windows share most of their words: chapters may be numbered as versions are."""
-    words, others = (content_words(each.text) for each in (window, other))
+    words, others = (_read_words(each.text) for each in (window, other))
     return len(words & others) >= least * min(len(words), len(others))
 
 
-@lru_cache(maxsize=1 << 9)  # each of the first windows is compared with all others
+@lru_cache(maxsize=1 << 6)  # each of the first windows is compared with all others, more than once
+def _read_words(text: str) -> frozenset[str]:
+    return content_words(text)
+
+
+@lru_cache(maxsize=1 << 9)  # likewise
 def _tell_version(source: str) -> tuple[str, tuple[int, ...]]:
     """Return the path of a file without version and year, and its version, () if it has none: *policy v2 (2025).md*."""
     path = PurePath(source)
