@@ -619,7 +619,7 @@ class _Merge:
         rows = np.unique(count_rows(table.starts)[marked[self._meanings]]).tolist()
         table.load(rows)
         for row in _report_each(rows, self._report, "statements"):
-            extract = table.fresh[row]
+            extract = table.fresh.pop(row)  # its memory serves the drafts
             meant = self._meanings[table.starts[row] : table.starts[row + 1]].tolist()
             here: dict[int, int] = {}
             for entity, target in zip(extract.entities, meant, strict=True):

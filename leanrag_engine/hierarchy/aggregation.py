@@ -191,11 +191,13 @@ def _centrality(
     """Return the centrality of lower entities in their clusters, (n,), 0 but for ``rows``, which are whole clusters: nearness to
     the mean, relations to other members and mentions, each at most 1, the last two as logarithms at half weight."""
     labels, chosen = step.labels[rows], vectors[rows]
-    means = cluster_means(chosen.astype(np.float64), labels, int(step.labels.max()) + 1)
+    means = unit_rows(cluster_means(chosen, labels, int(step.labels.max()) + 1))
     degrees = np.bincount(inner_ends.ravel(), minlength=len(vectors))[rows]
     mentions = step.lower.nodes.mentions[rows]
     central = np.zeros(len(vectors))
-    central[rows] = np.einsum("ij,ij->i", chosen, unit_rows(means)[labels])
+    for start in range(0, len(rows), 4096):  # not the means of all rows at once
+        part = slice(start, start + 4096)
+        central[rows[part]] = np.einsum("ij,ij->i", chosen[part], means[labels[part]])
     central[rows] += 0.5 * (_share_of_best(degrees, labels) + _share_of_best(mentions, labels))
     return central
 

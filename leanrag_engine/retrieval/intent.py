@@ -85,7 +85,7 @@ _MORE = re.compile(
     re.IGNORECASE,
 )
 _DEFINED = re.compile(
-    r"\s*(?:what(?:['’]s| is| are| was| were)|who(?:['’]s| is| was)|define|explain) (?:an? |the (?=(?-i:[A-Z])))?(?P<what>(?!the )[^\s?,;:]+(?: [^\s?,;:]+){0,3}?)[?.!\s]*",
+    r"\s*(?:what(?:['’]s| is| are| was| were)|who(?:['’]s| is| was)|define|explain) (?:(?:known|said|told) (?:of|about) |meant by )?(?:an? |the (?=(?-i:[A-Z])))?(?P<what>(?!the )[^\s?,;:]+(?: [^\s?,;:]+){0,3}?)[?.!\s]*",
     re.IGNORECASE,
 )
 

@@ -249,11 +249,11 @@ def _posteriors(points: Coordinates, labels: Labels, means: Points) -> Clusters:
 
 
 def _variance_between(
-    points: Coordinates, means: Points, labels: Labels, second: Labels, *, block: int = 1 << 16
+    points: Coordinates, means: Points, labels: Labels, second: Labels, *, block: int = 1 << 12
 ) -> float:
     """Return the mean squared deviation from the own mean along the line to the runner-up's mean."""
     deviations = np.empty(len(points))
-    for start in range(0, len(points), block):  # three arrays of this many rows instead of all
+    for start in range(0, len(points), block):  # a few arrays of this many rows instead of all
         part = slice(start, start + block)
         own = means[labels[part]]
         lines = means[second[part]] - own

@@ -26,6 +26,7 @@ from leanrag_engine.core.model import (
     Evidence,
     Extract,
     ExtractionSchema,
+    ExtractState,
     Generation,
     Method,
     SchemaEffects,
@@ -368,7 +369,9 @@ async def read_extracts(
 
     async def fetch(rows: Sequence[int]) -> list[Extract]:
         places = list(dict.fromkeys(states[row][:2] for row in rows))
-        found = dict(await stores.documents.extracts_at(collection, places))
+        found: dict[ExtractState, Extract] = {}
+        for start in range(0, len(places), 2000):  # the rows of many take as much memory as what is read
+            found |= await stores.documents.extracts_at(collection, places[start : start + 2000])
         if any(states[row] not in found for row in rows):
             raise Busy("Extractions were handed in while they were read.", "Build again.")
         return [found[states[row]] for row in rows]

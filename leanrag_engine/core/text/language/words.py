@@ -223,9 +223,9 @@ def match_whole_word(word: str) -> Callable[[str], bool]:
     parts = plain_letters(_OUTER(word).sub("", word)).split() or [""]
     spaced = r"\s+".join(map(re.escape, parts))
     letter = r"\w" if "_" in spaced.strip("_") else r"[^\W_]"
-    pattern = re.compile(spaced if has_cjk(word) else rf"(?<!{letter}){spaced}(?!{letter})")
-    # Most texts do not have it, which this finds ten times as fast.
-    return lambda text: parts[0] in text and pattern.search(text) is not None
+    pattern = spaced if has_cjk(word) else rf"(?<!{letter}){spaced}(?!{letter})"
+    # Most texts do not have it: that is found ten times as fast, and without the pattern being compiled.
+    return lambda text: all(part in text for part in parts) and re.search(pattern, text) is not None
 
 
 def plain_letters(text: str) -> str:
