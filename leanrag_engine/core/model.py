@@ -71,7 +71,7 @@ class JsonSchema(TypedDict, total=False):
 
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
-_NO_CODE = frozenset({"text/x-chat", "text/x-ini", "text/x-log", "text/x-rst", "text/x-tex"})
+_NO_CODE = frozenset({"text/x-chat", "text/x-hcl", "text/x-ini", "text/x-log", "text/x-rst", "text/x-tex"})
 
 
 FILE_TIME = "file time"  # The origin of a date that a copy or a download may have set

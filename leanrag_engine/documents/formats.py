@@ -50,7 +50,7 @@ def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
     suffix = path.suffix.lower()
     if suffix in _FORMATS:
         return _FORMATS[suffix]
-    if path.name.lower() in _PLAIN_NAMES or is_prose(start):
+    if path.name.lower().split(".")[0] in _PLAIN_NAMES or is_prose(start):  # Dockerfile.dev too
         return PLAIN
     kind = f"{suffix} files are" if suffix else "files without a suffix (other than README and the like) are"
     raise FormatUnsupported(
@@ -228,10 +228,10 @@ def _import_later(place: str) -> Callable[[bytes, str], Reading]:
 PLAIN = Format("text/plain", _text)
 _SOURCES = {
     "text/x-python": ".py .pyi",
-    "text/x-javascript": ".js .mjs .cjs .jsx",
+    "text/x-javascript": ".js .mjs .cjs .jsx .vue .svelte",
     "text/x-typescript": ".ts .tsx",
-    "text/x-java": ".java",
-    "text/x-kotlin": ".kt",
+    "text/x-java": ".java .groovy .gradle",
+    "text/x-kotlin": ".kt .kts",
     "text/x-scala": ".scala",
     "text/x-swift": ".swift",
     "text/x-go": ".go",
@@ -244,11 +244,14 @@ _SOURCES = {
     "text/x-lua": ".lua",
     "text/x-perl": ".pl",
     "text/x-r": ".r",
-    "text/x-shellscript": ".sh .bash .zsh .ps1",
+    "text/x-shellscript": ".sh .bash .zsh .fish .ps1 .bat .cmd",
     "text/x-sql": ".sql",
-    "text/x-css": ".css",
+    "text/x-hcl": ".tf .tfvars .hcl .proto .graphql .gql",
+    "text/x-make": ".mk .cmake .bazel .nix",
+    "text/x-other-code": ".dart .ex .exs .erl .hs .ml .clj .jl .zig .f90 .el .vb .fs .m .mm .v .sol",
+    "text/x-css": ".css .scss .less",
     "text/x-tex": ".tex",
-    "text/x-ini": ".ini .cfg .conf .properties",
+    "text/x-ini": ".ini .cfg .conf .properties .service .timer .socket .desktop .editorconfig .j2 .tmpl",
     "application/yaml": ".yaml .yml",
     "application/toml": ".toml",
     "application/xml": ".xml",
@@ -291,5 +294,5 @@ SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))  # The suffixes that have a reader,
 _PLAIN_NAMES = frozenset({
     "readme", "license", "licence", "copying", "notice", "authors", "contributors", "changelog", "changes",
     "history", "news", "todo", "install", "makefile", "dockerfile", "jenkinsfile", "vagrantfile", "gemfile",
-    "rakefile", "procfile", "codeowners",
+    "rakefile", "procfile", "codeowners", "crontab",
 })  # fmt: skip

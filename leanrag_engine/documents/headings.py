@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from heapq import merge
 
 from leanrag_engine.core.model import is_code
@@ -99,6 +100,10 @@ _TABLE = re.compile(
 _TABLE_ROWS = re.compile(rf"(?:{TABLE_ROW}[^\n]*+\n*+)++")
 _TABLE_LEVEL = 7  # Below all others: a table has no sections
 _SECTION = re.compile(r"^\[{1,2}(?P<title>[^\[\]\n]{1,200})\]{1,2}[ \t]*$", re.MULTILINE)
+_NAMED_BLOCK = re.compile(
+    r'^(?P<title>[a-z]\w{0,40}(?:[ \t]+(?:"[^"\n]{1,100}"|[\w.]{1,100})){0,3}) ?\{[ \t]*$', re.MULTILINE
+)
+"""A block of Terraform, or a message of Protocol Buffers."""
 
 
 def headings(text: str, media_type: str) -> Iterator[Heading]:
@@ -222,8 +227,8 @@ def _latex(text: str) -> Iterator[Heading]:
         yield Heading(found.start(), found.end(), _LATEX_LEVELS.index(found["rank"]) + 1, found["title"])
 
 
-def _sections(text: str) -> Iterator[Heading]:
-    return (Heading(found.start(), found.end(), 1, found["title"]) for found in _SECTION.finditer(text))
+def _sections(text: str, mark: re.Pattern[str] = _SECTION) -> Iterator[Heading]:
+    return (Heading(found.start(), found.end(), 1, found["title"]) for found in mark.finditer(text))
 
 
 def _plain(text: str) -> Iterator[Heading]:
@@ -256,6 +261,7 @@ _CONVENTIONS: dict[str, Callable[[str], Iterator[Heading]]] = {
     "text/markdown": _markdown,
     "text/plain": _plain,
     "text/x-chat": _markdown,
+    "text/x-hcl": partial(_sections, mark=_NAMED_BLOCK),
     "text/x-ini": _sections,
     "text/x-rst": _markup_headings,
     "text/x-tex": _latex,

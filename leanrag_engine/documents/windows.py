@@ -75,7 +75,9 @@ def cut_windows(
         cut = [
             window
             for first, last in _sections(start, end, inside)
-            for window in _pack(list(_units(text, first, last, prose=prose)), text, tokenizer)
+            for window in _pack(
+                list(_units(text, first, last, prose=prose)), text, tokenizer, items=not (prose or code)
+            )
         ]
         windows.append(tuple(Window(first, last, paths(first)) for first, last in cut or [(start, end)]))
     return windows
@@ -173,25 +175,40 @@ def _blocks(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]
         yield _Block(opened, last, _BlockKind.CODE if fence else kind)
 
 
-def _pack(units: list[_Block], text: str, tokenizer: Tokenizer) -> list[tuple[int, int]]:
-    """Return windows of as many units as fit."""
+def _pack(units: list[_Block], text: str, tokenizer: Tokenizer, *, items: bool) -> list[tuple[int, int]]:
+    """Return windows of as many units as fit; ``items``: lines of data, which are cut between two items where there are some."""
     packed: list[tuple[int, int, int]] = []  # start, end, tokens
-    size = 0
-    start = end = -1
+    held: list[tuple[_Block, int]] = []
+
+    def close(count: int) -> None:
+        if units := held[:count]:
+            packed.append((units[0][0].start, units[-1][0].end, sum(tokens for _, tokens in units)))
+            del held[:count]
+
     for unit, tokens in _fit(units, text, tokenizer):
         most = _OPTIONS.longest if unit.announced else _OPTIONS.target
-        if size and size + tokens > most:
-            packed.append((start, end, size))
-            size = 0
-        if not size:
-            start = unit.start
-        end = unit.end
-        size += tokens
-    if size and packed and size < _OPTIONS.smallest and packed[-1][2] + size <= _OPTIONS.longest:
-        start = packed.pop()[0]
-    if size:
-        packed.append((start, end, size))
+        while held and sum(size for _, size in held) + tokens > most:
+            close(_find_break([*(block for block, _ in held), unit], text) if items else len(held))
+        held.append((unit, tokens))
+    size = sum(tokens for _, tokens in held)
+    if held and packed and size < _OPTIONS.smallest and packed[-1][2] + size <= _OPTIONS.longest:
+        packed[-1] = (packed[-1][0], held[-1][0].end, packed[-1][2] + size)
+        held.clear()
+    close(len(held))
     return [_trim(text, first, last) for first, last, _ in packed]
+
+
+def _find_break(lines: Sequence[_Block], text: str) -> int:
+    """Return how many of the lines but the last make a window: those before the one of the second half that is indented least
+    and opens something, so that a key stays with its value."""
+    opens = [
+        place
+        for place in range((len(lines) + 1) // 2, len(lines))
+        if text[lines[place].start : lines[place].end].lstrip()[:1] not in "}])"
+    ]
+    return min(
+        reversed(opens), key=lambda place: _indent_of(text, lines[place].start), default=len(lines) - 1
+    )
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:

@@ -27,7 +27,8 @@ from pptx.util import Inches
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, Page
 from leanrag_engine.documents import formats, readers
-from leanrag_engine.documents.loading import load
+from leanrag_engine.documents.headings import headings
+from leanrag_engine.documents.loading import expand, load
 
 
 def read(folder: Path, name: str, content: bytes) -> LoadedDocument:
@@ -595,3 +596,27 @@ def test_every_reader_is_that_of_a_format() -> None:
     }
     assert found
     assert found == set(re.findall(r'_import_later\("([\w.]+:\w+)"\)', Path(formats.__file__).read_text()))
+
+
+# --- code and configuration ----------------------------------------------------------------
+
+TERRAFORM = """\
+resource "aws_db_instance" "tickets" {
+  engine_version = "15.7"
+  instance_class = "db.r6g.xlarge"
+}
+
+variable "region" {
+  default = "eu-north-1"
+}
+"""
+
+
+def test_terraform_without_a_comment_is_read_block_by_block(tmp_path: Path) -> None:
+    (tmp_path / "rds.tf").write_text(TERRAFORM)
+    (tmp_path / "Dockerfile.dev").write_text("FROM python:3.12\nRUN pip install .\n")
+    found = expand(str(tmp_path), allowed=None, data_dir=tmp_path / "data")
+    assert {each.name for each in found.files} == {"rds.tf", "Dockerfile.dev"}
+    document = load(DocumentSource(path=str(tmp_path / "rds.tf")), allowed=None, max_bytes=10_000)
+    titles = [each.title for each in headings(document.text, document.media_type)]
+    assert titles == ['resource "aws_db_instance" "tickets"', 'variable "region"']

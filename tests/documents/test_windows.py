@@ -156,3 +156,15 @@ def test_source_code_is_cut_between_lines_only() -> None:
 def test_a_section_of_a_heading_alone_is_one_window() -> None:
     (only,) = chunked("# Nothing but this")
     assert len(only.windows) == 1
+
+
+def test_data_is_cut_between_items_so_that_a_key_stays_with_its_value() -> None:
+    items = [
+        f'- name: SETTING_{n}\n  value: "{n * 1000}"\n  about: what number {n} is for' for n in range(40)
+    ]
+    for each in texts("\n".join(items), "application/yaml"):
+        assert each.startswith("- name:")
+        assert each.count("name:") == each.count("value:") == each.count("about:")
+    objects = ",\n".join(f'  {{\n    "id": {n},\n    "body": "text of {n}"\n  }}' for n in range(40))
+    for each in texts(f"[\n{objects}\n]", "application/json")[1:]:
+        assert each.startswith("  {")
