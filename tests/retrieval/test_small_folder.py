@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from leanrag_tests_jobs import finish, open_engine
+from openpyxl import Workbook
 
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
@@ -331,3 +332,21 @@ async def test_the_row_of_a_name_and_a_month_is_found_among_many_of_either(tmp_p
         await finish(held, await held.submit_ingest(sources, allowed=None))
         reply = await held.query(Query("How many hours did Kwame Boateng volunteer in October 2025?"))
     assert "month: 2025-10; volunteer: Kwame Boateng" in reply.context.lines[0].text
+
+
+async def test_a_row_is_shown_under_the_name_of_its_sheet(tmp_path: Path) -> None:
+    rows = [[(f"CF-{n:04}", f"Crocante {n}", n * year / 100) for n in range(60)] for year in (2024, 2025)]
+    book = Workbook()
+    for year, sheet in zip((2024, 2025), rows, strict=True):
+        page = book.create_sheet(f"Retail {year}")
+        for row in (("Article", "Name", "Retail"), *sheet):
+            page.append(row)
+    del book["Sheet"]
+    (tmp_path / "notes").mkdir()
+    book.save(tmp_path / "notes/prices.xlsx")
+    async with open_engine(tmp_path / "data", embedder="minilm") as engine:
+        source = DocumentSource(path=str(tmp_path / "notes"))
+        await finish(engine, await engine.submit_ingest([source], allowed=None))
+        text = (await engine.query(Query("What is the retail price of CF-0042?"))).context.text
+    for year, price in ((2024, "850.08"), (2025, "850.5")):
+        assert re.search(rf"Table Retail {year}\n(?:(?!Table)[^\n]*\n)*[^\n]*{price}", text), text

@@ -127,6 +127,8 @@ def _letters(text: str) -> str:
 
 
 _OF_TABLE = " > Table, "
+_ROWS = re.compile(r"(?:(?:^| > )Table(?: Sheet ?\d+)?)?, \d+ rows?(?:: .*)?$")
+"""How the heading of a table goes on after its name, if it has one: its rows name its columns."""
 _COLUMNS = re.compile(rf"(?<={_OF_TABLE})(\d+ rows?): [^>]*$")
 
 
@@ -191,7 +193,9 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
         if any(_NAMES_WEEKDAY.search(each.text) for each in windows):
             day = add_weekday(day)
         day += ", older" * any(each.older for each in windows)
-        runs = [render_turns(list(run)) for _, run in groupby(windows, key=lambda each: each.chunk.id)]
+        chunks = [list(run) for _, run in groupby(windows, key=lambda each: each.chunk.id)]
+        sections = ["", *(_ROWS.sub("", shown_heading(run[-1])) for run in chunks)]
+        runs = [render_turns(run, section) for run, section in zip(chunks, sections, strict=False)]
         lines += [f"{day} {runs[0]}" if len(documents) > 1 else runs[0], *runs[1:]]
     if len(documents) == 1:
         first = documents[0][0]
@@ -210,11 +214,11 @@ def add_weekday(day: str) -> str:
     return day
 
 
-def render_turns(run: Sequence[RankedWindow]) -> str:
+def render_turns(run: Sequence[RankedWindow], section: str = "") -> str:
     """Render the chosen turns of one chunk behind its citation, each on a line, the first of another day than its document's behind
-    that; an ellipsis stands for what is left out. Rows of a table stand for turns likewise, under the heading of its section."""
+    that; an ellipsis stands for what is left out. Rows of a table stand for turns likewise, under its name and the heading of its
+    section, if that is not the ``section`` before."""
     text, day, said, reached = run[0].chunk.text, run[0].chunk.own_date, list[str](), 0
-    section = ""
     for (start, end), window in sorted({span: each for each in run for span in each.turns}.items()):
         found = _DAY.findall(window.heading)
         start = max(start, reached)  # noqa: PLW2901 - for another text, more or less of a turn was chosen
@@ -225,7 +229,7 @@ def render_turns(run: Sequence[RankedWindow]) -> str:
             said[-1] += " …"
         quoted = one_line(sanitise(text[start:end]))
         if TABLE_LINE.match(text, start):
-            before, section = section, shown_heading(window).rpartition(_OF_TABLE)[0]
+            before, section = section, _ROWS.sub("", shown_heading(window))
             if section not in ("", before):
                 said.append(f"{SECTION} {format_label(section)}")
         if said and "\n\n" not in skipped and not TABLE_LINE.match(text, start):
