@@ -299,8 +299,9 @@ class DocumentStore(Protocol):
         """Return the ids of all chunks of the documents whose own date begins with ``day`` (``2024-11``), or is of that month of
         any year (``-11``); none if these are more than ``most``."""
 
-    async def find_called(self, collection: str, file: str) -> list[str]:
-        """Return the ids of the chunks of the documents whose file has this name, in either case, in reading order."""
+    async def find_called(self, collection: str, word: str) -> list[str]:
+        """Return the ids of the chunks of the documents whose file has this name, or this word in its name or that of its folder, in
+        either case: those with which they begin first, then in reading order."""
 
     async def count_tokens(self, collection: str) -> dict[int, int]:
         """Return the tokens of each document's chunks, by its number."""

@@ -350,3 +350,9 @@ async def test_a_row_is_shown_under_the_name_of_its_sheet(tmp_path: Path) -> Non
         text = (await engine.query(Query("What is the retail price of CF-0042?"))).context.text
     for year, price in ((2024, "850.08"), (2025, "850.5")):
         assert re.search(rf"Table Retail {year}\n(?:(?!Table)[^\n]*\n)*[^\n]*{price}", text), text
+
+
+async def test_a_folder_is_found_by_its_name_and_no_document_is_said_to_lack_it(engine: LeanRAG) -> None:
+    assert "talk/" in (await read_headings(engine, "talk"))[0]
+    told = (await engine.query(Query("Which talk was about a loaf that was kneaded?"))).warnings
+    assert not any("talk" in each for each in told)

@@ -571,13 +571,18 @@ def find_dated(connection: Connection, name: str, day: str, most: int) -> list[s
     return chunk_ids(connection, name, ids) if len(ids) <= most else []
 
 
-def find_called(connection: Connection, name: str, file: str) -> list[str]:
-    mine = documents.c.collection == collection_rows.number_of(connection, name)
-    held = select(documents.c.id, documents.c.source).where(mine, contains_letters(documents.c.source, file))
-    ids = [
-        id_ for id_, source in connection.execute(held) if PurePath(source).name.casefold() == file.casefold()
-    ]
-    return chunk_ids(connection, name, ids)
+def find_called(connection: Connection, name: str, word: str) -> list[str]:
+    collection, called = collection_rows.number_of(connection, name), word.casefold()
+    held = select(documents.c.number, documents.c.source).where(
+        documents.c.collection == collection, contains_letters(documents.c.source, word)
+    )
+    numbers = []
+    for number, source in connection.execute(held):
+        path = PurePath(source.casefold())
+        if called in {path.name, *re.split(r"[\W_]+", f"{path.parent.name} {path.stem}")}:
+            numbers.append(number)
+    found = select(chunks.c.id).where(chunks.c.collection == collection, chunks.c.document.in_(numbers))
+    return list(connection.execute(found.order_by(chunks.c.number, chunks.c.document)).scalars())
 
 
 def count_tokens(connection: Connection, name: str) -> dict[int, int]:

@@ -72,14 +72,14 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     if quoted := await _find_quotation(run, text):
         return [quoted]
     words = await _find_words(run, text)
-    files = await _find_files(run, words)
+    files = await _find_files(run, filter(_FILE.fullmatch, words))
     if files and len(words) <= len(files) + 1:  # what is in them is asked for
         return files
     short = len(words) <= SHORT
     openers = _find_openers(text)
     sought = [word for word in words if short or (is_name(word) and word not in openers)]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
-    nearest = await _note_absent(run, text, words, counted)
+    nearest, called = await _note_absent(run, text, words, counted)
     for file in files:
         run.absent.pop(file.word, None)
     dates = find_named_dates(text)
@@ -107,6 +107,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     named = any(each.word in names for each in rare)
     meant = names.union(nearest)
     said = await _find_series(run, words) if asks_for_order(text) else []
+    said += called if short else ()
     for each in counted:
         chosen = each in rare and (each.word in meant or (short and not named))
         # An identifier that many passages have may name a section.
@@ -169,9 +170,9 @@ async def _find_series(run: QueryRun, words: Iterable[str]) -> list[ExactMatch]:
 
 
 async def _find_files(run: QueryRun, words: Iterable[str]) -> list[ExactMatch]:
-    """Return the windows with which the documents begin that words name by their files: *What is in tools.csv?*"""
+    """Return the windows with which the documents begin that words name by their files or folders: *What is in tools.csv?*"""
     found: list[ExactMatch] = []
-    for word in filter(_FILE.fullmatch, words):
+    for word in words:
         held = await run.index.documents.find_called(run.index.collection.name, word)
         if windows := _allow(run, (window_id(each, 0) for each in held[:_FEW_WINDOWS])):
             gain = run.query.relevance_options.exact
@@ -239,9 +240,9 @@ async def _find_words(run: QueryRun, text: str) -> list[str]:
 
 async def _note_absent(
     run: QueryRun, text: str, words: Sequence[str], counted: Sequence[RareWord]
-) -> list[str]:
-    """Note in ``run.absent`` the words that stand nowhere; return what they may be misspelt from. ``counted`` are those of the words
-    that were looked up."""
+) -> tuple[list[str], list[ExactMatch]]:
+    """Note in ``run.absent`` the words that stand nowhere, but for those that name a file or folder. Return what they may be misspelt
+    from, and the documents so named. ``counted`` are those of the words that were looked up."""
     documents, name = run.index.documents, run.index.collection.name
     short = len(words) <= SHORT
     absent = {each.word for each in counted if not each.documents}
@@ -249,6 +250,8 @@ async def _note_absent(
         absent.update(await documents.find_absent(name, others))
     if not short:
         absent -= _find_openers(text)
+    called = await _find_files(run, [word for word in words if word in absent])
+    absent.difference_update(each.word for each in called)
     english = is_mostly_english([text])
     nearest: list[str] = []
     for word in words:
@@ -260,7 +263,7 @@ async def _note_absent(
             if english or not any(_is_form(word, each) for each in guesses):
                 run.absent[word] = guesses
                 nearest += guesses if len(guesses) == 1 else ()  # of several, none may be meant
-    return list(dict.fromkeys(nearest))
+    return list(dict.fromkeys(nearest)), called
 
 
 def _find_openers(text: str) -> set[str]:
