@@ -270,6 +270,10 @@ def _make_result(
     seen = query.seen_passages
     in_order = any(asks_for_order(text) and not names_one_date(text) for text in query.texts)
     broad = any(asks_for_overview(text) or asks_for_list(text) for text in query.texts)
+    # What was decided last in a conversation may be said shortly.
+    broad |= any(map(asks_for_newest, query.texts)) and any(
+        each.turns for found in windows for each in found[:1]
+    )
     budget = query.token_budget
     if in_order or broad or query.mode == Mode.GLOBAL:  # what is asked for is breadth
         cutoff = _choose_cutoff(query, windows, in_order=in_order, broad=broad)

@@ -516,7 +516,7 @@ class _Layout:
         documents = documents[len(alone) :]
         if by_date:
             undated = "" if self.newest_first else "9"
-            documents.sort(key=lambda each: each[0].chunk.own_date or undated, reverse=self.newest_first)
+            documents.sort(key=lambda each: each[0].day or undated, reverse=self.newest_first)
         blocks = [*self.opening]
         if statements:
             blocks.append(render_statements(statements, self.fence, by_date=self.by_date))
@@ -524,7 +524,7 @@ class _Layout:
         blocks += [_render_alone(each, self.fence, parts) for each in alone]
         for is_talk, run in groupby(documents, key=_is_dated_conversation):
             if is_talk:
-                talks = sorted(run, key=lambda each: each[0].chunk.own_date, reverse=self.newest_first)
+                talks = sorted(run, key=lambda each: each[0].day, reverse=self.newest_first)
                 blocks.append(render_conversations(talks, self.fence))
             else:
                 blocks += [_render_alone(each, self.fence, parts) for each in run]

@@ -37,7 +37,6 @@ OUTLINE_LINE, OUTLINE = "outline line", "Outline of the documents"
 """The kind of a statement that stands for a document, and the heading of such."""
 
 _WORD = re.compile(r"\w+")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 _NAMES_WEEKDAY = re.compile(
     rf"\b(?:{'|'.join(day_name)}|(?:last|this|next) (?:{'|'.join(day_abbr)}))\b", re.IGNORECASE
 )
@@ -189,13 +188,14 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
     """Render dated conversations, each with its chosen turns behind its date."""
     lines: list[str] = []
     for windows in documents:
-        day = windows[0].chunk.own_date
+        day = begun = windows[0].day if len(documents) > 1 else windows[0].chunk.own_date
         if any(_NAMES_WEEKDAY.search(each.text) for each in windows):
             day = add_weekday(day)
         day += ", older" * any(each.older for each in windows)
         chunks = [list(run) for _, run in groupby(windows, key=lambda each: each.chunk.id)]
         sections = ["", *(_ROWS.sub("", shown_heading(run[-1])) for run in chunks)]
-        runs = [render_turns(run, section) for run, section in zip(chunks, sections, strict=False)]
+        days = [begun, *(run[-1].day for run in chunks)]
+        runs = [render_turns(*each) for each in zip(chunks, days, sections, strict=False)]
         lines += [f"{day} {runs[0]}" if len(documents) > 1 else runs[0], *runs[1:]]
     if len(documents) == 1:
         first = documents[0][0]
@@ -214,13 +214,12 @@ def add_weekday(day: str) -> str:
     return day
 
 
-def render_turns(run: Sequence[RankedWindow], section: str = "") -> str:
-    """Render the chosen turns of one chunk behind its citation, each on a line, the first of another day than its document's behind
+def render_turns(run: Sequence[RankedWindow], day: str, section: str = "") -> str:
+    """Render the chosen turns of one chunk behind its citation, each on a line, the first of another day than the ``day`` before behind
     that; an ellipsis stands for what is left out. Rows of a table stand for turns likewise, under its name and the heading of its
     section, if that is not the ``section`` before."""
-    text, day, said, reached = run[0].chunk.text, run[0].chunk.own_date, list[str](), 0
+    text, said, reached = run[0].chunk.text, list[str](), 0
     for (start, end), window in sorted({span: each for each in run for span in each.turns}.items()):
-        found = _DAY.findall(window.heading)
         start = max(start, reached)  # noqa: PLW2901 - for another text, more or less of a turn was chosen
         if start >= end:
             continue
@@ -235,8 +234,8 @@ def render_turns(run: Sequence[RankedWindow], section: str = "") -> str:
         if said and "\n\n" not in skipped and not TABLE_LINE.match(text, start):
             said[-1] += f" {quoted}"
         else:
-            said.append(quoted if found in ([], [day]) else f"{found[0]} {quoted}")
-        day, reached = (found or [day])[0], end
+            said.append(quoted if window.day == day else f"{window.day} {quoted}")
+        day, reached = window.day, end
     if text[reached:].strip():
         said[-1] += " …"
     return f"[{run[0].chunk.citation}] {chr(10).join(said)}"

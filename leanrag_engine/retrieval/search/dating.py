@@ -15,7 +15,7 @@ from leanrag_engine.documents.dates import MONTH, find_date, find_dates, month_n
 from leanrag_engine.retrieval.intent import NOW, asks_for_now
 
 from .matching import QueryWords
-from .relevance import NO_RECENCY, RankedWindow
+from .relevance import NO_RECENCY, RankedWindow, days_of
 
 _MONTH_ALONE = re.compile(
     rf"(?:\b(\d\d?)(?:st|nd|rd|th|\.)?\s(?:of\s)?)?\b(?=[^\W\d_a-zäüöéûà])(?!Mars)((?i:{MONTH}))\b(?:\s(\d\d?)(?:st|nd|rd|th)?\b(?!:))?"
@@ -38,19 +38,21 @@ def asks_for_newest(text: str) -> bool:
 
 
 def weigh_dates(text: str, chunks: Sequence[Chunk], recent: float, dated: float) -> Mapping[str, float]:
-    """Return what documents gain by their dates: up to ``dated`` those of a day, month or year that ``text`` names; if
+    """Return what chunks gain by their dates, or by the days of a conversation: up to ``dated`` those of a day, month or year that ``text`` names; if
     it names none and asks for what holds now, by their rank: the newest ``recent``, the oldest 0. The times of files count
     only there, and where no document has a date of its own."""
     named = find_named_dates(text)
     if not (named or asks_for_now(text)):
         return NO_RECENCY
-    own = {each.document_id: each.own_date for each in chunks if each.own_date}
+    own = {each.id: days_of(each) or [each.own_date] for each in chunks if each.own_date}
     if named:
-        return {document: dated * nearness(day, named) for document, day in own.items()}
-    dates = own or {each.document_id: each.date for each in chunks if each.date}
+        return {id_: dated * max(nearness(day, named) for day in days) for id_, days in own.items()}
+    dates = {id_: max(days) for id_, days in own.items()} or {
+        each.id: each.date for each in chunks if each.date
+    }
     order = sorted(set(dates.values()))
     last = max(len(order) - 1, 1)
-    return {document: recent * order.index(day) / last for document, day in dates.items()}
+    return {id_: recent * order.index(day) / last for id_, day in dates.items()}
 
 
 def find_named_dates(text: str) -> list[str]:

@@ -32,6 +32,9 @@ TextPlace = tuple[str, tuple[int, int]]
 """The id of a chunk, and start and end in its text."""
 
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d$")
+
+
 @dataclass(frozen=True, slots=True)
 class RankedWindow:
     """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone. ``near`` is
@@ -85,6 +88,17 @@ class RankedWindow:
     @property
     def heading(self) -> str:
         return self.chunk.windows[self.number].heading
+
+    @property
+    def day(self) -> str:
+        """The day of a conversation, or else the date of the document; "" if it has none."""
+        return (days_of(self.chunk, self.number) or [self.chunk.own_date])[0]
+
+
+def days_of(chunk: Chunk, number: int | None = None) -> list[str]:
+    """Return the days that head the windows of a conversation, or its window ``number``."""
+    windows = chunk.windows if number is None else chunk.windows[number : number + 1]
+    return [day[0] for each in windows if (day := _DAY.search(each.heading))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +189,7 @@ def rank_windows(
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
     graph gives to chunks. ``graph_weight`` is what the first of these places gains; the first windows of plain search
     gain at least as much as a later one (those of ``seen`` chunks gain too, and are not counted). The best of the windows
-    of an ``exact`` match gains what the match brings, each of them if it is ``sought``. ``recency`` is what documents gain
+    of an ``exact`` match gains what the match brings, each of them if it is ``sought``. ``recency`` is what chunks gain
     by their dates.
     """
     floor = min(scores.total.values(), default=0.0) / 2
@@ -215,7 +229,7 @@ def rank_windows(
         seat, graph = (0.0, graph) if graph > seat else (seat, 0.0)
         near, about = options.neighbour * beside[place], options.section * around[place]
         gain = gains.get(id_, 0.0)
-        recent = recency.get(chunk.document_id, 0.0) * fullness[place]
+        recent = recency.get(chunk.id, 0.0) * fullness[place]
         value = plain[place] + (seat + graph) * fullness[place] + gain + recent
         parts = (near, about, graph, seat, gain, recent)
         explain = partial(_explain, scores, id_, own[place], fullness[place], parts)

@@ -2,6 +2,7 @@
 about what its speakers do, and turns that answer share few words with it. So a window is shown as its best turns."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -143,11 +144,14 @@ class _TurnChoice:
         self._asked, self._near, said = QueryWords([text]), near, set(words(text))
         named = {each for each in speakers if said & set(words(each))}
         self._named = named if named != speakers else set[str]()
+        self._of_speakers = self._asked.find("\n".join(speakers))
+        self._titled = set[str]()
         self._dated = bool(asks_for_order(text) or asks_for_overview(text))
         self._several = asks_for_several(text)
 
     def choose(self, ranking: Sequence[RankedWindow]) -> list[RankedWindow]:
         """Return the first windows whole, none if several things are asked, then single turns and what is no conversation, best first."""
+        self._titled = self._find_titled({each.chunk.title for each in ranking})
         talks = [place for place, each in enumerate(ranking) if turns_of(each)]
         if not talks:
             return [*ranking]
@@ -170,6 +174,13 @@ class _TurnChoice:
         )
         return [*whole, *sorted(rest, key=lambda each: -each.value)]
 
+    def _find_titled(self, titles: set[str]) -> set[str]:
+        """Return those of the titles that hold a word of the text which most do not: the group or folder that is meant."""
+        held = {title: self._asked.find(title) - self._of_speakers for title in titles}
+        counts = Counter(word for words_ in held.values() for word in words_)
+        rare = {word for word, count in counts.items() if 2 * count < len(titles)}
+        return {title for title, words_ in held.items() if words_ & rare}
+
     def _show_whole(self, window: RankedWindow) -> RankedWindow:
         return replace(window, turns=tuple((turn.start, turn.end) for turn in turns_of(window)))
 
@@ -185,6 +196,7 @@ class _TurnChoice:
         if not self._near:
             near = self._asked.share([chunk.text[turn.start : turn.end]])
         about = (turn.speaker in self._named) + (self._dated and turn.says_when)
+        about += chunk.title in self._titled
         return TURNS.near * near + TURNS.gain * (about + turn.tells)
 
     def _cut(self, turn: SpokenTurn) -> list[tuple[int, int]]:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 def dated(document: str, date: str, origin: str = "title") -> Chunk:
-    return Chunk(f"k{document}", document, 1, "x", 0, 1, 1, date=date, date_origin=origin)
+    return Chunk(document, document, 1, "x", 0, 1, 1, date=date, date_origin=origin)
 
 
 def test_the_newest_document_gains_most_where_the_question_asks_for_what_holds_now() -> None:

@@ -234,3 +234,50 @@ def test_a_short_sentence_with_a_figure_tells_something_and_a_greeting_does_not(
         "Ann: January 1984. Good evening!\n\nBen: And then?\n\nAnn: Nothing at all happened."
     )
     assert [part.tells for part in turn.parts] == [True, False]
+
+
+def group(name: str, days: dict[str, str]) -> DocumentSource:
+    small = [
+        f"{who}: {said}" for said in ("fine by me then", "see you at the door") for who in ("Ada", "Ben")
+    ]
+    text = "\n\n".join(f"# {day}\n\nCleo: {said}\n\n" + "\n\n".join(small) for day, said in days.items())
+    return DocumentSource(text=text, title=name, id=name)
+
+
+@pytest.mark.parametrize("long_ago", ["2023-01-02", "2023-12-30"])
+async def test_turns_of_a_long_conversation_count_and_stand_by_their_own_days(
+    tmp_path: Path, long_ago: str
+) -> None:
+    """A group that began long ago is not older than one that began later and ended before."""
+    async with open_engine(tmp_path) as engine:
+        old = {long_ago: "we begin", "2024-09-01": "the anchorage of the trip is Sines from now on"}
+        await ingest(
+            engine,
+            [
+                group("Crew", old),
+                group("Club", {"2024-02-01": "the anchorage of the trip is Lagos, settled"}),
+            ],
+        )
+        text = (await engine.query(Query("What is the anchorage of the trip now?"))).context.text
+    assert text.index("2024-09-01") < text.index("Sines") < text.index("2024-02-01") < text.index("Lagos")
+    assert long_ago not in text.partition("Sines")[0]
+
+
+async def test_turns_of_the_group_that_a_question_names_come_first(tmp_path: Path) -> None:
+    dates = (
+        "the date of the trip changes to {} {}",
+        "new date of the trip: {} {}",
+        "the date of the trip is {} {} after all",
+    )
+    async with open_engine(tmp_path) as engine:
+        groups = [
+            group(
+                f"{name}: conversation of Ada, Ben and Cleo",
+                {f"2024-0{n}-01": said.format(n + 10, month) for n, said in enumerate(dates, 1)},
+            )
+            for name, month in (("Oslo", "May"), ("Lisbon", "June"), ("Ghent", "July"), ("Turin", "August"))
+        ]
+        await ingest(engine, groups)
+        question = Query("How did the date of the Lisbon trip change?", token_budget=300)
+        text = (await engine.query(question)).context.text
+    assert all(f"{n} June" in text for n in (11, 12, 13))
