@@ -158,16 +158,20 @@ class _TurnChoice:
         count = 0 if self._several else TURNS.whole
         whole = [self._show_whole(each) for each in ranking[:count]]
         parts = [
-            (place, part)
-            for place, each in enumerate(ranking)
-            for part in self._split(each, ranking[0].value)
+            (place, part) for place, each in enumerate(ranking) for part in self._split(each, ranking[0])
         ]
         # Turns are on the scale of windows of conversations, after those that are whole. Of one that does not fit a turn may.
         last = ranking[next((place for place in talks if place >= count - 1), talks[-1])]
-        most = max((part.value for place, part in parts if part.turns and place >= count), default=0.0) or 1.0
+        after = [part for place, part in parts if part.turns and place >= count]
+        most = max((part.value for part in after), default=0.0) or 1.0
+        nearest = max((part.near for part in after), default=0.0) or 1.0
         rest = (
-            replace(part, value=last.value * share, near=last.near * share)
-            if part.turns and (share := min(part.value / most, 1.0))
+            replace(
+                part,
+                value=last.value * min(part.value / most, 1.0),
+                near=last.near * min(part.near / nearest, 1.0),
+            )
+            if part.turns
             else part
             for place, part in parts
             if part.turns or place >= count
@@ -184,12 +188,18 @@ class _TurnChoice:
     def _show_whole(self, window: RankedWindow) -> RankedWindow:
         return replace(window, turns=tuple((turn.start, turn.end) for turn in turns_of(window)))
 
-    def _split(self, window: RankedWindow, best: float) -> list[RankedWindow]:
+    def _split(self, window: RankedWindow, best: RankedWindow) -> list[RankedWindow]:
         """Return a window for each turn, the window itself if it has no part of any."""
-        values = [(turn, window.value + best * self._value(turn, window.chunk)) for turn in turns_of(window)]
-        return [replace(window, turns=tuple(self._cut(turn)), value=value) for turn, value in values] or [
-            window
-        ]
+        values = [(turn, self._value(turn, window.chunk)) for turn in turns_of(window)]
+        return [
+            replace(
+                window,
+                turns=tuple(self._cut(turn)),
+                value=window.value + best.value * value,
+                near=window.near + best.near * value,
+            )
+            for turn, value in values
+        ] or [window]
 
     def _value(self, turn: SpokenTurn, chunk: Chunk) -> float:
         near = self._near.get((chunk.id, turn.start), 0.0)
