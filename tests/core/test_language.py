@@ -451,6 +451,7 @@ def test_words_without_spaces_are_looked_up_as_they_are_written() -> None:
     assert find_whole_words("コーヒーの値段はいくらですか") == ["コーヒー", "値段"]
     assert find_whole_words("申込書はカタカナで") == ["申込", "書", "カタカナ"]
     assert find_whole_words("负责人是谁") == ["负责人"]
+    assert find_whole_words("24小时内最多可以服用多少") == ["24", "小时", "最多", "服用"]
     assert whole_forms("申込書")[:2] == [["申込書"], ["申込", "込書"]]
 
 

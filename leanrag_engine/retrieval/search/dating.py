@@ -27,6 +27,12 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 """In the name of a file: *policy v2.md*, *constitution.1.3.txt*."""
+_YEAR_OF_FILE = re.compile(r"(?<![^\W_])(?:19[5-9]\d|20[0-4]\d)(?![^\W_])")
+_REPLACED = re.compile(
+    r"^\W*(?:status|state)\b\W{1,9}(?:superseded|replaced|deprecated|withdrawn|obsolete|retired|expired)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A document says of itself that it holds no longer."""
 _NUMBERED = re.compile(r"\d\.\d|\bv\d|\bversions?\b")
 _SPAN = re.compile(r"\b(?:after|before|between|by|compar\w+|from|since|until|till)\b", re.IGNORECASE)
 _NEAR_DAYS = 14  # Days from a day that is named up to which a document gains: "the Monday before July 24"
@@ -110,7 +116,7 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     now = bool(asks_for_now(text))
     versions = any(_tell_version(each.chunk.source)[1] for each in first)
     tests = [_is_later_version] if versions and (now or not _NUMBERED.search(text)) else []
-    tests += [_is_later] if now else []
+    tests += [_is_later, _is_valid] if now else []
     if not tests or find_named_dates(text):
         return list(windows)
     words = QueryWords(find_whole_words(NOW.sub(" ", text)))
@@ -139,10 +145,14 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
             if lack >= 0:
                 first[newest] = first[newest].add("recent", lack + 0.01)
     found = [*first, *windows[most:]]
-    if _is_later_version in tests:
-        found = _put_back(
-            found, {a.chunk.document_id for a in first if any(_is_later_version(b, a) for b in first)}
-        )
+    versions = _is_later_version in tests
+    replaced = {
+        each.chunk.document_id
+        for each in first
+        if (each.older and _is_replaced(each))
+        or (versions and any(_is_later_version(b, each) for b in first))
+    }
+    found = _put_back(found, replaced) if replaced else found
     return sorted(found, key=lambda each: -each.value)
 
 
@@ -160,8 +170,12 @@ def _put_back(
 
 
 def _tell_date(window: RankedWindow) -> tuple[str, str]:
-    """Return the date that the heading of a window or else its document states, and that of the document, were it of its file."""
-    return find_date(window.heading) or window.chunk.own_date, window.chunk.date
+    """Return the date that the heading of a window or else its document states, were it the year in its file's name, and that of
+    the document, were it of its file."""
+    stated = find_date(window.heading) or window.chunk.own_date
+    if not stated and (year := _YEAR_OF_FILE.search(PurePath(window.chunk.source).stem)):
+        stated = year[0]
+    return stated, window.chunk.date
 
 
 def _is_later(window: RankedWindow, other: RankedWindow) -> bool:
@@ -169,6 +183,14 @@ def _is_later(window: RankedWindow, other: RankedWindow) -> bool:
     if stated or before:
         return bool(before) and stated > before
     return bool(day_before) and day > day_before
+
+
+def _is_valid(window: RankedWindow, other: RankedWindow) -> bool:
+    return _is_replaced(other) and not _is_replaced(window)
+
+
+def _is_replaced(window: RankedWindow) -> bool:
+    return _REPLACED.search(window.chunk.text[:1_000]) is not None
 
 
 def _is_later_version(window: RankedWindow, other: RankedWindow) -> bool:

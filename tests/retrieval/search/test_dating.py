@@ -291,3 +291,26 @@ def test_what_is_of_other_dates_is_less_near_where_one_day_or_month_is_named(
     near = [each.near for each in put_other_dates_back(found, question)]
     assert near[1:] == [each.near for each in found][1:]
     assert (near[0] < found[0].near) == apart
+
+
+@pytest.mark.parametrize(
+    "status", ["Status: superseded by ADR 7", "* **Status**: Deprecated", "State - withdrawn"]
+)
+def test_what_says_of_itself_that_it_is_replaced_stands_behind_what_is_valid(status: str) -> None:
+    found = statements(
+        ("", f"{status}\n\nThe pooling decision is: session pooling.", 5.0),
+        ("", "Status: accepted\n\nThe pooling decision is: transaction pooling.", 4.5),
+    )
+    ranked = put_newer_first(found, "Which pooling decision is valid today?")
+    assert [each.chunk.id for each in ranked] == ["c1", "c0"]
+    assert [each.older for each in ranked] == [False, True]
+
+
+def test_the_year_in_the_name_of_a_file_tells_which_edition_is_newer() -> None:
+    found = statements(("", "The excess for theft is 200.", 5.0), ("", "The excess for theft is 300.", 4.9))
+    named = [
+        replace(each, chunk=replace(each.chunk, source=f"terms/home_{year}.md"))
+        for each, year in zip(found, (2023, 2025), strict=True)
+    ]
+    ranked = put_newer_first(named, "What is the excess for theft now?")
+    assert [each.chunk.source for each in ranked] == ["terms/home_2025.md", "terms/home_2023.md"]

@@ -34,6 +34,7 @@ _WORD = read_marks(
         r"|_*[^\W_]+(?:[_'’][^\W_]+|__[^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*_*"
     )
 )
+_FIGURE_BEFORE_CJK = re.compile(rf"\d+(?=[{HAN}{KANA}])")  # 24小时
 _POSSESSIVE = re.compile(r"['’]s?$")
 _ELIDED = re.compile(
     r"^\W*(?:[cdjlmnst]|qu|lorsqu|puisqu|jusqu|all|dell|nell|sull|un)['’](?=[^\W\d_]{2})", re.IGNORECASE
@@ -179,6 +180,10 @@ def _written_words(token: str) -> Iterator[str]:
     """Yield the words of a token with Chinese, Japanese or Korean as they are written, Japanese verbs in their base form. What
     the dictionary knows as single characters alone stays together: Han without kana may be Japanese."""
     for match in _WORD(token).finditer(token):
+        if (figure := _FIGURE_BEFORE_CJK.match(match[0])) and not has_hangul(match[0]):
+            yield figure[0]
+            yield from _written_words(match[0][figure.end() :])
+            continue
         if not CJK_RUN.match(match[0]):
             yield from search_terms(match[0]) if has_hangul(match[0]) else [match[0]]
             continue
