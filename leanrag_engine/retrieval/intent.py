@@ -90,10 +90,21 @@ _DEFINED = re.compile(
 )
 
 
+_SENT = re.compile(
+    r"\b(?i:(?:e-?)?mails?|messages?|letters?|posts?|notes?|news) (?i:(?:that )?(?:(?:sent |written )?(?:from|by)|of)) (?P<who>[A-Z][\w'-]*(?: [A-Z][\w'-]*){0,2})"
+)
+
+
 def find_defined(text: str) -> str:
     """Return the thing of which an English text asks what it is, and nothing else; "" for none. *The budget* is not asked for as such."""
     asked = _DEFINED.fullmatch(text)
     return asked["what"] if asked else ""
+
+
+def find_sender(text: str) -> str:
+    """Return who wrote the mails or messages that a text asks for; "" for nobody."""
+    asked = _SENT.search(text)
+    return asked["who"] if asked else ""
 
 
 def asks_about_all(text: str) -> bool:

@@ -356,3 +356,18 @@ async def test_a_folder_is_found_by_its_name_and_no_document_is_said_to_lack_it(
     assert "talk/" in (await read_headings(engine, "talk"))[0]
     told = (await engine.query(Query("Which talk was about a loaf that was kneaded?"))).warnings
     assert not any("talk" in each for each in told)
+
+
+async def test_mails_by_a_person_come_before_those_that_quote_or_name_that_person(tmp_path: Path) -> None:
+    said = (
+        "The cache of Luca Ferrante is stale: Luca Ferrante wrote so in a mail, and Luca Ferrante is right."
+    )
+    mails = {"Annika Holm": said, "Tom Berg": f"I agree. {said}", "Luca Ferrante": "It fails since Monday."}
+    (tmp_path / "mails").mkdir()
+    for number, (who, text) in enumerate(mails.items()):
+        head = f"From: {who} <a{number}@example.org>\nSubject: News {number}\nDate: Tue, 0{number + 1} Apr 2025 10:00:00 +0000"
+        (tmp_path / f"mails/{number}.eml").write_text(f"{head}\n\n{text}\n")
+    async with open_engine(tmp_path / "data", embedder="minilm") as engine:
+        source = DocumentSource(path=str(tmp_path / "mails"))
+        await finish(engine, await engine.submit_ingest([source], allowed=None))
+        assert "2.eml" in (await read_headings(engine, "Mails from Luca Ferrante"))[0]

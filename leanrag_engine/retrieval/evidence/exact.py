@@ -17,6 +17,7 @@ from leanrag_engine.retrieval.intent import (
     asks_for_overview,
     asks_for_uses,
     find_defined,
+    find_sender,
 )
 from leanrag_engine.retrieval.search.dating import find_named_dates
 from leanrag_engine.retrieval.search.matching import QueryWords
@@ -120,7 +121,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
     own = [word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)]
     said += await _find_together(run, own, spelled)
-    return [*said, *dated, *await _find_definitions(run, text)]
+    return [*said, *dated, *await _find_sent(run, text), *await _find_definitions(run, text)]
 
 
 async def _find_together(
@@ -138,6 +139,18 @@ async def _find_together(
         return []
     gain = 2 * run.query.relevance_options.exact
     return [ExactMatch(" ".join(spelled[: len(names)]), _allow(run, sorted(shared)), gain, sought=True)]
+
+
+async def _find_sent(run: QueryRun, text: str) -> list[ExactMatch]:
+    """Return the windows with which the mails begin that are asked for by who sent them: others quote and name that person."""
+    who = find_sender(text)
+    documents, name, gain = (
+        run.index.documents,
+        run.index.collection.name,
+        2 * run.query.relevance_options.exact,
+    )
+    sent = await documents.find_rare_words(name, [f"From: {who}"], _MANY, _MANY) if who else ()
+    return [ExactMatch(who, _allow(run, each.windows), gain, sought=True) for each in sent if each.windows]
 
 
 async def _find_definitions(run: QueryRun, text: str) -> list[ExactMatch]:
