@@ -255,6 +255,8 @@ def _make_result(
     weak = query.ranking != Ranking.PAPER and not overview and run.warn_of_weakness(found, windows)
     if not overview:
         run.warn_of_absent()
+        if not weak:
+            run.warn_of_apart(windows)
     plain = graph is subgraph.EMPTY
     shown = windows if (query.include_sources and not overview) or plain else [[] for _ in windows]
     if query.top_k < DEFAULT_TOP_K:  # a context may have more passages than are asked for by default

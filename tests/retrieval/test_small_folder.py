@@ -371,3 +371,18 @@ async def test_mails_by_a_person_come_before_those_that_quote_or_name_that_perso
         source = DocumentSource(path=str(tmp_path / "mails"))
         await finish(engine, await engine.submit_ingest([source], allowed=None))
         assert "2.eml" in (await read_headings(engine, "Mails from Luca Ferrante"))[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "apart"),
+    [
+        ("Which oven does Unox sell in Bremen?", True),
+        ("Which oven of Unox did Helga choose?", False),
+        ("What do Unox and Bremen have to do with each other?", False),
+    ],
+)
+async def test_names_that_no_passage_has_together_are_told(
+    engine: LeanRAG, question: str, apart: bool
+) -> None:
+    told = (await engine.query(Query(question))).warnings
+    assert ("No passage found has 'Unox' and 'Bremen' together: it may not be told." in told) is apart

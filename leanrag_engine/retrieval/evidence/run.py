@@ -8,13 +8,15 @@ from importlib.util import find_spec
 from leanrag_engine.core.model import Chunk, Hit
 from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
-from leanrag_engine.core.text.language.words import find_whole_words, is_name
+from leanrag_engine.core.text.language.words import find_whole_words, is_name, match_whole_word, plain_letters
 from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.shortening import shorten
+from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
 from leanrag_engine.retrieval.intent import asks_for_several
 from leanrag_engine.retrieval.request import Mode, Query
+from leanrag_engine.retrieval.search.decomposition import find_parts
 from leanrag_engine.retrieval.search.hits import SearchHits
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import RankedWindow
@@ -125,6 +127,32 @@ class QueryRun:
         if missing:
             self.warnings.append(f"No document has {' or '.join(missing[:5])}.")
 
+    def warn_of_apart(self, rankings: Sequence[Sequence[RankedWindow]]) -> None:
+        """Warn of the names in a question for one thing that none of the first passages has together: what is asked of them may not
+        be told."""
+        for text, windows in zip(self.query.texts, rankings, strict=False):
+            words_ = find_whole_words(text) if is_mostly_english([text]) else []
+            names = [
+                each
+                for each in words_
+                if is_name(each)
+                and not (text.startswith(each) or _IS_DATE.fullmatch(each) or each.casefold() in DATE_WORDS)
+            ]
+            # What is asked of several may be told passage by passage.
+            several = (
+                len(words_) > _ONE_HOP
+                or find_parts(text)
+                or asks_for_several(text)
+                or _OF_SEVERAL.search(text)
+            )
+            if several or len(names) < 2 or not self.absent.keys().isdisjoint(names):  # noqa: PLR2004
+                continue
+            tests = [match_whole_word(each) for each in names]
+            if not any(all(test(each) for test in tests) for each in map(_spell_passage, windows[:100])):
+                self.warnings.append(
+                    f"No passage found has {' and '.join(map(repr, names))} together: it may not be told."
+                )
+
     def _is_thing(self, word: str) -> bool:
         """Return whether a word is no verb, or stands where none can: *what mortgage*, *his rent*."""
         named = re.compile(rf"\b{_BEFORE_NOUN} {re.escape(word)}\b", re.IGNORECASE)
@@ -215,7 +243,18 @@ class QueryRun:
             )
 
 
+_ONE_HOP = 10  # Words of a question up to which it asks for one thing
+_IS_DATE = re.compile(r"(?:19|20)\d\d|\d{1,2}")
+_OF_SEVERAL = re.compile(
+    r"\b(?:versus|vs|compar\w+|differ\w*|both|or|and|each|between|than)\b", re.IGNORECASE
+)
+"""Things that passages of their own may tell of."""
 _NAMED = re.compile(r"(?<=\w )(?:(?:[a-z]{1,3} ){0,2}[A-Z]\w*\W*)+")
+
+
+def _spell_passage(window: RankedWindow) -> str:
+    chunk = window.chunk
+    return plain_letters(f"{chunk.title}\n{window.heading}\n{chunk.text}\n{chunk.source}")
 
 
 def _reads_english(text: str) -> bool:
