@@ -129,4 +129,4 @@ def asks_for_one(text: str) -> bool:
 
 def choose_budget(texts: Sequence[str]) -> int:
     """Return the most tokens of a reply where the caller names none: what one thing needs, or more."""
-    return 1000 if all(map(asks_for_one, texts)) else 2000
+    return 1200 if all(map(asks_for_one, texts)) else 2000

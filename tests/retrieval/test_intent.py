@@ -86,7 +86,7 @@ def test_a_question_for_one_thing_gets_a_shorter_reply_if_no_budget_is_named(
     question: str, one: bool
 ) -> None:
     assert asks_for_one(question) == one
-    assert Query(question).check().token_budget == (1000 if one else 2000)
+    assert Query(question).check().token_budget == (1200 if one else 2000)
     assert Query(question, sub_queries=("How do we keep it dry?",)).check().token_budget == 2000
     assert Query(question, token_budget=3000).check().token_budget == 3000
 

@@ -23,7 +23,7 @@ async def query(
     words: Annotated[list[str], typer.Argument(help="The question.", metavar="QUESTION")],
     mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
     ranking: Annotated[str, typer.Option(help="spread or paper.")] = "spread",
-    token_budget: Annotated[int, typer.Option(help="Tokens, at least 100; 0: 2,000, 1,000 for a fact.")] = 0,
+    token_budget: Annotated[int, typer.Option(help="Tokens, at least 100; 0: 2,000, 1,200 for a fact.")] = 0,
     seen: Annotated[
         list[str] | None,
         typer.Option(metavar="CITATION", help="What was read before, such as d3:c12: it is not shown again."),
