@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 
 from leanrag_engine.adapters.embedders.e5 import embedder as module
-from leanrag_engine.adapters.embedders.e5.embedder import CHECKSUM, E5_SOURCE, IDENTITY, MODEL, NAME
+from leanrag_engine.adapters.embedders.e5.embedder import (
+    CHECKSUM,
+    E5_SOURCE,
+    IDENTITY,
+    MODEL,
+    NAME,
+    PieceTokenizer,
+)
 from leanrag_engine.adapters.embedders.e5.weights import checksum_of, read_weights
-from leanrag_engine.adapters.embedders.e5.words import PieceTokenizer
 from leanrag_engine.adapters.embedders.onnx import identity_of
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.ports import Embedder
