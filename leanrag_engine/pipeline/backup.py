@@ -17,8 +17,7 @@ from anyio import to_thread
 
 from leanrag_engine.adapters.files.writer_lock import FileWriterLock
 from leanrag_engine.adapters.sql import SqlDatabase
-from leanrag_engine.adapters.sql.dialect.sqlite.copying import copy_file
-from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
+from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE, copy_file
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, NotReady, StoreUnusable
 from leanrag_engine.core.ports import Progress, ProgressReport, report_holder
