@@ -12,9 +12,15 @@ from leanrag_engine.core.model import Vectors
 from .balancing import ClusterSizes, Labels, Points, cluster_means, place_lone_members, renumber
 from .joining import join_related
 from .links import EdgeList
-from .methods import ClusteringMethod, ClusteringOptions, measure_clusters
+from .methods import (
+    ClusteringMethod,
+    ClusteringOptions,
+    measure_clusters,
+    split_by_meaning,
+    split_by_relations,
+    split_until_enough,
+)
 from .mixture import Clusters, check_vectors, measure_some, reduce_dimensions, split_above_cap
-from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
 
 @dataclass(frozen=True, slots=True, eq=False)
