@@ -14,10 +14,9 @@
 ('d1:c1',)
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from .core.runtime.privacy import turn_off_reporting
 
 if TYPE_CHECKING:
     from .core.config import Settings, load_settings
@@ -28,8 +27,19 @@ if TYPE_CHECKING:
 
 __all__ = ["DocumentSource", "LeanRAG", "LeanRAGError", "Query", "Settings", "load_settings"]
 
-# Every process that uses the engine imports this package before any other library that reports.
-turn_off_reporting()
+# Dependencies send nothing of their own accord: neither figures of use, nor requests for newer tables. Every process that
+# uses the engine imports this package before any of these libraries. What the environment sets stays.
+for _variable, _value in {
+    # Reports each session, and keeps a device id and a database in the home folder; read as it is imported.
+    "ORT_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    # Chroma's: version 1.5 has the setting and sends nothing.
+    "ANONYMIZED_TELEMETRY": "False",
+    # litellm would download its table of prices as it is imported, and that of headers at the first call of some models.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
+}.items():
+    os.environ.setdefault(_variable, _value)
 
 _HOMES = {
     "DocumentSource": "core.model",
