@@ -1,6 +1,8 @@
 """``leanrag serve``: the MCP server over standard input and output, or HTTP."""
 
 import logging
+import os
+import platform
 import signal
 import sys
 from pathlib import Path
@@ -9,7 +11,6 @@ from typing import Annotated, Literal
 import typer
 
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.runtime.memory import limit_arenas
 
 from ..protocol.telemetry import start_telemetry_if_asked
 from .options import CollectionOption, DataDir, ReadOnly, report_errors, setting
@@ -129,6 +130,21 @@ def serve(
     with report_errors():
         set_log_level(log_level)
         run_http(settings, http_settings, log_level)
+
+
+def limit_arenas(count: int = 2) -> None:
+    """Have all threads allocate from ``count`` of glibc's arenas, unless the environment says how many,
+    before the first thread is started. Measured with 16 clients after 2,500 calls: 323 MB with two arenas,
+    393 without a limit, in the same time; one held no less."""
+    environment = os.environ
+    if "MALLOC_ARENA_MAX" in environment or "malloc.arena_max" in environment.get("GLIBC_TUNABLES", ""):
+        return
+    if platform.libc_ver()[0] != "glibc":
+        return
+    import ctypes  # noqa: PLC0415 - other systems do not need it
+
+    arena_max = -8  # M_ARENA_MAX in malloc.h
+    ctypes.CDLL(None).mallopt(arena_max, count)
 
 
 def run_stdio(settings: Settings, log_level: str) -> None:
