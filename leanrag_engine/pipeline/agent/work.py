@@ -3,7 +3,6 @@ model; every part of an answer has to fit the published schema. Work may stop at
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -166,7 +165,7 @@ class AgentWork:
         # Without the reply format of chat models.
         text = asked.prompts.fill("agent_work", instructions=asked.instructions.partition(FORM)[0].strip())
         tokens = page.tokens + approximate_tokens(text)
-        return replace(page, instructions=text, schema=publish_schema(asked), tokens=tokens)
+        return dataclasses.replace(page, instructions=text, schema=publish_schema(asked), tokens=tokens)
 
     async def submit_extractions(self, items: Sequence[JsonObject], *, replace: bool) -> Submission:
         """Store extractions, each with a ``work_id``; ``replace`` allows to replace what agents and models wrote."""

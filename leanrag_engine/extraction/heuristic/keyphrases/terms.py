@@ -17,8 +17,7 @@ from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import Sentence
 from leanrag_engine.extraction.heuristic.words.usage import WordUsage
 
-from . import cjk_units
-from .cjk_phrases import Compound, Compounds
+from . import cjk
 from .phrases import Phrase, count_phrases, find_phrases, is_compound, phrase_key
 
 
@@ -248,9 +247,9 @@ def _find_cjk(passages: Sequence[ParsedChunk], fresh: Sequence[Sentence], lexico
     lines = [s.text for s in fresh if s.kind is not PieceKind.CODE and has_cjk(s.text)]
     if not lines:
         return
-    language = cjk_units.language_of("".join(lines))
-    runs = {text: cjk_units.runs(text, language) for text in dict.fromkeys(lines)}
-    compounds = Compounds((run for text in lines for run in runs[text]), language)
+    language = cjk.language_of("".join(lines))
+    runs = {text: cjk.runs(text, language) for text in dict.fromkeys(lines)}
+    compounds = cjk.Compounds((run for text in lines for run in runs[text]), language)
     for text, found in runs.items():
         _define(text, found, compounds, lexicon)
     for passage in passages:
@@ -260,7 +259,7 @@ def _find_cjk(passages: Sequence[ParsedChunk], fresh: Sequence[Sentence], lexico
                 _add(passage, position, _cjk_mentions(sentence.text, terms, lexicon), lexicon)
 
 
-def _cjk_mentions(text: str, compounds: Sequence[Compound], lexicon: Lexicon) -> list[Mention]:
+def _cjk_mentions(text: str, compounds: Sequence[cjk.Compound], lexicon: Lexicon) -> list[Mention]:
     found = [Mention(work[1], Kind.WORK, work.start(1), work.end(1)) for work in _WORK_TITLE.finditer(text)]
     for compound in compounds:
         kind = Kind.TERM if compound.weak else Kind.NAME if compound.proper else Kind.CONCEPT
@@ -270,7 +269,7 @@ def _cjk_mentions(text: str, compounds: Sequence[Compound], lexicon: Lexicon) ->
     return found
 
 
-def _define(text: str, runs: Sequence[cjk_units.Run], compounds: Compounds, lexicon: Lexicon) -> None:
+def _define(text: str, runs: Sequence[cjk.Run], compounds: cjk.Compounds, lexicon: Lexicon) -> None:
     """Define the compounds that a remark in Latin letters follows: 最低公共祖先(Lowest Common Ancestor, LCA)."""
     for run in runs:
         remark = _DEFINED.match(text, run[-1].end)
