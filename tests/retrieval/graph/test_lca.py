@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrag_engine.retrieval.graph.lca import branches, climb, lowest_common_ancestor, path_to
+from leanrag_engine.retrieval.graph.subgraph import branches, climb, lowest_common_ancestor, path_to
 
 Chain = tuple[str, ...]
 
