@@ -12,8 +12,7 @@ from .context.compose import ContextMaterial, compose_context, find_shown, keep_
 from .context.explanation import explain_subgraph
 from .context.rendering import Statement
 from .context.statements import is_written
-from .evidence.beneath import Beneath, find_bearers, sample_clusters
-from .evidence.citations import load_citations
+from .evidence.citations import Beneath, find_bearers, load_citations, sample_clusters
 from .evidence.outline import outline_documents
 from .evidence.passages import order_plain, put_anchors_first, rank_passages, rank_sources
 from .evidence.pool import (

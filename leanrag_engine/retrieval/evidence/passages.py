@@ -22,7 +22,7 @@ from leanrag_engine.retrieval.search.relevance import RankedWindow
 from leanrag_engine.retrieval.search.second_hop import raise_second_hops
 from leanrag_engine.retrieval.search.seeds import fuse, unite
 
-from .beneath import sample_clusters
+from .citations import sample_clusters
 from .pool import value_windows
 from .run import QueryRun
 from .seeds import walk_seeds
