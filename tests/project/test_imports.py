@@ -86,7 +86,7 @@ HOMES = {
     "scipy": {
         "leanrag_engine/adapters/embedders/fitted.py",
         "leanrag_engine/hierarchy/clustering/links.py",
-        "leanrag_engine/retrieval/graph/adjacency_building.py",
+        "leanrag_engine/retrieval/graph/adjacency_cache.py",
     },
     "sqlalchemy": {"leanrag_engine/adapters/sql"},
     "starlette": {"server/http/serving.py", "server/explorer/routes.py"},

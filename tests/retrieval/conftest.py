@@ -30,7 +30,7 @@ from leanrag_engine.core.model import (
     VectorSpaces,
 )
 from leanrag_engine.hierarchy.health import count_methods
-from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
+from leanrag_engine.retrieval.graph.adjacency_cache import make_adjacency
 from leanrag_engine.retrieval.index import IndexSnapshot
 
 

@@ -25,7 +25,7 @@ from leanrag_engine.core.model import DocumentSource, Entity, Method, Relation
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.pipeline.index import read_hierarchy
-from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
+from leanrag_engine.retrieval.graph.adjacency_cache import make_adjacency
 from leanrag_engine.retrieval.request import Query
 
 pytestmark = pytest.mark.anyio

@@ -46,7 +46,7 @@ STEPS = (
     "hierarchy.health:measure_hierarchy _layer _measure_meetings",
     "hierarchy.changes.comparing:compare",
     "adapters.sql.generations.publish:prepare_build find_misfit _find_changes find_positions publish prune",
-    "retrieval.graph.adjacency_building:make_adjacency _collect_mentions",
+    "retrieval.graph.adjacency_cache:make_adjacency _collect_mentions",
 )
 """Modules of the engine and functions in them; one that this version lacks is left out."""
 

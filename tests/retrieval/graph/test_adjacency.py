@@ -14,7 +14,7 @@ from leanrag_engine.adapters.files.arrays import ArrayFiles
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
-from leanrag_engine.retrieval.graph.adjacency_building import PreviousAdjacency, make_adjacency
+from leanrag_engine.retrieval.graph.adjacency_cache import PreviousAdjacency, make_adjacency
 
 BASE = Graph(
     (

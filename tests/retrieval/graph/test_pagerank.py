@@ -16,7 +16,7 @@ from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.retrieval.graph import pagerank as module
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
-from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
+from leanrag_engine.retrieval.graph.adjacency_cache import make_adjacency
 from leanrag_engine.retrieval.graph.pagerank import WalkRules, pagerank
 
 NAMES = "abcdefgh"

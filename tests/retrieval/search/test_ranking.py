@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Chunk, Entity, Hit, Relation
-from leanrag_engine.retrieval.graph.adjacency_building import make_adjacency
+from leanrag_engine.retrieval.graph.adjacency_cache import make_adjacency
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.ranking import (
