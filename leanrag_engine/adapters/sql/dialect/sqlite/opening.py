@@ -4,7 +4,8 @@ a writer. ``synchronous=FULL``: what a client was told survives a power cut, for
 import os
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -14,12 +15,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from leanrag_engine.adapters.files.writer_lock import exclusive
-from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase
+from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase, map_driver_errors
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION
-from leanrag_engine.core.errors import NotReady, StoreUnusable
-
-from . import failures
+from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, NotReady, StoreUnusable
 
 FILE = "graph.sqlite3"
 BUSY_SECONDS = 30.0
@@ -51,7 +50,7 @@ def open_file(folder: Path, *, read_only: bool) -> OpenedDatabase:
         writer=writer,
         row_writer=writer,
         single_writer=True,
-        map_errors=partial(failures.map_errors, path),
+        map_errors=partial(map_errors, path),
         overwrite_deleted=partial(empty_log, engine),
         check=partial(check_pages, path),
     )
@@ -69,7 +68,7 @@ def open_engine(folder: Path, *, read_only: bool) -> Engine:
             raise NotReady(f"The data folder {folder} contains no store yet.", "Ingest documents first.")
     else:
         _make_writable_folder(folder, path)
-    with failures.map_errors(path):
+    with map_errors(path):
         engine = _engine(path, read_only=read_only)
         try:
             _check_schema(engine, path, read_only=read_only)
@@ -94,10 +93,10 @@ def _make_writable_folder(folder: Path, path: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise failures.not_writable(folder, str(problem)) from problem
+        raise not_writable(folder, str(problem)) from problem
     for place in (folder, path):
         if place.exists() and not os.access(place, os.W_OK):
-            raise failures.not_writable(folder, f"no permission to write {place.name}")
+            raise not_writable(folder, f"no permission to write {place.name}")
 
 
 def _engine(path: Path, *, read_only: bool) -> Engine:
@@ -141,7 +140,7 @@ def empty_log(engine: Engine) -> None:
 def check_pages(path: Path, connection: Connection) -> None:
     """Read all pages of the file. Raises ``StoreUnusable`` if they do not fit together."""
     if (verdict := connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()) != "ok":
-        raise failures.make_damage_error(path, verdict)
+        raise make_damage_error(path, verdict)
 
 
 def _is_frozen(path: Path) -> bool:
@@ -232,4 +231,75 @@ def copy_file(folder: Path, target: Path, report: Callable[[int, int], None]) ->
             "Make room, or name another place." if is_full else "`leanrag doctor` says what is wrong.",
         ) from problem
     if verdict != "ok":
-        raise failures.make_damage_error(path, verdict)
+        raise make_damage_error(path, verdict)
+
+
+def map_errors(path: Path) -> AbstractContextManager[None]:
+    """Turn every exception that the database library raises inside into a :class:`LeanRAGError` about ``path``."""
+    return map_driver_errors(sqlite3.Error, partial(_map_error, path=path), str(path))
+
+
+def not_writable(folder: Path, reason: str) -> StoreUnusable:
+    return StoreUnusable(
+        f"The data folder {folder} cannot be written to ({reason}).",
+        "Make it writable, choose another data folder, or open it read-only.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _MappedError:
+    """The error of one result code of SQLite."""
+
+    error: type[LeanRAGError]
+    message: str
+    """A template with the fields ``path`` and ``reason``, which is SQLite's own message."""
+    next_step: str
+
+
+_DAMAGED = _MappedError(
+    StoreUnusable,
+    "The graph store {path} is damaged ({reason}).",
+    "Move the data folder away, then run leanrag restore BACKUP, or ingest the documents again.",
+)
+_DISK = _MappedError(
+    StoreUnusable,
+    "The disk that holds {path} is full or failed ({reason}); the change was not made.",
+    "Free space on the disk or check it, then try again.",
+)
+_BUSY = _MappedError(
+    Busy, "Another process has been writing to {path} for too long ({reason}).", "Try again in a minute."
+)
+_UNKNOWN = _MappedError(
+    StoreUnusable, "The graph store {path} failed ({reason}).", "Check the file, or replace it by a backup."
+)
+_FAILURES = {
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_FULL: _DISK,
+    sqlite3.SQLITE_IOERR: _DISK,
+    sqlite3.SQLITE_BUSY: _BUSY,
+    sqlite3.SQLITE_LOCKED: _BUSY,
+    sqlite3.SQLITE_CANTOPEN: _MappedError(
+        StoreUnusable,
+        "The graph store {path} cannot be opened ({reason}).",
+        "Check the permission to read it. After a crash it must be opened for writing once.",
+    ),
+    sqlite3.SQLITE_CONSTRAINT: _MappedError(
+        InvalidInput,
+        "The graph store {path} rejected a row ({reason}).",
+        "Give every item a unique id, and every relation ends that exist.",
+    ),
+}
+
+
+def make_damage_error(path: Path, reason: str) -> LeanRAGError:
+    return _DAMAGED.error(_DAMAGED.message.format(path=path, reason=reason), _DAMAGED.next_step)
+
+
+def _map_error(problem: BaseException | None, path: Path) -> LeanRAGError:
+    # The low byte of an extended result code is its primary result code.
+    code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return not_writable(path.parent, str(problem))
+    failure = _FAILURES.get(code, _UNKNOWN)
+    return failure.error(failure.message.format(path=path, reason=problem), failure.next_step)
