@@ -147,8 +147,7 @@ def read_plan(
 ) -> tuple[QuestionSet | None, JudgingPlan]:
     """Read and check all input; return the set whose passages are ingested, if any, and the plan."""
     # Heavy, all of them: --help must not wait for them.
-    from leanrag_engine.evaluation.answers.judge import JudgingPlan, strategies  # noqa: PLC0415
-    from leanrag_engine.evaluation.answers.run import SET_SUFFIXES, read_questions  # noqa: PLC0415
+    from leanrag_engine.evaluation.answers.judge import SET_SUFFIXES, JudgingPlan, read_questions, strategies  # noqa: PLC0415  # noqa: PLC0415
     from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
 
     ways = strategies(compare.split(","))
@@ -170,7 +169,7 @@ async def run_judgement(
     details: Path | None,
 ) -> Judgement:
     """Run the judgement, with progress on standard error."""
-    from leanrag_engine.evaluation.answers.run import judge_set  # noqa: PLC0415 - heavy
+    from leanrag_engine.evaluation.answers.judge import judge_set  # noqa: PLC0415 - heavy
 
     kept = None if question_set and data_dir is None else settings.data_dir
     with open_notes(details) as note, open_scratch(kept) as (folder, show):

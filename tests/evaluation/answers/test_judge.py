@@ -14,9 +14,16 @@ import pytest
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, NotReady, ReplyUnusable
 from leanrag_engine.evaluation.answers.figures import JudgedQuestion
-from leanrag_engine.evaluation.answers.judge import FAILURES, Judgement, JudgingPlan, first_alike, strategies
+from leanrag_engine.evaluation.answers.judge import (
+    FAILURES,
+    Judgement,
+    JudgingPlan,
+    first_alike,
+    judge_set,
+    read_questions,
+    strategies,
+)
 from leanrag_engine.evaluation.answers.rubric import MEASURES
-from leanrag_engine.evaluation.answers.run import judge_set, read_questions
 from leanrag_engine.evaluation.datasets import CorpusPassage, Question, QuestionSet
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE
 
