@@ -31,8 +31,7 @@ from leanrag_engine.core.model import Spent
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Price, Reply, ReplyStore
 from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.budget import Budget, Caps, CircuitBreaker, TokenScale, Usage, count_prompt, total_use
-from leanrag_engine.llm.cache import CachedModel, Ledger, digest_of
-from leanrag_engine.llm.forecast import ForecastModel
+from leanrag_engine.llm.cache import CachedModel, ForecastModel, Ledger, digest_of
 
 pytestmark = pytest.mark.anyio
 

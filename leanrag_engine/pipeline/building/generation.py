@@ -45,7 +45,7 @@ from leanrag_engine.hierarchy.by_model.write import TextSources
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import count_methods
-from leanrag_engine.llm.forecast import StepForecast
+from leanrag_engine.llm.cache import StepForecast
 from leanrag_engine.pipeline.index import Stores, open_hierarchy, read_hierarchy
 from leanrag_engine.pipeline.pending import PendingIndex
 from leanrag_engine.pipeline.token_vectors import embed_lacking
