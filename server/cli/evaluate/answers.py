@@ -147,7 +147,7 @@ def read_plan(
 ) -> tuple[QuestionSet | None, JudgingPlan]:
     """Read and check all input; return the set whose passages are ingested, if any, and the plan."""
     # Heavy, all of them: --help must not wait for them.
-    from leanrag_engine.evaluation.answers.judge import SET_SUFFIXES, JudgingPlan, read_questions, strategies  # noqa: PLC0415  # noqa: PLC0415
+    from leanrag_engine.evaluation.answers.judge import SET_SUFFIXES, JudgingPlan, read_questions, strategies  # noqa: PLC0415
     from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
 
     ways = strategies(compare.split(","))
