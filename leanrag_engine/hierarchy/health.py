@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.layers import find_parents
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy, find_parents
 from leanrag_engine.core.model import (
     METHODS,
     Distribution,

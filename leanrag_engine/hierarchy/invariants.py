@@ -6,15 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy, collect_ids, find_misfit, find_parents
 from leanrag_engine.core.graphs.ids import Places, decode_ids, has_twins
-from leanrag_engine.core.graphs.layers import collect_ids, find_misfit, find_parents
 from leanrag_engine.core.graphs.rows import select_rows
 
 
 def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:
     """Raise :class:`LeanRAGError` if the hierarchy is not well-formed, in O(n log n). Beside what
-    ``layers.find_misfit`` says: layers shrink, the last is the root alone, no cluster exceeds ``cap``, counts
+    ``graph.find_misfit`` says: layers shrink, the last is the root alone, no cluster exceeds ``cap``, counts
     are correct, and one relation stands for exactly the pairs of clusters that a relation beneath joins."""
     _check_layers(hierarchy, cap)
     lifted = np.arange(len(hierarchy.layers[0].entities))

@@ -25,8 +25,7 @@ from leanrag_engine.adapters.sql.schema.tables import (
     relations,
 )
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
-from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy, PublishedLayers
-from leanrag_engine.core.graphs.layers import find_misfit
+from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy, PublishedLayers, find_misfit
 from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import READ_GENERATIONS, Publication
 from leanrag_engine.core.model import Entity, Generation, Relation
