@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +15,12 @@ import anyio.to_thread
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.jobs import ImportRequest, ImportResult
-from leanrag_engine.core.model import Collection, DocumentSource
+from leanrag_engine.core.model import Collection, DocumentSource, Entity, Method, content_id
 from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.documents.loading import identify
 from leanrag_engine.exchange.formats import ImportFormat
 from leanrag_engine.exchange.importing.graph import ForeignCluster
-from leanrag_engine.exchange.importing.layers import lay_clusters
 from leanrag_engine.exchange.importing.read import ForeignRead, read_foreign
 from leanrag_engine.hierarchy.changes.removal import HIDDEN
 from leanrag_engine.hierarchy.texts.attribution import cite_summaries
@@ -60,12 +64,7 @@ async def import_graph(
         await index.put_all(collection.name, changed, report)
     assembled = found.assembled
     result = ImportResult(request.format, assembled.found, assembled.taken, len(changed), found.remarks)
-
-    def lay_layers(base: Graph) -> Hierarchy | None:
-        layers = lay_clusters(found.clusters, base, HIDDEN)
-        return cite_summaries(layers) if layers else None
-
-    return result, lay_layers if request.hierarchy else None
+    return result, partial(lay_clusters, found.clusters) if request.hierarchy else None
 
 
 def check_clusters(
@@ -79,3 +78,56 @@ def check_clusters(
             f"Collection {collection.name!r} has a hierarchy already, and communities can only be its first one.",
             "Import it without --communities, or into a collection of its own (--collection NAME).",
         )
+
+
+def lay_clusters(clusters: Sequence[ForeignCluster], base: Graph) -> Hierarchy | None:
+    """Return a hierarchy over those entities of ``base`` that the clusters hold, which the first build keeps as it would that of
+    a build before; None for none. A root that they lack is called ``HIDDEN``, for a build to replace."""
+    homes = {name_key(name): each.id for each in clusters if each.layer == 1 for name in each.members}
+    parents = {each.id: home for each in base.entities if (home := _find_home(each, homes))}
+    layers = [
+        Graph(
+            tuple(
+                replace(each, parent_id=_id(parents[each.id])) for each in base.entities if each.id in parents
+            ),
+            base.relations,
+        )
+    ]
+    for number in count(1):
+        sizes = Counter(each.parent_id for each in layers[-1].entities)
+        held = [each for each in clusters if each.layer == number and sizes[_id(each.id)]]
+        if not held:
+            break
+        layers.append(Graph(tuple(_make_entity(each, sizes[_id(each.id)]) for each in held), ()))
+    if len(layers) == 1:
+        return None
+    top = layers[-1]
+    if len(top.entities) > 1:
+        root = Entity(
+            _id("root of an import"), "", layer=len(layers), description=HIDDEN, members=len(top.entities)
+        )
+        layers[-1] = Graph(tuple(replace(each, parent_id=root.id) for each in top.entities), ())
+        layers.append(Graph((root,), ()))
+    return cite_summaries(Hierarchy(tuple(layers)))
+
+
+def _find_home(entity: Entity, homes: Mapping[str, str]) -> str:
+    found = (homes.get(name_key(name)) for name in (entity.name, *entity.aliases))
+    return next(filter(None, found), "")
+
+
+def _make_entity(cluster: ForeignCluster, members: int) -> Entity:
+    return Entity(
+        _id(cluster.id),
+        cluster.name,
+        layer=cluster.layer,
+        description=cluster.description,
+        method=cluster.method if cluster.description else Method.HEURISTIC,
+        members=members,
+        parent_id=_id(cluster.parent) if cluster.parent else None,
+        findings=cluster.findings,
+    )
+
+
+def _id(foreign: str) -> str:
+    return content_id("c", "import", foreign)
