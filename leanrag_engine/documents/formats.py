@@ -173,9 +173,18 @@ def _table(data: bytes, name: str) -> Reading:
 def _markdown(data: bytes, name: str) -> Reading:
     """Read Markdown as it is. The front matter gives the title and, from its plain fields, the metadata as well."""
     reading = _plain(data, name)
-    if chat := read_chat(reading.text):
+    if chat := read_markdown_chat(reading.text):
         return replace(chat, metadata={**chat.metadata, **reading.metadata})
     return read_front_matter(reading, first_heading(reading.text, "text/markdown"))
+
+
+def read_markdown_chat(text: str) -> Reading | None:
+    """Return the chat in a text, whose front matter becomes its title, its metadata and its first day; None if it is no chat."""
+    front = _FRONT_MATTER.match(text)
+    fields = _fields(front["fields"]) if front else {}
+    title = fields.pop("title", "") or fields.get("channel", "")
+    chat = read_chat(f"{fields.get('date', '')}\n{text[front.end() :]}" if front else text, title)
+    return chat and replace(chat, metadata={**fields, **chat.metadata})
 
 
 def _write_markdown(write: Callable[[str], str]) -> Callable[[bytes, str], Reading]:

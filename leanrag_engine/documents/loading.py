@@ -21,13 +21,13 @@ from leanrag_engine.core.text.paths import read_path
 
 from .dates import date_document
 from .folders.walk import FolderWalk, IsKnown, Skipped, accept_none, is_beneath, real_path
-from .formats import PLAIN, START_BYTES, format_of, read_front_matter
-from .readers.chats import SLACK_LISTS, name_slack_ids, read_chat
+from .formats import PLAIN, START_BYTES, format_of, read_front_matter, read_markdown_chat
+from .readers.chats import CHAT_MEDIA_TYPE, SLACK_LISTS, name_chat, name_slack_ids
 from .readers.reading import Reading
 
 _LONGEST_TITLE = 200
 _SLACK_DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
-_READING = "reading-8"
+_READING = "reading-9"
 """Changed when readers make another text of the same file: a file is then read again though it has not changed."""
 
 
@@ -343,8 +343,10 @@ def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
     require_japanese(reading.text)
     where, stem = printable_path(path), printable_path(Path(path.stem))
     metadata = {**reading.metadata, **given}
-    title = _title(source.title, reading.title, stem)
+    channel = printable_path(Path(path.parent.name)) if _SLACK_DAY.fullmatch(path.name) else stem
     media_type = reading.media_type or kind.media_type
+    named = name_chat(reading.title, channel) if media_type == CHAT_MEDIA_TYPE else reading.title
+    title = _title(source.title, named, stem)
     prose = "" if is_code(media_type) else reading.text  # the dates of comments are of a line, or of long ago
     dated = date_document(
         metadata, title, file_name=stem, text=prose, properties=reading.date, modified=file.modified
@@ -380,7 +382,7 @@ def _load_text(source: DocumentSource, raw: str, max_bytes: int) -> LoadedDocume
     if size > max_bytes:
         raise _too_big(name, size, max_bytes)
     text = clean(raw)
-    reading = read_chat(text) or read_front_matter(Reading(text))
+    reading = read_markdown_chat(text) or read_front_matter(Reading(text))
     if not reading.text.strip():
         what = "only white space" if raw else "empty"
         raise InvalidInput(f"The text of document {name!r} is {what}.", "Give a text with at least one word.")

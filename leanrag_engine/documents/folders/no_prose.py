@@ -5,7 +5,7 @@ from pathlib import Path
 
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
 from leanrag_engine.documents.formats import SUPPORTED_SUFFIXES
-from leanrag_engine.documents.readers.chats import SLACK_LISTS, read_chat
+from leanrag_engine.documents.readers.chats import SLACK_LISTS, may_be_export, read_chat
 
 # Where prose ends. Set by reading source trees, logs and data files; not tuned.
 _BYTES = 1 << 16  # Read from the top of a file
@@ -86,7 +86,7 @@ def _kind_of_text(text: str, suffix: str) -> str:
     lines = [line for line in text.split("\n") if line.strip()]
     if suffix not in _TABLE_SUFFIXES and _is_log(lines) and read_chat(text) is None:
         return "a log"
-    if len(text) < _FEWEST or "\ufffd" in text[:-4]:
+    if len(text) < _FEWEST or "\ufffd" in text[:-4] or (suffix == ".json" and may_be_export(text)):
         return ""
     letters = sum(map(str.isalpha, text))
     if len(CJK_CHARACTER.findall(text)) * 5 > letters:

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.language.turns import is_conversation, is_speaker
+from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import MONTH, month_number
 
 from .reading import Reading
@@ -35,11 +36,13 @@ _WEEKDAYS = (
     "montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonnabend|sonntag"
     "|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo"
 )
+_WEEKDAY = rf"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{{0,6}}|(?i:{_WEEKDAYS})|(?:Mo|Di|Mi|Do|Fr|Sa|So)\.)"
 _DATE = (
-    rf"(?:(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{{0,6}}|(?i:{_WEEKDAYS})|(?:Mo|Di|Mi|Do|Fr|Sa|So)\.),?\s)?"
+    rf"(?:{_WEEKDAY},?\s)?"
     rf"(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}})|(?:19|20)\d{{6}}"
     r"|\d{4}\.\s\d{1,2}\.\s\d{1,2}\.?|\d{4}[年년]\s?\d{1,2}[月월]\s?\d{1,2}[日일]"
-    rf"|\d{{1,2}}(?:st|nd|rd|th|er)?\.?\s(?:de\s)?{_MONTH},?\s(?:del?\s)?\d{{4}}|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}})"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|er)?\.?\s(?:de\s)?{_MONTH},?\s(?:del?\s)?(?:\d{{4}}|\(\d{{4}}\))"
+    rf"|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}})"
     r"(?:\s?[(（][月火水木金土日월화수목금토일][)）]|\s?[月火水木金土日]曜日|\s?[월화수목금토일]요일)?"
 )
 _WHEN = rf"(?:(?P<date>{_DATE})(?:,?\s|T|_|\sat\s|\sà\s|\sum\s|\sa\slas\s|,\s)?)?(?P<time>{_TIME})?(?:Z|\s?[+-]\d{{2}}:?\d{{2}})?"
@@ -47,7 +50,7 @@ _NAME = r"(?P<name>[^\s:：<>\[\]|][^:：<>\[\]|\t]{0,39}?)"
 
 _STAMPED = (
     re.compile(rf"\[{_WHEN}\]\s*(?:\*\s)?{_NAME}\s?:(?:\s+|$)(?P<text>.*)"),
-    re.compile(rf"{_WHEN}\s[-–—]\s{_NAME}:(?:\s+|$)(?P<text>.*)"),
+    re.compile(rf"{_WHEN}\s[-–—·]\s{_NAME}:(?:\s+|$)(?P<text>.*)"),
     re.compile(rf"{_WHEN},\s{_NAME}\s?:(?:\s+|$)(?P<text>.*)"),
     re.compile(rf"\[{_NAME}\]\s\[{_WHEN}\]\s(?P<text>.*)"),
     re.compile(rf"\[?{_WHEN}\]?\s+<[@+%&~ ]?(?P<name>[^<>\s][^<>]{{0,39}})>\s+(?P<text>.*)"),
@@ -69,18 +72,37 @@ _NICKNAME = re.compile(
     rf"(?:\*\*|__)?(?P<name>[^\W\d_][\w.-]{{0,39}}?)(?:\*\*|__)?\s+[\[(]?{_TIME}[\])]?:?\s*"
 )
 """The head of a turn by a nickname, which may begin with a small letter."""
+_NICK = re.compile(r"[^\W\d_][\w-]*")
+_WORD = re.compile(r"(?<![^\s\"'(])[^\W\d_]+(?=[\s'’.,;:!?)]|$)|[?？](?=\s|$)")
+_TALK = read_words("language", "first_person") | read_words("language", "second_person") | {"?", "？"}
+_TALK -= {"us", "ma", "mon", "io"}  # Of these, programs write units
 _LABELLED = re.compile(
     rf"(?:[-*•]\s+)?(?:\*\*|__)?{_NAME}\s?(?:\*\*|__)?(?::(?:\*\*|__)?(?:\s+|$)|：\s*)(?P<text>.*)"
 )
 _DAY = re.compile(
-    rf"[\W_]*(?:(?:date|time|day|when|session|started|conversation started|datum|fecha|le|日時|日付|날짜|일시)\s*(?:on|at)?\s*[:=：]?\s*)?{_WHEN}[\W_]*",
+    rf"[\W_]*(?:(?:date|time|day|when|session|started|conversation started|log opened|day changed|datum|fecha|le|日時|日付|날짜|일시)\s*(?:on|at)?\s*[:=：]?\s*)?{_WHEN}[\W_]*",
     re.IGNORECASE,
 )
+_BARE_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.?\s{_MONTH}|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?)"
+_DAY_ALONE = re.compile(
+    rf"(?:[\W_]*(?={_WEEKDAY})|\#+\s|[=*_–—-]{{2,}}\s?)(?P<date>(?:{_WEEKDAY},?\s)?{_BARE_DAY})[\W_]*"
+)
+"""A day without its year: *Sat 13 July*, *--- 13 July ---*."""
+_NAMED_DAY = re.compile(
+    rf"[#=*–—-]{{1,9}}\s?(?:[^\W\d_]\S{{0,20}}\s{{1,9}}(?P<date>{_DATE})[\W_]*|Log closed .*)"
+)
+"""A day of a channel: *#tern 2025-11-18*; or the end of a log."""
+_HEADING = re.compile(r"\s*# [# \t]*([^\n]{1,120})")
+_DULL_NAME = re.compile(
+    r"(?i:conversation (?:of|between) .*|chat|messages?|exports?|results?|conversation|transcript|text|file|log|call|meeting|day|whatsapp|telegram|signal|slack|discord"
+    r"|[\W\d_])*"
+)
+"""The name of a file that says nothing: *chat_export 2024*."""
 _LEVEL = re.compile(r"\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE|SEVERE)\b")
 _EVENT = re.compile(rf"\[?{_WHEN}\]?\s*(?:[-–—*•]+\s+)?(?P<text>[^\s\d].*)")
 """What happened rather than what was said: *12:03 - Li Hua added you*."""
-_MESSENGERS = ({"ts", "type"}, {"date_unixtime", "type"}, {"timestamp", "author"})
-"""Keys that each message has in an export of Slack, Telegram and Discord."""
+_MESSENGERS = ({"ts", "type"}, {"date_unixtime", "type"}, {"timestamp", "author"}, {"date", "from", "type"})
+"""Keys that each message has in an export of Slack, Telegram and Discord, and in an older one of Telegram."""
 _SAID = ("title", "text", "description", "question", "name", "value", "fileName")
 """Keys of the texts that come with a message, at any depth."""
 _LINKED = re.compile(r"<[^<>|\s]+\|([^<>]+)>")  # A link with what it shows, as Slack writes it
@@ -90,6 +112,7 @@ _SLACK_ID = re.compile(
 )
 """The id of a person or channel, alone or mentioned in a text."""
 _NUMBERS = re.compile(r"\d+")
+_ISO_DAY = re.compile(r"(\d{4})-(\d\d)-\d\d")
 _FORENOON = frozenset(["午前", "오전"])
 
 
@@ -103,9 +126,9 @@ class _ChatTurn:
     lines: list[str] = field(default_factory=list)
 
 
-def read_chat(text: str) -> Reading | None:
-    """Return the chat in ``text`` as turns beneath headings of days; None if ``text`` is no chat. Its title
-    names the speakers and the days; the metadata ``date`` is the first day."""
+def read_chat(text: str, title: str = "") -> Reading | None:
+    """Return the chat in ``text`` as turns beneath headings of days; None if ``text`` is no chat. Its title is its own (``title``, or
+    that in its first line) and names the speakers and the days; the metadata ``date`` is the first day."""
     nicknames = _find_nicknames(text)
     timed = _is_timed(text, nicknames)
     if timed is None:
@@ -115,25 +138,28 @@ def read_chat(text: str) -> Reading | None:
         return None
     dates = [turn.date for turn in turns]
     day_first = _day_first(set(dates))
-    days = [_iso(each, day_first=day_first) if each else "" for each in dates]
+    days = _add_years([_iso(each, day_first=day_first) if each else "" for each in dates])
     body = "\n\n".join(_render(turns, days))
     known = sorted({day for day in days if day[:4].isdigit()})
     if not is_conversation(body[:20_000]):
         return None
     metadata = {"date": known[0]} if known else {}
-    return Reading(body, _title(turns, known), metadata=metadata, media_type=CHAT_MEDIA_TYPE)
+    first = _HEADING.match(text)
+    own = first[1].strip(" #") if first and not title and not _DAY.fullmatch(first[1]) else title
+    return Reading(body, name_chat(_title(turns, known), own), metadata=metadata, media_type=CHAT_MEDIA_TYPE)
 
 
 def read_export(text: str) -> Reading | None:
     """Return the chat in the JSON of an export of Slack, Telegram or Discord; None for any other."""
-    if not any(all(f'"{key}"' in text for key in keys) for keys in _MESSENGERS):
+    if not may_be_export(text):
         return None  # most JSON is none: parsing it would take time and many times its memory
     try:
         content = json.loads(text)
         messages = content.get("messages") if isinstance(content, dict) else content
-        if not isinstance(messages, list) or not any(
-            all(isinstance(each, dict) and keys <= each.keys() for each in messages) for keys in _MESSENGERS
-        ):
+        if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
+            return None
+        said = [each for each in messages if each.get("type") != "service"]
+        if not any(all(keys <= each.keys() for each in said) for keys in _MESSENGERS):
             return None
         turns = [turn for turn in map(_read_message, messages) if turn.lines]
     except (ValueError, TypeError, OverflowError, RecursionError):
@@ -142,7 +168,16 @@ def read_export(text: str) -> Reading | None:
         return None
     days = sorted({turn.date for turn in turns})
     body = "\n\n".join(_render(turns, [turn.date for turn in turns]))
-    return Reading(body, _title(turns, days), metadata={"date": days[0]}, media_type=CHAT_MEDIA_TYPE)
+    named = [content, content.get("channel"), content.get("guild")] if isinstance(content, dict) else []
+    own = ", ".join(str(each["name"]) for each in named if isinstance(each, dict) and each.get("name"))
+    title = name_chat(_title(turns, days), own)
+    return Reading(body, title, metadata={"date": days[0]}, media_type=CHAT_MEDIA_TYPE)
+
+
+def may_be_export(text: str) -> bool:
+    """Return whether the beginning of a JSON file has the keys of a messenger's messages."""
+    is_list = text.lstrip()[:1] == "[" or '"messages"' in text
+    return is_list and any(all(f'"{key}"' in text for key in keys) for keys in _MESSENGERS)
 
 
 def name_slack_ids(data: bytes, lists: Iterable[bytes]) -> bytes:
@@ -217,13 +252,19 @@ def _first_lines(text: str) -> list[str]:
 
 
 def _find_nicknames(text: str) -> frozenset[str]:
-    """Return the names in small letters that head turns: *nadia 10:02*, or in bold ``**nadia** 10:02``.
-    Speakers return; the entries of a timetable (*lunch 12:30*) hardly do."""
+    """Return the names in small letters that head turns (*nadia 10:02*, or in bold ``**nadia** 10:02``) or begin them (*10:02 nadia: …*).
+    Speakers return; the entries of a timetable (*lunch 12:30*) hardly do. In bold with a date, any word is one."""
     lines = _first_lines(text)
     heads = [match["name"] if (match := _NICKNAME.fullmatch(line)) else "" for line in lines]
-    counts = Counter(name for name, after in pairwise(heads) if name[:1].islower() and not after)
-    turns = counts.total()
-    return frozenset(counts) if len(counts) < turns and 2 * len(counts) <= turns + 2 else frozenset()
+    names = [name for name, after in pairwise(heads) if name[:1].islower() and not after]
+    stamped = [match for line in lines if (match := _match_timed(line, None)) and "text" in match.groupdict()]
+    # Programs, too, write a time, a name in small letters and a text; but they do not say "I" or ask.
+    talk = sum(not _TALK.isdisjoint(_WORD.findall(match["text"].lower())) for match in stamped)
+    names += [match["name"] for match in stamped if 5 * talk >= len(stamped)]
+    counts = Counter(names)
+    few = len(counts) < counts.total() and 2 * len(counts) <= counts.total() + 2
+    dated = {match["name"] for match in stamped if match.groupdict().get("bold") and match["date"]}
+    return frozenset(counts if few else ()) | dated
 
 
 def _is_timed(text: str, nicknames: frozenset[str]) -> bool | None:
@@ -239,7 +280,8 @@ def _is_timed(text: str, nicknames: frozenset[str]) -> bool | None:
     return False if enough else None
 
 
-def _match_timed(line: str, nicknames: frozenset[str], longest_head: int = 80) -> re.Match[str] | None:
+def _match_timed(line: str, nicknames: frozenset[str] | None, longest_head: int = 80) -> re.Match[str] | None:
+    """Return the turn with its time that begins on a line; without ``nicknames``, only one of a word in small letters."""
     opens = line[0].isdigit() or line[:2] in {"**", "__"} or line[:3].isalpha()
     stamped: Sequence[re.Pattern[str]] = _STAMPED if opens or "[" in line[:60] or "(" in line[:60] else ()
     headed: Sequence[re.Pattern[str]] = _HEADED if len(line) <= longest_head else ()
@@ -247,7 +289,9 @@ def _match_timed(line: str, nicknames: frozenset[str], longest_head: int = 80) -
         match = pattern.fullmatch(line)
         # A date alone does not head a turn whose text is on the next lines.
         dated = match and (match["time"] or (match["date"] and pattern in stamped))
-        if match and dated and is_speaker(_turn_speaker(match, nicknames)):
+        if match and dated and nicknames is None and _NICK.fullmatch(match["name"]):
+            return match if is_speaker(_speaker(match["name"], nick=True)) else None
+        if match and dated and nicknames is not None and is_speaker(_turn_speaker(match, nicknames)):
             return match
     return None
 
@@ -291,6 +335,11 @@ def _turns(lines: Sequence[str], nicknames: frozenset[str], *, timed: bool) -> l
             turns.append(_ChatTurn(speaker, day, groups.get("time") or hour, [text] if text else []))
         elif not dated and (found := _DAY.fullmatch(line)) and found["date"]:
             day, hour = found["date"], found["time"] or ""
+        elif not dated and (found := _DAY_ALONE.fullmatch(line)):
+            day, hour = found["date"], ""
+        elif not dated and (found := _NAMED_DAY.fullmatch(line)):
+            day, hour = found["date"] or day, ""
+            turns.append(_ChatTurn("", day, "", [line]))
         elif timed and (found := _EVENT.fullmatch(line)) and found["time"] and (found["date"] or not dated):
             day = found["date"] or day
             turns.append(_ChatTurn("", day, found["time"], [found["text"]]))
@@ -338,6 +387,13 @@ def _title(turns: Sequence[_ChatTurn], days: Sequence[str], most: int = 3) -> st
     return f"Conversation of {who}{when}{f' to {days[-1]}' if len(days) > 1 else ''}"
 
 
+def name_chat(title: str, name: str) -> str:
+    """Return the title of a chat with the chat's name, such as that of its file, unless it has one or this one says nothing."""
+    if not title.startswith("Conversation of ") or _DULL_NAME.fullmatch(name):
+        return title
+    return f"{name} {title}" if name[-1] in ".?!…" else f"{name}: c{title[1:]}"
+
+
 # --- days ----------------------------------------------------------------------------------
 
 
@@ -360,7 +416,7 @@ def _iso(written: str, *, day_first: bool | None) -> str:
     month = re.search(_MONTH, written)
     numbers = [int(number) for number in _NUMBERS.findall(written)]
     if month and len(numbers) > 1:
-        parts = (numbers[1], month_number(month[0].rstrip(".").lower()), numbers[0])
+        parts = (numbers[-1], month_number(month[0].rstrip(".").lower()), numbers[0])
     elif len(numbers) == 1:
         digits = f"{numbers[0]:08d}"
         parts = (int(digits[:4]), int(digits[4:6]), int(digits[6:]))
@@ -375,3 +431,24 @@ def _iso(written: str, *, day_first: bool | None) -> str:
         return date(*parts).isoformat()
     except ValueError:
         return written
+
+
+def _add_years(days: Sequence[str]) -> list[str]:
+    """Return days with the year that the one before has, or where months go back the next; before the first year, that of the one after."""
+    return _carry_years(_carry_years(days, 1)[::-1], -1)[::-1]
+
+
+def _carry_years(days: Sequence[str], step: int) -> list[str]:
+    year = month = 0
+    found: list[str] = []
+    for day in days:
+        if known := _ISO_DAY.fullmatch(day):
+            year, month = int(known[1]), int(known[2])
+        elif year and (name := re.search(_MONTH, day)) and len(_NUMBERS.findall(day)) == 1:
+            own = month_number(name[0].rstrip(".").lower())
+            year += step if step * own < step * month else 0
+            month = own
+            found.append(_iso(f"{day} {year}", day_first=True))
+            continue
+        found.append(day)
+    return found

@@ -282,7 +282,7 @@ def test_exports_of_messengers_in_json_are_read_as_turns(tmp_path: Path, export:
     )
     assert (chat.date, chat.title, chat.media_type) == (
         "2026-05-11",
-        "Conversation of Tom Okafor and Priya, 2026-05-11",
+        f"{'C' if isinstance(export, list) else 'Ops: c'}onversation of Tom Okafor and Priya, 2026-05-11",
         "text/x-chat",
     )
 
@@ -475,7 +475,7 @@ def test_people_and_channels_of_an_export_of_slack_have_their_names_and_their_li
         '# 2026-05-11\n\n[07:50] Tom "Tommy" Okafor: @Priya Nair, see #boiler on /archives/C01ABCDEF.\n\n'
         '[07:51] Priya Nair: Done, @Tom "Tommy" Okafor & <@UNKNOWN99>.\n\n[07:52] Tom "Tommy" Okafor: Thanks.'
     )
-    assert chat.title == 'Conversation of Tom "Tommy" Okafor and Priya Nair, 2026-05-11'
+    assert chat.title == 'general: conversation of Tom "Tommy" Okafor and Priya Nair, 2026-05-11'
 
 
 @pytest.mark.parametrize(
