@@ -82,6 +82,22 @@ def test_the_caption_of_a_table_heads_its_rows(tmp_path: Path, name: str, conten
     assert "The crew, 2 rows" in windows[-1].heading
 
 
+@pytest.mark.parametrize("titles", [1, 2, 5])
+def test_lines_of_one_cell_above_a_sheet_leave_its_names_of_columns(tmp_path: Path, titles: int) -> None:
+    book = Workbook()
+    sheet = book.worksheets[0]
+    for number in range(titles):
+        sheet.append([f"Title {number}"])
+        sheet.append([])
+    for row in (["Name", "Role", "Pay"], ["Ada Lund", "cook", 4200], ["Bo Moss", "mate", 300]):
+        sheet.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    text = read(tmp_path, "crew.xlsx", file.getvalue()).text
+    assert text.startswith("".join(f"Title {number}\n\n" for number in range(titles)) + "Table ")
+    assert f"\nRow {2 * titles + 2}: Name: Ada Lund; Role: cook; Pay: 4200" in text
+
+
 def test_a_row_of_a_csv_file_is_cited_by_the_line_on_which_it_begins(tmp_path: Path) -> None:
     content = 'Name,Notes\n\nAda,"one\ntwo, and ""three"""\nBo,\n,\nCy,last\n'
     document = read(tmp_path, "notes.csv", content)

@@ -94,11 +94,11 @@ def _repeat_merged(
 def _format_sheet(title: str, rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """Yield the rows above the table, which have one cell each, and the table; nothing for an empty sheet."""
     filled = list(_find_filled_rows(rows))
-    above = 0
-    while above + 2 < len(filled) and _count_filled(filled, above) == 1 < _count_filled(filled, above + 1):
-        yield " ".join(cell for cell in filled[above][1] if cell)
-        above += 1
-    del filled[:above]
+    most_above = 12  # A longer run is a list of one column
+    above = next((at for at in range(len(filled[: most_above + 1])) if _count_filled(filled, at) > 1), 0)
+    if above + 1 < len(filled):
+        yield from (" ".join(filter(None, cells)) for _, cells in filled[:above])
+        del filled[:above]
     if filled:
         header = filled.pop(0)[1] if has_header([cells for _, cells in filled], data=True) else ()
         yield "\n".join(format_table(header, filled, title))
