@@ -21,6 +21,7 @@ from .decoding import decode
 from .readers.cards import read_cards
 from .readers.chats import read_chat, read_export
 from .readers.lightweight import write_asciidoc, write_org
+from .readers.manual import is_manual, write_manual
 from .readers.pages import drop_running_lines, join_pages
 from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
@@ -50,6 +51,8 @@ def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
     suffix = path.suffix.lower()
     if suffix in _FORMATS:
         return _FORMATS[suffix]
+    if re.fullmatch(r"\.[1-9][a-z]{0,4}", suffix) and is_manual(start):
+        return _MANUAL
     if path.name.lower().split(".")[0] in _PLAIN_NAMES or is_prose(start):  # Dockerfile.dev too
         return PLAIN
     kind = f"{suffix} files are" if suffix else "files without a suffix (other than README and the like) are"
@@ -279,6 +282,7 @@ _IMPORTED = (
     (".ipynb", "application/x-ipynb+json", _import_later("notebook:read_notebook"), None),
 )
 """Suffixes, media type, reader, and the size from which on it is guarded."""
+_MANUAL = Format("text/markdown", _write_markdown(write_manual))
 _FORMATS = {
     **{suffix: Format(kind, _plain) for kind, suffixes in _SOURCES.items() for suffix in suffixes.split()},
     **{

@@ -16,7 +16,7 @@ from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.shortening import one_line, shorten
-from leanrag_engine.documents.formats import START_BYTES, format_of, is_prose
+from leanrag_engine.documents.formats import START_BYTES, SUPPORTED_SUFFIXES, format_of
 
 from .no_prose import find_reason
 
@@ -243,10 +243,9 @@ def _reason_to_skip(path: Path, status: os.stat_result) -> str:
     if not stat.S_ISREG(status.st_mode):
         return "not a regular file"
     try:
-        format_of(path.name)
+        format_of(path.name, start=b"" if path.suffix.lower() in SUPPORTED_SUFFIXES else _read_start(path))
     except FormatUnsupported:
-        if not is_prose(_read_start(path)):
-            return f"not supported yet: {f'{path.suffix.lower()} files' if path.suffix else 'a file without a suffix'}"
+        return f"not supported yet: {f'{path.suffix.lower()} files' if path.suffix else 'a file without a suffix'}"
     return find_reason(path) if status.st_size else "empty"
 
 
