@@ -40,7 +40,8 @@ _CHAPTER = (
     r"|第[^\n]{1,8}[章節节回部編篇卷][^\n]{0,60})"
 )
 _TAGGED = (
-    r"[ \t]*<h(?P<tag>[1-6])\b[^<>\n]{0,100}>(?P<tagged>(?:(?!</?h[1-6])[\s\S]){1,600}?)</h(?P=tag)>[ \t]*"
+    r"[ \t]*(?:<(?:font|center|div|span|b)\b[^<>\n]{0,100}>[ \t]{0,9}){0,3}"
+    r"<h(?P<tag>[1-6])\b[^<>\n]{0,100}>(?P<tagged>(?:(?!</?h[1-6])[\s\S]){1,600}?)</h(?P=tag)>(?:[ \t]{0,9}</\w{1,9}>){0,3}[ \t]*"
 )
 _MARKDOWN = re.compile(rf"^(?:{_FENCE}|{_SHARPS}|{_TAGGED}|{_LINED.replace('SIGNS', '=-')})$", re.MULTILINE)
 _SUBSTITUTED = re.compile(r"\|\w[\w-]*\|")  # *Scrapy |version| documentation*

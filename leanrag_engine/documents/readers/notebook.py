@@ -28,14 +28,14 @@ def _read_cell(cell: Any, language: str) -> Iterator[str]:
     if cell["cell_type"] != "code":
         yield source
         return
-    if source:
-        yield _fence(source, language)
+    code = _fence(source, language) if source else ""
     printed = "\n".join(filter(None, map(_read_output, cell.get("outputs", [])))).strip("\n")
     most_characters = 4_000  # more is data rather than text
     if len(printed) > most_characters:
         printed = f"{printed[:most_characters]}\n[…]"
-    if printed:
-        yield _fence(printed, "text")
+    output = _fence(printed, "text") if printed else ""
+    short = 400  # What is no longer stays with the end of its code
+    yield from filter(None, [f"{code}\n{output}".strip()] if len(printed) <= short else [code, output])
 
 
 def _read_output(output: Any) -> str:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from io import BytesIO
+from itertools import chain
 from lzma import LZMAError
 from typing import Any
 from zipfile import BadZipFile, ZipFile
@@ -61,6 +62,10 @@ def first_heading(text: str, media_type: str) -> str:
     """Return the title of the first heading if it is of level 1, or, in a text without a title of its own, begins it and stands above all others; else ""."""
     found = headings(text, media_type)
     first = next(found, None)
+    if first and first.level > 1 and (below := next(found, None)):
+        # What stands right above the title is none: *Lecture 1*.
+        is_title = below.level == 1 and not _NO_TEXT.sub("", text[first.end : below.start])
+        first, found = (below, found) if is_title else (first, chain([below], found))
     if first is None or first.level == 1:
         if first is None or (_OF_PART.match(first.title) and any(each.level == 1 for each in found)):
             return ""
