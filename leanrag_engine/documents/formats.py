@@ -222,6 +222,30 @@ def _fields(front_matter: str) -> dict[str, str]:
     return {key: value for key, value in pairs if value.strip("|>+-") and len(value) <= longest}
 
 
+_TEX_FIELD = re.compile(
+    r"^[ \t]*\\(title|author|date)\b[ \t]*(?:\[[^\]\n]*\])?\{((?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+)\}",
+    re.MULTILINE,
+)
+_TEX_MARK = re.compile(r"\\(?:thanks|footnote|vspace)\*?\{[^{}]*\}|\\[A-Za-z]+\*?|\\.|[{}~]")
+
+
+def _tex(data: bytes, name: str) -> Reading:
+    """Read LaTeX with its title and date. Of what stands above the document, only they and the authors stay, on their lines."""
+    reading = _plain(data, name)
+    text, said = reading.text, dict[str, str]()
+    at = max(0, text.find("\\begin{document}"))
+    shown, seen = list[str](), 0
+    for field in _TEX_FIELD.finditer(text):
+        said.setdefault(field[1], " ".join(_TEX_MARK.sub(" ", field[2]).split()).lstrip(":,;.- "))
+        if field.end() <= at:
+            shown += ["\n" * text.count("\n", seen, field.start()), field[0]]
+            seen = field.end()
+    body = "\n" * text.count("\n", seen, at) + text[at:]
+    return replace(
+        reading, text="".join([*shown, body]), title=said.get("title", ""), date=said.get("date", "")
+    )
+
+
 def _rst(data: bytes, name: str) -> Reading:
     reading = _plain(data, name)
     return replace(reading, title=first_heading(reading.text, "text/x-rst"))
@@ -292,6 +316,7 @@ _FORMATS = {
     },
     **dict.fromkeys((".txt", ".text"), PLAIN),
     **dict.fromkeys((".adoc", ".asciidoc"), Format("text/markdown", _write_markdown(write_asciidoc))),
+    ".tex": Format("text/x-tex", _tex),
     ".org": Format("text/markdown", _write_markdown(write_org)),
     **dict.fromkeys((".ics", ".vcf"), Format("text/markdown", _cards)),
     **dict.fromkeys((".vtt", ".srt"), Format("text/vtt", _captions)),

@@ -89,8 +89,8 @@ _RELEASE = re.compile(
 )
 """A release in a list of changes: *4.8.1: 2018-03-09*, *v1.2 (3 May 2019)*, *pkg (1.2-3) unstable; urgency=low*."""
 _LATEX = re.compile(
-    r"^[ \t]*\\(?P<rank>part|chapter|section|subsection|subsubsection|paragraph)\*?(?:\[[^\]\n]*\])?"
-    r"\{(?P<title>[^\n]{1,200}?)\}[^\n]*$",
+    r"^[ \t]*\\(?:begin\{abstract\}|(?P<rank>part|chapter|section|subsection|subsubsection|paragraph)\*?(?:\[[^\]\n]*\])?"
+    r"\{(?P<title>[^\n]{1,200}?)\}[^\n]*$)",
     re.MULTILINE,
 )
 _LATEX_LEVELS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph")
@@ -225,7 +225,8 @@ def _tables(text: str) -> Iterator[Heading]:
 
 def _latex(text: str) -> Iterator[Heading]:
     for found in _LATEX.finditer(text):
-        yield Heading(found.start(), found.end(), _LATEX_LEVELS.index(found["rank"]) + 1, found["title"])
+        level = _LATEX_LEVELS.index(found["rank"] or "section") + 1
+        yield Heading(found.start(), found.end(), level, found["title"] or "Abstract")
 
 
 def _sections(text: str, mark: re.Pattern[str] = _SECTION) -> Iterator[Heading]:
