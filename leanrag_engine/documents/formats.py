@@ -17,6 +17,7 @@ from leanrag_engine.core.text.language.sentences import ends_sentence
 from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
 
+from .dates import read_date
 from .decoding import decode
 from .readers.cards import read_cards
 from .readers.chats import read_chat, read_export
@@ -115,7 +116,26 @@ def _json(data: bytes, name: str) -> Reading:
     reading = _plain(data, name)
     if chat := read_export(reading.text):
         return replace(chat, text=clean(chat.text))
-    return replace(reading, text=_ESCAPED.sub(lambda found: clean(loads(f'"{found[0]}"')), reading.text))
+    title, dates = _label_json(reading.text)
+    text = _ESCAPED.sub(lambda found: clean(loads(f'"{found[0]}"')), reading.text)
+    return replace(reading, text=text, title=title, metadata={**dates, **reading.metadata})
+
+
+def _label_json(text: str, longest: int = 1_000_000) -> tuple[str, dict[str, str]]:
+    """Return the title and the dates of a ticket, a post or the like, which is one object; none of what is settings or data."""
+    try:
+        content = loads(text) if text.lstrip()[:1] == "{" and len(text) <= longest else None
+    except (ValueError, RecursionError):
+        content = None
+    fields = content if isinstance(content, dict) else {}
+    said = {key.lower(): each for key, each in fields.items() if isinstance(each, str) and len(each) < 200}  # noqa: PLR2004
+    dates = {
+        key: clean(said[key])
+        for key in ("date", "created", "created_at", "updated")
+        if read_date(said.get(key, ""))
+    }
+    names = ("title", "subject", "name") if dates else ("title", "subject")
+    return next(filter(None, map(said.get, names)), ""), dates
 
 
 def _text(data: bytes, name: str) -> Reading:

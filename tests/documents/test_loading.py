@@ -501,6 +501,30 @@ def test_front_matter_gives_title_and_metadata_and_stays_to_be_found(tmp_path: P
     assert dull.metadata["created"] == "2024-01-02"
 
 
+@pytest.mark.parametrize(
+    ("text", "title", "date"),
+    [
+        (
+            '{"id": 7, "subject": "Certificate expired", "created": "2025-06-30T05:50:00Z"}',
+            "Certificate expired",
+            "2025-06-30",
+        ),
+        ('{"Name": "The lamp", "updated": "3 May 2024", "date": "no day"}', "The lamp", "2024-05-03"),
+        ('{"title": "Oil\\nlamps", "created_at": 3}', "Oil lamps", ""),
+        ('{"name": "lamp-ui", "version": "1.0"}', "x", ""),
+        ('[{"title": "Oil", "date": "2024-05-03"}]', "x", ""),
+        ('{"title": ["Oil"], "date": {"day": 3}}', "x", ""),
+        ('{"title": "Oil", "date": ', "x", ""),
+        ('{"a":' * 9_000, "x", ""),
+    ],
+)
+def test_an_object_of_json_names_and_dates_its_document(
+    tmp_path: Path, text: str, title: str, date: str
+) -> None:
+    document = read(write_file(tmp_path, "x.json", text))
+    assert (document.title, document.date if document.date_origin == "metadata" else "") == (title, date)
+
+
 def test_letters_that_json_writes_as_numbers_are_read_as_letters(tmp_path: Path) -> None:
     text = '{"street": "Stra\\u00dfe", "sign": "\\ud83d\\ude00", "break": "a\\u000ab", "path": "C:\\\\u0041"}'
     document = read(write_file(tmp_path, "x.json", text))
