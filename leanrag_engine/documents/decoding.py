@@ -29,7 +29,7 @@ _MAGICS = (
 _CONTROLS = bytes(sorted({*range(32)} - {8, 9, 10, 11, 12, 13, 27}))
 
 _JAPANESE = re.compile(rb"\x1b\$[@B]")  # Where Japanese begins in ISO-2022-JP, whose bytes are all ASCII
-_SUPERSETS = {"shift_jis": "cp932", "gb2312": "gb18030"}
+SUPERSETS = {"shift_jis": "cp932", "gb2312": "gb18030"}
 _WESTERN = re.compile("[ÄÇÉÖÜßàáâäçèéêëìíîïñòóôöùúûüœ]ß?|[€«»“”„‘’–—…§°¿¡]+")
 _WESTERN_WORDS = read_words("language", "western")
 
@@ -114,7 +114,7 @@ def _legacy_encoding(data: bytes) -> str:
         return "windows-1252" if _is_western(evidence) else ""
     found = chardet.detect(evidence)
     encoding = (found["encoding"] or "").lower()
-    encoding = _SUPERSETS.get(encoding, encoding)
+    encoding = SUPERSETS.get(encoding, encoding)
     if encoding and evidence.decode(encoding, "replace") == evidence.decode("windows-1252", "replace"):
         encoding = "windows-1252"  # as are the ISO-8859s of western Europe, but for signs
     return encoding if encoding and found["confidence"] >= _CONFIDENCE and _decodes(data, encoding) else ""

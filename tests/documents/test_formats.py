@@ -7,9 +7,12 @@ import re
 import struct
 import time
 import zipfile
+from base64 import b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.message import EmailMessage
+from email.mime.message import MIMEMessage
+from email.mime.multipart import MIMEMultipart
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -307,10 +310,52 @@ def test_a_charset_that_is_none_does_not_hide_the_text_of_a_mailbox(tmp_path: Pa
     assert "Nine barrels." in found.text
 
 
-def test_an_attached_message_without_a_name_is_named_by_its_subject(tmp_path: Path) -> None:
-    mail = message("Outer", "See below.", attached="list.csv")
-    mail.add_attachment(message("Lamp oil", "Ten barrels."))
-    assert read(tmp_path, "a.eml", bytes(mail)).text.endswith("Attachments (not read): list.csv, Lamp oil")
+def test_a_message_in_a_message_is_a_section_of_it(tmp_path: Path) -> None:
+    mail = message("Outer", "See below.\n\n-- \nInès", attached="list.csv")
+    mail.add_attachment(message("Lamp oil", "Ten barrels.\n\n> How many?"))
+    assert read(tmp_path, "a.eml", bytes(mail)).text.endswith(
+        "See below.\n\n## Lamp oil\n\nFrom: Inès <ines@rock.example>\nTo: tom@rock.example\nDate: Tue, 04 Mar 2025 10:00:00 +0100\n\n"
+        "Ten barrels.\n\n### Quoted mail\n\n> How many?\n\nAttachments (not read): list.csv\n\n## Mail signature\n\nInès"
+    )
+
+
+def test_a_digest_is_read_as_its_messages(tmp_path: Path) -> None:
+    digest = MIMEMultipart("digest")
+    digest["Subject"], digest["From"] = "Lamps, vol. 3", "list@rock.example"
+    for subject in ("Oil", "Wicks"):
+        digest.attach(MIMEMessage(message(subject, f"On {subject.lower()}.")))
+    found = read(tmp_path, "a.eml", bytes(digest))
+    assert [line for line in found.text.split("\n") if line.startswith("#")] == [
+        "# Lamps, vol. 3",
+        "## Oil",
+        "## Wicks",
+    ]
+    assert found.text.endswith("Date: Tue, 04 Mar 2025 10:00:00 +0100\n\nOn wicks.")
+
+
+def test_messages_in_messages_are_read_to_some_depth_and_then_named(tmp_path: Path) -> None:
+    mail = message("Mail 0", "Text 0.")
+    for number in range(1, 30):
+        outer = message(f"Mail {number}", f"Text {number}.")
+        outer.add_attachment(mail)
+        mail = outer
+    text = read(tmp_path, "a.eml", bytes(mail)).text
+    assert text.count("Text ") == 4
+    assert text.endswith("Text 26.\n\nAttachments (not read): Mail 25")
+
+
+def test_a_header_in_gb2312_may_have_the_signs_of_its_superset(tmp_path: Path) -> None:
+    coded = (
+        b64encode("灯塔㐂镕：油".encode("gb18030")).decode(),
+        b64encode("灯".encode("gb2312")[:1]).decode(),
+        b64encode("灯".encode("gb2312")[1:]).decode(),
+    )
+    mail = (
+        "Subject: " + "\n ".join(f"=?GB2312?B?{each}?=" for each in coded) + "\nFrom: a@b.example\n\nOil.\n"
+    )
+    assert read(tmp_path, "a.eml", mail.encode()).title == "灯塔㐂镕：油灯"
+    broken = "Subject: =?gb2312?B?//8=?= =?x-none?B?!?=\nFrom: a@b.example\n\nOil.\n"
+    assert "Oil." in read(tmp_path, "a.eml", broken.encode()).text
 
 
 @pytest.mark.parametrize(
@@ -504,7 +549,7 @@ def test_a_notebook_is_read_as_text_code_and_what_was_printed(tmp_path: Path) ->
         ),
     )
     assert found.text == (
-        "# Tides\n\nTwice a day.\n\n```python\n# not a heading\nprint(12)\n```\n\n```text\n12\n13\n\nValueError: no tide\n```"
+        "# Tides\n\nTwice a day.\n\n```python\n# not a heading\nprint(12)\n```\n```text\n12\n13\n\nValueError: no tide\n```"
         "\n\n```text\n**High**\n```"
     )
     assert found.title == "Tides"

@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from email import policy
+from email.errors import MessageError
+from email.header import decode_header
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
@@ -10,6 +13,7 @@ from itertools import groupby
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.text.cleaning import clean, clean_line
+from leanrag_engine.documents.decoding import SUPERSETS
 
 from .html import read_html
 from .reading import MALFORMED, Reading, reading_as
@@ -70,32 +74,36 @@ def _parse(data: bytes) -> EmailMessage:
     return BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
 
 
-def _read(message: EmailMessage, name: str) -> _Mail:
-    """Return the lines of a message, those of the mail that it quotes, and those of footers."""
-    head = [f"# {_read_header(message, 'Subject') or 'No subject'}", ""]
+def _read(message: MIMEPart, name: str, level: int = 1, deepest: int = 4) -> _Mail:
+    """Return the lines of a message, with those of the messages in it as sections, those of the mail that it quotes, and those of footers."""
+    head = [f"{'#' * level} {_read_header(message, 'Subject') or 'No subject'}", ""]
     head += [f"{field}: {value}" for field in _SHOWN if (value := _read_header(message, field))]
-    unread: list[str] = []
-    own, quoted, footer = split_body(_read_part(message, name, unread))
+    unread, inner = list[str](), list[MIMEPart]()
+    own, quoted, footer = split_body(_read_part(message, name, unread, inner))
+    if level < deepest:
+        for each in inner:
+            own += ["", *_write(_read(each, name, level + 1), set(), level + 1).split("\n")]
+    else:
+        unread += [_read_header(each, "Subject") or "a message" for each in inner]
     attached = ["", f"Attachments (not read): {', '.join(unread)}"] if unread else []
     return [*head, "", *own, *attached], quoted, footer
 
 
-def _write(mail: _Mail, told: set[str]) -> str:
+def _write(mail: _Mail, told: set[str], level: int = 1) -> str:
     """Return a message with what follows its text in sections, but for what is ``told`` in others; its footer is told from then on."""
     own, quoted, footer = mail
     tails = (("Quoted mail", drop_told(quoted, told)), ("Mail signature", drop_told(footer, told)))
     told.update(list_told(footer))
-    return "\n".join([*own, *(f"\n## {title}\n\n{text}" for title, text in tails if text)])
+    return "\n".join([*own, *(f"\n#{'#' * level} {title}\n\n{text}" for title, text in tails if text)])
 
 
-def _read_part(part: MIMEPart, name: str, unread: list[str]) -> str:
-    """Return the text of a part and of those in it; what is not read goes to ``unread`` by its name, its subject or its kind."""
+def _read_part(part: MIMEPart, name: str, unread: list[str], inner: list[MIMEPart]) -> str:
+    """Return the text of a part and of those in it; messages go to ``inner``, what is not read to ``unread`` by its name or its kind."""
     kind, file = part.get_content_type(), clean_line(part.get_filename() or "")
     if kind == "message/rfc822":
-        subjects = (_read_header(each, "Subject") for each in part.iter_parts())
-        unread.append(file or next(filter(None, subjects), "a message"))
+        inner += part.iter_parts()
     elif part.is_multipart():
-        texts = [text for each in part.iter_parts() if (text := _read_part(each, name, unread))]
+        texts = [text for each in part.iter_parts() if (text := _read_part(each, name, unread, inner))]
         if kind == "multipart/alternative" and texts:
             # A plain text beside a page may only say that there is a page.
             enough = 0.75 * max(len(text.split()) for text in texts)
@@ -124,9 +132,19 @@ def _read_text(part: MIMEPart, name: str) -> str:
 
 def _read_header(message: MIMEPart, field: str) -> str:
     try:
-        return clean_line(str(message[field] or ""))
+        value = str(message[field] or "")
     except MALFORMED:  # the library parses a header when it is asked for it
         return ""
+    if "\ufffd" in value:  # signs beyond the encoding that is named, or cut between two encoded words
+        raw = next(str(each) for key, each in message.raw_items() if key.lower() == field.lower())
+        with suppress(MessageError, *MALFORMED):
+            value = "".join(_decode_words(word, charset) for word, charset in decode_header(raw))
+    return clean_line(value)
+
+
+def _decode_words(words: str | bytes, charset: str | None) -> str:
+    name = (charset or "ascii").lower()
+    return words if isinstance(words, str) else words.decode(SUPERSETS.get(name, name), "replace")
 
 
 def _read_date(message: EmailMessage) -> str:
