@@ -274,6 +274,39 @@ def message(subject: str, text: str, *, html: str = "", attached: str = "") -> E
     return mail
 
 
+@pytest.mark.parametrize(
+    "part", ["<details><summary>{}</summary><p>{}</p></details>", "<dl><dt>{}</dt><dd>{}</dd></dl>"]
+)
+def test_questions_of_a_page_head_their_answers(tmp_path: Path, part: str) -> None:
+    page = (
+        "<h1>Lamps</h1><h3>Oil</h3>"
+        + part.format("Who <b>pays</b>?", "You do.")
+        + part.format("When?", "At six.")
+        + "<h2>Wicks</h2>"
+        + part.format("How?", "So.")
+    )
+    text = read(tmp_path, "faq.html", page.encode()).text
+    assert text.split("\n\n") == [
+        "# Lamps",
+        "### Oil",
+        "#### Who pays?",
+        "You do.",
+        "#### When?",
+        "At six.",
+        "## Wicks",
+        "### How?",
+        "So.",
+    ]
+
+
+def test_terms_of_a_page_and_titles_within_what_opens_it_stay_as_they_are(tmp_path: Path) -> None:
+    page = b"<dl><dt>Oil</dt><dd>It burns.</dd><dt>Why?</dt></dl><details><summary><h2>Wicks</h2></summary><p>So.</p></details><pre><summary>x</summary></pre><p>End."
+    assert (
+        read(tmp_path, "faq.html", page).text
+        == "Oil\n\nIt burns.\n\nWhy?\n\n## Wicks\n\nSo.\n\n```\nx\n```\n\nEnd."
+    )
+
+
 def test_a_message_is_read_with_its_subject_people_and_date(tmp_path: Path) -> None:
     mail = message("Lamp oil", "We need ten barrels.", html="<p>no</p>", attached="list.csv")
     found = read(tmp_path, "oil.eml", bytes(mail))

@@ -150,6 +150,7 @@ class _HtmlText:
         self._lines: list[str] = []
         self._inline: list[str] = []
         self._prefix = ""
+        self._level = 1  # of the last heading
         self._items: list[int] = []  # of each open list the number of its next item, 0 where it has bullets
         self._pre = 0
         self._cell: _Element | None = None
@@ -191,7 +192,8 @@ class _HtmlText:
             self._items.append(0 if tag == "ul" else int(first) if first.isdecimal() else 1)
         elif tag in _HEADINGS or tag in _BLOCKS:
             self._break(blank=True)
-            self._prefix = "#" * _HEADINGS[tag] + " " if tag in _HEADINGS else self._prefix
+            self._level = _HEADINGS.get(tag, self._level)
+            self._prefix = "#" * self._level + " " if tag in _HEADINGS else self._prefix
             if tag == "table":
                 self._tables.append(_HtmlTable(len(self._lines)))
         elif tag in _LINES:
@@ -228,6 +230,7 @@ class _HtmlText:
             self._break(blank=len(self._items) <= 1)
             del self._items[-1:]
         elif tag in _HEADINGS or tag in _BLOCKS:
+            self._prefix = self._head_answer(element) if tag in ("summary", "dt") else self._prefix
             self._break(blank=True)
             if tag == "table" and self._tables:
                 self._tables.pop().write(self._lines)
@@ -237,6 +240,13 @@ class _HtmlText:
             self._prefix = ""
             if tag == "tr" and self._tables:
                 self._tables[-1].end_row()
+
+    def _head_answer(self, element: _Element) -> str:
+        """Return what makes a heading of a question above its answer, or of what opens a part of a page; else the prefix as it is."""
+        said, after = "".join(self._inline).strip(), element.getnext()
+        is_question = after is not None and after.tag == "dd" and said.endswith(("?", "？"))
+        heads = said and not self._pre and (is_question or element.tag == "summary")
+        return "#" * min(6, self._level + 1) + " " if heads else self._prefix
 
     def _space(self, tag: str) -> None:
         if tag in _BLOCKS or tag in _LINES:
