@@ -6,12 +6,14 @@ import re
 import unicodedata
 from codecs import getincrementaldecoder
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from json import loads
 from pathlib import PurePath
 from pkgutil import resolve_name
 
 from leanrag_engine.core.errors import FormatUnsupported
+from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.sentences import ends_sentence
 from leanrag_engine.core.text.language.turns import find_turn
@@ -22,7 +24,7 @@ from .decoding import decode
 from .readers.cards import read_cards
 from .readers.chats import read_chat, read_export
 from .readers.lightweight import write_asciidoc, write_org
-from .readers.manual import is_manual, write_manual
+from .readers.manual import MANUAL_HEAD, write_manual
 from .readers.pages import drop_running_lines, join_pages
 from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
@@ -52,7 +54,7 @@ def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
     suffix = path.suffix.lower()
     if suffix in _FORMATS:
         return _FORMATS[suffix]
-    if re.fullmatch(r"\.[1-9][a-z]{0,4}", suffix) and is_manual(start):
+    if re.fullmatch(r"\.[1-9][a-z]{0,4}", suffix) and MANUAL_HEAD.search(start):
         return _MANUAL
     if path.name.lower().split(".")[0] in _PLAIN_NAMES or is_prose(start):  # Dockerfile.dev too
         return PLAIN
@@ -123,11 +125,9 @@ def _json(data: bytes, name: str) -> Reading:
 
 def _label_json(text: str, longest: int = 1_000_000) -> tuple[str, dict[str, str]]:
     """Return the title and the dates of a ticket, a post or the like, which is one object; none of what is settings or data."""
-    try:
-        content = loads(text) if text.lstrip()[:1] == "{" and len(text) <= longest else None
-    except (ValueError, RecursionError):
-        content = None
-    fields = content if isinstance(content, dict) else {}
+    fields: JsonObject = {}
+    with suppress(ValueError, RecursionError):
+        fields = loads(text) if text.lstrip()[:1] == "{" and len(text) <= longest else {}
     said = {key.lower(): each for key, each in fields.items() if isinstance(each, str) and len(each) < 200}  # noqa: PLR2004
     dates = {
         key: clean(said[key])

@@ -72,7 +72,6 @@ _NICKNAME = re.compile(
     rf"(?:\*\*|__)?(?P<name>[^\W\d_][\w.-]{{0,39}}?)(?:\*\*|__)?\s+[\[(]?{_TIME}[\])]?:?\s*"
 )
 """The head of a turn by a nickname, which may begin with a small letter."""
-_NICK = re.compile(r"[^\W\d_][\w-]*")
 _WORD = re.compile(r"(?<![^\s\"'(])[^\W\d_]+(?=[\s'’.,;:!?)]|$)|[?？](?=\s|$)")
 _TALK = read_words("language", "first_person") | read_words("language", "second_person") | {"?", "？"}
 _TALK -= {"us", "ma", "mon", "io"}  # Of these, programs write units
@@ -87,11 +86,10 @@ _BARE_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.?\s{_MONTH}|{_MONTH}\s\d{{1,2}}(?:s
 _DAY_ALONE = re.compile(
     rf"(?:[\W_]*(?={_WEEKDAY})|\#+\s|[=*_–—-]{{2,}}\s?)(?P<date>(?:{_WEEKDAY},?\s)?{_BARE_DAY})[\W_]*"
 )
-"""A day without its year: *Sat 13 July*, *--- 13 July ---*."""
 _NAMED_DAY = re.compile(
     rf"[#=*–—-]{{1,9}}\s?(?:[^\W\d_]\S{{0,20}}\s{{1,9}}(?P<date>{_DATE})[\W_]*|Log closed .*)"
 )
-"""A day of a channel: *#tern 2025-11-18*; or the end of a log."""
+"""Days without their year (*Sat 13 July*, *--- 13 July ---*), and of a channel (*#tern 2025-11-18*), or the end of a log."""
 _HEADING = re.compile(r"\s*# [# \t]*([^\n]{1,120})")
 _DULL_NAME = re.compile(
     r"(?i:conversation (?:of|between) .*|chat|messages?|exports?|results?|conversation|transcript|text|file|log|call|meeting|day|whatsapp|telegram|signal|slack|discord"
@@ -289,7 +287,7 @@ def _match_timed(line: str, nicknames: frozenset[str] | None, longest_head: int 
         match = pattern.fullmatch(line)
         # A date alone does not head a turn whose text is on the next lines.
         dated = match and (match["time"] or (match["date"] and pattern in stamped))
-        if match and dated and nicknames is None and _NICK.fullmatch(match["name"]):
+        if match and dated and nicknames is None and match["name"].replace("-", "").isidentifier():
             return match if is_speaker(_speaker(match["name"], nick=True)) else None
         if match and dated and nicknames is not None and is_speaker(_turn_speaker(match, nicknames)):
             return match
@@ -335,11 +333,9 @@ def _turns(lines: Sequence[str], nicknames: frozenset[str], *, timed: bool) -> l
             turns.append(_ChatTurn(speaker, day, groups.get("time") or hour, [text] if text else []))
         elif not dated and (found := _DAY.fullmatch(line)) and found["date"]:
             day, hour = found["date"], found["time"] or ""
-        elif not dated and (found := _DAY_ALONE.fullmatch(line)):
-            day, hour = found["date"], ""
-        elif not dated and (found := _NAMED_DAY.fullmatch(line)):
+        elif not dated and (found := _DAY_ALONE.fullmatch(line) or _NAMED_DAY.fullmatch(line)):
             day, hour = found["date"] or day, ""
-            turns.append(_ChatTurn("", day, "", [line]))
+            turns += [_ChatTurn("", day, "", [line])] * (found.re is _NAMED_DAY)
         elif timed and (found := _EVENT.fullmatch(line)) and found["time"] and (found["date"] or not dated):
             day = found["date"] or day
             turns.append(_ChatTurn("", day, found["time"], [found["text"]]))
@@ -435,20 +431,15 @@ def _iso(written: str, *, day_first: bool | None) -> str:
 
 def _add_years(days: Sequence[str]) -> list[str]:
     """Return days with the year that the one before has, or where months go back the next; before the first year, that of the one after."""
-    return _carry_years(_carry_years(days, 1)[::-1], -1)[::-1]
-
-
-def _carry_years(days: Sequence[str], step: int) -> list[str]:
-    year = month = 0
-    found: list[str] = []
-    for day in days:
-        if known := _ISO_DAY.fullmatch(day):
-            year, month = int(known[1]), int(known[2])
-        elif year and (name := re.search(_MONTH, day)) and len(_NUMBERS.findall(day)) == 1:
-            own = month_number(name[0].rstrip(".").lower())
-            year += step if step * own < step * month else 0
-            month = own
-            found.append(_iso(f"{day} {year}", day_first=True))
-            continue
-        found.append(day)
+    found = list(days)
+    for step in (1, -1):
+        year = month = 0
+        for at in range(len(found))[::step]:
+            name = re.search(_MONTH, found[at])
+            if known := _ISO_DAY.fullmatch(found[at]):
+                year, month = int(known[1]), int(known[2])
+            elif year and name and len(_NUMBERS.findall(found[at])) == 1:
+                own = month_number(name[0].rstrip(".").lower())
+                year += step * (step * own < step * month)
+                month, found[at] = own, _iso(f"{found[at]} {year}", day_first=True)
     return found

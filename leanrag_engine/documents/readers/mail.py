@@ -138,13 +138,11 @@ def _read_header(message: MIMEPart, field: str) -> str:
     if "\ufffd" in value:  # signs beyond the encoding that is named, or cut between two encoded words
         raw = next(str(each) for key, each in message.raw_items() if key.lower() == field.lower())
         with suppress(MessageError, *MALFORMED):
-            value = "".join(_decode_words(word, charset) for word, charset in decode_header(raw))
+            words = [(each, SUPERSETS.get(name or "", name or "ascii")) for each, name in decode_header(raw)]
+            value = "".join(
+                str(each, name, "replace") if isinstance(each, bytes) else each for each, name in words
+            )
     return clean_line(value)
-
-
-def _decode_words(words: str | bytes, charset: str | None) -> str:
-    name = (charset or "ascii").lower()
-    return words if isinstance(words, str) else words.decode(SUPERSETS.get(name, name), "replace")
 
 
 def _read_date(message: EmailMessage) -> str:

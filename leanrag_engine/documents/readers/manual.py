@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-_HEAD = re.compile(rb"^\.(?:TH|Dt)[ \t]+\S", re.MULTILINE)
+MANUAL_HEAD = re.compile(rb"^\.(?:TH|Dt)[ \t]+\S", re.MULTILINE)
 _ABOUT = re.compile(r"^(?:\.Nd[ \t]+|[^.'\n][^\n]{0,300}? \\-[ \t]+)(\S[^\n]{0,200})", re.MULTILINE)
 _REQUEST = re.compile(r"[.'][ \t]*([A-Za-z]*)(.*)")
 _ARGUMENT = re.compile(r'"([^"]*)"?|((?:\\.|[^\s"\\])(?:\\.|[^\s\\])*)')
@@ -18,15 +18,10 @@ _HEADINGS = {"SH": "## ", "Sh": "## ", "SS": "### ", "Ss": "### "}
 _FENCES = {"nf": True, "EX": True, "Bd": True, "fi": False, "EE": False, "Ed": False}
 _FONTS = {"B": " ", "I": " ", "SM": " ", "SB": " ", "UR": " ", "MT": " ", "Nd": " ", "BR": "", "BI": "", "IB": "", "IR": "", "RB": "", "RI": ""}  # fmt: skip
 """The requests that show their words, and what stands between these."""
+# A macro of mdoc that shows what follows it in some way.
 _MDOC = re.compile(
-    r"(?<!\S)(?:A[copqrdn]|B[coq]|Br[coq]|C[dm]|D[coqv]|E[cmorv]|F[aln]|I[cn]|L[bik]|N[mos]|O[cop]|P[acfoq]|Q[cloq]|S[coqxy]|V[at]|X[cor])(?:\s|$)"
+    r"(?<!\S)(?!It|If|To|We|He|On|Is|As|By|Of|Or|My|Be|Dd|Os|Bl|Sm|Bf)(?:[A-Z][a-z]|Br[coq])(?:\s|$)"
 )
-"""A macro of mdoc that shows what follows it in some way."""
-
-
-def is_manual(start: bytes) -> bool:
-    """Return whether the beginning of a file says of which manual it is a page."""
-    return _HEAD.search(start) is not None
 
 
 def write_manual(text: str) -> str:
