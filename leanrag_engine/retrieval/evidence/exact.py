@@ -108,7 +108,10 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     named = any(each.word in names for each in rare)
     meant = names.union(nearest)
     said = await _find_series(run, words) if asks_for_order(text) else []
-    said += called if short else ()
+    if short:  # beside other words a folder is where to look, not what is asked
+        said += (
+            called if len(called) == len(words) else [replace(each, gain=each.gain / 8) for each in called]
+        )
     for each in counted:
         chosen = each in rare and (each.word in meant or (short and not named))
         # An identifier that many passages have may name a section.
@@ -276,7 +279,9 @@ async def _note_absent(
             if english or not any(_is_form(word, each) for each in guesses):
                 run.absent[word] = guesses
                 nearest += guesses if len(guesses) == 1 else ()  # of several, none may be meant
-    return list(dict.fromkeys(nearest)), called
+    if len(called) < len(words):  # a folder is then where to look, not what is asked
+        called = [replace(each, gain=each.gain / 8, alone=False) for each in called]
+    return list(dict.fromkeys(nearest)), called if short else []
 
 
 def _find_openers(text: str) -> set[str]:
