@@ -80,9 +80,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     openers = _find_openers(text)
     sought = [word for word in words if short or (is_name(word) and word not in openers)]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
-    nearest, called = await _note_absent(run, text, words, counted)
-    for file in files:
-        run.absent.pop(file.word, None)
+    nearest, called = await _note_absent(run, text, words, counted, files)
     dates = find_named_dates(text)
     spelled = [spell_day(day) for day in dates if len(day) >= len("-11-07")]  # and months of a year
     days = [each for forms in spelled for each in forms]
@@ -255,10 +253,10 @@ async def _find_words(run: QueryRun, text: str) -> list[str]:
 
 
 async def _note_absent(
-    run: QueryRun, text: str, words: Sequence[str], counted: Sequence[RareWord]
+    run: QueryRun, text: str, words: Sequence[str], counted: Sequence[RareWord], files: Sequence[ExactMatch]
 ) -> tuple[list[str], list[ExactMatch]]:
     """Note in ``run.absent`` the words that stand nowhere, but for those that name a file or folder. Return what they may be misspelt
-    from, and the documents so named. ``counted`` are those of the words that were looked up."""
+    from, and the documents so named. ``counted`` are those of the words that were looked up, ``files`` those that name one whole."""
     documents, name = run.index.documents, run.index.collection.name
     short = len(words) <= SHORT
     absent = {each.word for each in counted if not each.documents}
@@ -267,7 +265,7 @@ async def _note_absent(
     if not short:
         absent -= _find_openers(text)
     called = await _find_files(run, [word for word in words if word in absent])
-    absent.difference_update(each.word for each in called)
+    absent.difference_update(each.word for each in (*files, *called))
     english = is_mostly_english([text])
     nearest: list[str] = []
     for word in words:
