@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,18 @@ import pytest
 from typer.testing import CliRunner
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.evaluation.anonymise import AnonymousSet, anonymise
 from leanrag_engine.evaluation.datasets import read_set
-from leanrag_mcp.cli.evaluate.commands import app
+
+PROGRAMS = Path(__file__).parents[1] / "programs"
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(str(PROGRAMS))
+    program = import_module("anonymise")
+anonymise, app = program.anonymise, program.app
 
 NAMES = ("Ada", "Lovelace", "Babbage", "Darjeeling", "Assam", "Murano", "London", "Brahmaputra")
 
 
-def anonymise_rows(
-    folder: Path, passages: list[tuple[str, str]], queries: list[dict[str, Any]]
-) -> AnonymousSet:
+def anonymise_rows(folder: Path, passages: list[tuple[str, str]], queries: list[dict[str, Any]]) -> Any:
     path = folder / "set.json"
     rows = [{"title": title, "text": text} for title, text in passages]
     path.write_text(json.dumps({"passages": rows, "queries": queries}), encoding="utf-8")
@@ -30,7 +33,7 @@ def anonymise_rows(
 def test_one_name_is_one_token_everywhere_and_no_name_is_left(tiny_path: Path, tmp_path: Path) -> None:
     out, names = tmp_path / "out.json", tmp_path / "names.json"
     options = ["--out", str(out), "--names", str(names), "--json"]
-    ran = CliRunner().invoke(app, ["anonymise", str(tiny_path), *options])
+    ran = CliRunner().invoke(app, [str(tiny_path), *options])
     assert ran.exit_code == 0, ran.stderr
     written = out.read_text(encoding="utf-8")
     assert not [name for name in NAMES if re.search(rf"\b{name}\b", written)]
@@ -56,7 +59,7 @@ def test_one_name_is_one_token_everywhere_and_no_name_is_left(tiny_path: Path, t
 def test_the_names_can_be_asked_for(tiny_path: Path, tmp_path: Path) -> None:
     out, names, task = (tmp_path / f"{name}.json" for name in ("out", "names", "task"))
     options = ["--out", str(out), "--names", str(names), "--recover", str(task)]
-    ran = CliRunner().invoke(app, ["anonymise", str(tiny_path), *options])
+    ran = CliRunner().invoke(app, [str(tiny_path), *options])
     assert ran.exit_code == 0, ran.stderr
     key = json.loads(names.read_text(encoding="utf-8"))
     found = read_set(task)
@@ -141,7 +144,7 @@ def test_a_set_without_names_is_refused(tmp_path: Path) -> None:
 def test_no_file_is_overwritten_and_a_missing_folder_is_named(tiny_path: Path, tmp_path: Path) -> None:
     before = tiny_path.read_bytes()
     for out, said in ((tiny_path, "exists already"), (tmp_path / "none" / "out.json", "no folder")):
-        ran = CliRunner().invoke(app, ["anonymise", str(tiny_path), "--out", str(out)])
+        ran = CliRunner().invoke(app, [str(tiny_path), "--out", str(out)])
         assert (ran.exit_code, ran.stdout) == (1, "")
         assert said in ran.stderr
     assert tiny_path.read_bytes() == before

@@ -85,7 +85,7 @@ def test_what_cannot_be_is_one_line_on_standard_error(
 
 
 def test_every_part_explains_itself() -> None:
-    for command in ("retrieval", "coverage", "answers", "anonymise"):
+    for command in ("retrieval", "coverage", "answers"):
         ran = CliRunner().invoke(app, [command, "--help"])
         assert ran.exit_code == 0
         assert "Example" in ran.stdout

@@ -124,9 +124,6 @@ def list_kinds() -> Iterator[Kind]:
         ("install", "claude-code", "--plugin", "plugin", "--read-only"),
         before=(("install", "claude-code", "--plugin", "plugin"),),
     )
-    yield Kind("anonymous questions", (
-        "eval", "anonymise", "passages.json", "--out", "anonymous.json", "--names", "names.json", "--recover", "recover.json",
-    ))  # fmt: skip
     yield Kind("a worksheet", ("eval", "questions", "set", "--worksheet", "sheet.json"))
     yield Kind("questions of a worksheet", ("eval", "questions", "set", "--filled", "filled.json"))
     yield Kind("an evaluation in a folder for the time", ("eval", "retrieval", "passages.json"), new="tmp/")

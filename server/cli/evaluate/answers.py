@@ -110,7 +110,7 @@ async def answers(
       set has answers, how many of ours hold them.
 
     With `--reject`, the default, the model has to decline where the context does not suffice; with `--open` it may add what it
-    knows. The difference tells how much of an answer comes from retrieval; see also `leanrag eval anonymise`.
+    knows. The difference tells how much of an answer comes from retrieval; see also `tests/programs/anonymise.py`.
 
     A reply that cannot be read is asked for once more, then its vote is dropped and counted. Calls: one for each
     answer, `--votes` for its scores, twice `--votes` for each pair; `--dry-run` counts them.

@@ -12,7 +12,7 @@ from leanrag_engine.core.errors import InvalidInput
 from ..options import as_command
 from . import options as option
 from .answers import answers, open_scratch
-from .sets import anonymise, questions
+from .sets import questions
 
 app = typer.Typer(
     help="Measure: retrieval on a question set, replies on your own documents, answers by a judge.",
@@ -163,7 +163,6 @@ async def coverage(
 
 
 app.command()(answers)
-app.command()(anonymise)
 app.command()(questions)
 
 

@@ -44,7 +44,6 @@ def run_in(folder: Path, *arguments: str) -> tuple[int, str]:
         ("install", "cursor", "--config", "FOLDER/mcp.json"),
         ("uninstall", "zed", "--config", "FOLDER/zed.json"),
         ("install", "claude-code", "--plugin", "FOLDER/plugin"),
-        ("eval", "anonymise", "FOLDER/set.json", "--out", "FOLDER/out.json"),
     ],
     ids=" ".join,
 )

@@ -1,22 +1,34 @@
 """Replace the names in a question set by neutral tokens, one for one name, so that a model cannot answer from
-what it has learnt (Youtu-GraphRAG's anonymity reversion)."""
+what it has learnt (Youtu-GraphRAG's anonymity reversion).
+
+    python tests/programs/anonymise.py questions.json --out anonymous.json [--names names.json] [--recover recover.json]
+
+Measure with both sets: the difference is what the model knew.
+"""
 
 from __future__ import annotations
 
+import json as json_
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.names import name_key, without_remark
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.documents.dates import DATE_WORDS
+from leanrag_engine.evaluation.datasets import CorpusPassage, Question, QuestionSet, read_set
 from leanrag_engine.extraction.heuristic.extract import extract
 from leanrag_engine.extraction.heuristic.words.vocabulary import PERSON_TITLES
-
-from .datasets import CorpusPassage, Question, QuestionSet
+from leanrag_mcp.cli.evaluate.options import Json, RetrievalSet
+from leanrag_mcp.cli.evaluate.sets import check_new, write_new
+from leanrag_mcp.cli.options import as_command
 
 _WORD = re.compile(r"\w+")
 _RECOVER = "Which real name does {} stand for?"
@@ -207,3 +219,56 @@ class _Spellings:
                 yield text[done : word.start()] + token
                 done = word.start() + len(spelling)
         yield text[done:]
+
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@as_command
+async def write_anonymous(
+    question_set: RetrievalSet,
+    out: Annotated[Path, typer.Option(metavar="FILE.json", help="Where the new set is written.")],
+    names: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Where the name behind each token is written.")
+    ] = None,
+    recover: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json", help="A set that asks for the names behind the tokens is written here."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Replace the names in a question set by neutral tokens, the same in passages, questions and answers.
+
+    A model may know the answers of public sets by heart. With a token in place of a name, such as `Person12`, it can only find them in
+    the passages: measure with both sets, and the difference is what it knew. No model and no key needed. Names are what reading
+    without a model finds, titles, answers that stand in a passage, and words that always have a capital; dates and numbers stay.
+
+    `--names` keeps which token stands for which name, to read answers by. `--recover` writes another set on the same
+    passages, whose questions ask for the names behind the tokens: a model that finds them (`leanrag eval answers --open`) combines
+    what it retrieves with what it knows. Existing files are not overwritten.
+
+    Example: `python tests/programs/anonymise.py questions.json --out anonymous.json --names names.json`
+    """
+    for path in filter(None, (out, names, recover)):
+        check_new(path)
+    found = anonymise(read_set(question_set))
+    write_new(out, found.as_json())
+    if names:
+        write_new(names, dict(found.names))
+    if recover:
+        write_new(recover, found.recovery_as_json())
+    total = len(found.questions.questions)
+    if json:
+        counts = {"names": len(found.names), "questions": total, "changed": found.changed}
+        typer.echo(json_.dumps(counts | {"out": str(out)}))
+    else:
+        typer.echo(
+            f"{out}: {len(found.names):,} names replaced; {found.changed:,} of {total:,} questions have one."
+        )
+
+
+if __name__ == "__main__":
+    app()
