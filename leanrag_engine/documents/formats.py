@@ -92,6 +92,7 @@ _DULL = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """A field that tells a program something, or nothing: metadata has it."""
+_FIELDS = re.compile(r"\A(?:[A-Z][\w-]{0,30}+:[^\n]*+\n(?:[ \t]+\S[^\n]*+\n){0,20}+){3,30}+")
 _FIELD = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(\S[^\n]*)$", re.MULTILINE)
 _ITEM = re.compile(r"\n[ \t]*-[ \t]+(\S[^\n]*)")
 """An item of a list of lines, which becomes a list in its field."""
@@ -147,7 +148,7 @@ def _text(data: bytes, name: str) -> Reading:
     if len(pages) > 2:  # noqa: PLR2004 - an RFC, or what was a PDF
         pages = [clean(page).strip("\n") for page in pages]
         return replace(join_pages(drop_running_lines(pages), ""), metadata=reading.metadata, first_line=0)
-    return replace(reading, text=write_records(reading.text))
+    return replace(reading, text=write_records(reading.text), title=_find_field(reading.text))
 
 
 def _cards(data: bytes, name: str) -> Reading:
@@ -268,7 +269,14 @@ def _tex(data: bytes, name: str) -> Reading:
 
 def _rst(data: bytes, name: str) -> Reading:
     reading = _plain(data, name)
-    return replace(reading, title=first_heading(reading.text, "text/x-rst"))
+    return replace(reading, title=_find_field(reading.text) or first_heading(reading.text, "text/x-rst"))
+
+
+def _find_field(text: str) -> str:
+    """Return the title in a head of fields, as a PEP has one; "" for none."""
+    head = _FIELDS.match(text)
+    found = re.search(r"^Title:[ \t]*(\S[^\n]*)", head[0], re.MULTILINE) if head else None
+    return found[1].strip() if found else ""
 
 
 def _import_later(place: str) -> Callable[[bytes, str], Reading]:

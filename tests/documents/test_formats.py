@@ -698,3 +698,11 @@ def test_terraform_without_a_comment_is_read_block_by_block(tmp_path: Path) -> N
     document = load(DocumentSource(path=str(tmp_path / "rds.tf")), allowed=None, max_bytes=10_000)
     titles = [each.title for each in headings(document.text, document.media_type)]
     assert titles == ['resource "aws_db_instance" "tickets"', 'variable "region"']
+
+
+@pytest.mark.parametrize("name", ["pep-0008.rst", "pep-0008.txt"])
+def test_a_document_that_begins_with_fields_is_called_by_its_title(tmp_path: Path, name: str) -> None:
+    head = "PEP: 8\nTitle: Style Guide for Python Code\nAuthor: Ada <a@example.org>,\n        Bo <b@example.org>\nStatus: Active\n"
+    text = f"{head}\n\nIntroduction\n============\n\nThis document gives conventions.\n"
+    assert read(tmp_path, name, text.encode()).title == "Style Guide for Python Code"
+    assert read(tmp_path, name, text.replace("Title: ", "").encode()).title != "Style Guide for Python Code"
