@@ -17,6 +17,7 @@ from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.nearest import sort_by_similarity
 
 from .request import QUERY_LIMITS, Filters, clean_text
+from .search.relevance import days_of
 
 LISTED = 10  # Documents or values that an error lists
 
@@ -62,8 +63,23 @@ async def open_scope(documents: DocumentStore, collection: str, filters: Filters
         return EVERYTHING, 0
     known = await documents.find_all(collection)
     selected = [document.id for document in select_documents(known, filters)]
-    ids = await documents.chunk_ids(collection, selected)
+    ids = set(await documents.chunk_ids(collection, selected))
+    if any(filters.window):
+        talks = [each.id for each in known if "last_date" in each.metadata and each.id in selected]
+        ids -= await _find_other_days(documents, collection, talks, filters)
     return ChunkScope(frozenset(ids)), count_undated(known, filters)
+
+
+async def _find_other_days(
+    documents: DocumentStore, collection: str, talks: Sequence[str], filters: Filters
+) -> set[str]:
+    """Return the ids of the chunks of conversations all of whose days lie outside the window of the filters."""
+    chunks = await documents.chunks(collection, await documents.chunk_ids(collection, talks))
+    days = {each.id: days_of(each) for each in chunks}
+    window = filters.window
+    return {
+        id_ for id_, some in days.items() if some and not any(_lies_within(day, day, *window) for day in some)
+    }
 
 
 def select_documents(documents: Sequence[Document], filters: Filters) -> list[Document]:
@@ -76,7 +92,7 @@ def select_documents(documents: Sequence[Document], filters: Filters) -> list[Do
     matching = [each for each in matching if _has_metadata(each, filters.metadata)]
     first, last = filters.window
     if first or last:
-        matching = [each for each in matching if _lies_within(each.date, first, last)]
+        matching = [each for each in matching if _lies_within(*_find_period(each), first, last)]
     if not matching:
         raise InvalidInput(
             f"The filters ({_format_filters(filters)}) exclude all {len(documents)} documents.",
@@ -155,14 +171,20 @@ def _list_values(document: Document, key: str) -> set[str]:
     return {value.strip(" \"'#") for value in values} - {""}
 
 
-def _lies_within(day: str, first: datetime | None, last: datetime | None) -> bool:
-    """Return whether a document's date lies between two moments; a month or year does if any day of it does.
+def _find_period(document: Document) -> tuple[str, str]:
+    """Return the date of a document twice, or the first and the last one of a mailbox or conversation."""
+    first, last = (str(document.metadata.get(key, document.date)) for key in ("first_date", "last_date"))
+    return (first, last) if document.date else ("", "")
+
+
+def _lies_within(begin: str, end: str, first: datetime | None, last: datetime | None) -> bool:
+    """Return whether a period has a day between two moments; a month or year does if any day of it does.
     A document without a date lies nowhere."""
-    if not day:
+    if not begin:
         return False
     # A date that stops at the month or year is the beginning of every day in it.
-    after = first is None or day >= f"{first:%Y-%m-%d}"[: len(day)]
-    return after and (last is None or day <= f"{last:%Y-%m-%d}"[: len(day)])
+    after = first is None or end >= f"{first:%Y-%m-%d}"[: len(end)]
+    return after and (last is None or begin <= f"{last:%Y-%m-%d}"[: len(begin)])
 
 
 def _format_filters(filters: Filters) -> str:

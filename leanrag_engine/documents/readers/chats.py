@@ -141,7 +141,7 @@ def read_chat(text: str, title: str = "") -> Reading | None:
     known = sorted({day for day in days if day[:4].isdigit()})
     if not is_conversation(body[:20_000]):
         return None
-    metadata = {"date": known[0]} if known else {}
+    metadata = dict(zip(("date", "last_date"), known[:1] + known[1:][-1:], strict=False))
     first = _HEADING.match(text)
     own = first[1].strip(" #") if first and not title and not _DAY.fullmatch(first[1]) else title
     return Reading(body, name_chat(_title(turns, known), own), metadata=metadata, media_type=CHAT_MEDIA_TYPE)
@@ -169,7 +169,8 @@ def read_export(text: str) -> Reading | None:
     named = [content, content.get("channel"), content.get("guild")] if isinstance(content, dict) else []
     own = ", ".join(str(each["name"]) for each in named if isinstance(each, dict) and each.get("name"))
     title = name_chat(_title(turns, days), own)
-    return Reading(body, title, metadata={"date": days[0]}, media_type=CHAT_MEDIA_TYPE)
+    metadata = dict(zip(("date", "last_date"), days[:1] + days[1:][-1:], strict=False))
+    return Reading(body, title, metadata=metadata, media_type=CHAT_MEDIA_TYPE)
 
 
 def may_be_export(text: str) -> bool:

@@ -56,7 +56,8 @@ def read_mailbox(data: bytes, name: str) -> Reading:
         told = {each for own, _, _ in mails for each in list_told(own)}
         text = "\n\n".join(_write(mail, told) for mail in mails)
         dates = sorted(filter(None, map(_read_date, messages)))
-    return Reading(clean(text), date=dates[-1] if dates else "")
+    period = {"first_date": dates[0]} if dates[1:] else {}
+    return Reading(clean(text), date=dates[-1] if dates else "", metadata=period)
 
 
 def read_web_archive(data: bytes, name: str) -> Reading:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from leanrag_tests_jobs import ingest, open_engine
+from leanrag_tests_jobs import finish, ingest, open_engine
 
 from leanrag_engine.core.model import DocumentSource
-from leanrag_engine.retrieval.request import Query
+from leanrag_engine.retrieval.request import Filters, Query
 from leanrag_engine.retrieval.search.turns import cut_turns
 
 pytestmark = pytest.mark.anyio
@@ -281,3 +281,30 @@ async def test_turns_of_the_group_that_a_question_names_come_first(tmp_path: Pat
         question = Query("How did the date of the Lisbon trip change?", token_budget=300)
         text = (await engine.query(question)).context.text
     assert all(f"{n} June" in text for n in (11, 12, 13))
+
+
+async def test_a_span_of_time_takes_the_days_of_a_long_conversation_and_the_mails_of_a_mailbox(
+    tmp_path: Path,
+) -> None:
+    days = {f"2024-0{month}-01": f"the mooring costs {month}00 a year" for month in range(1, 8)}
+    chat = "\n\n".join(
+        f"[{day}, 12:00:00] Cleo: {said}\n\n[{day}, 12:01:00] Ben: {'that is too much for us, ' * 40}"
+        for day, said in days.items()
+    )
+    mails = "".join(
+        f"From a@example.org Mon Jan  1 10:00:00 2024\nFrom: Ada <a@example.org>\nSubject: Bees {month}\n"
+        f"Date: Mon, 01 {month} 2024 10:00:00 +0000\n\nThe hive weighs much in {month}.\n\n"
+        for month in ("Jan", "Apr", "Jul")
+    )
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/harbour.txt").write_text(chat, encoding="utf-8")
+    (tmp_path / "notes/bees.mbox").write_text(mails, encoding="utf-8")
+    async with open_engine(tmp_path / "data") as engine:
+        source = DocumentSource(path=str(tmp_path / "notes"))
+        await finish(engine, await engine.submit_ingest([source], allowed=None))
+        filters = Filters(since="2024-03-15", until="2024-05-15")
+        costs = (await engine.query(Query("What does the mooring cost?", filters=filters))).context.text
+        mailed = (await engine.query(Query("What does the hive weigh?", filters=filters))).context.text
+    assert "500" in costs
+    assert not any(f"{month}00" in costs for month in (1, 2, 7))
+    assert "weighs much in Apr" in mailed
