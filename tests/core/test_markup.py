@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrag_engine.core.text.markup import drop_targets
+from leanrag_engine.core.text.wrapping import drop_targets
 
 
 @pytest.mark.parametrize(

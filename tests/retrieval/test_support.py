@@ -15,10 +15,9 @@ from leanrag_tests_jobs import finish
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import NotFound
 from leanrag_engine.core.model import DocumentSource, Entity, Method, Relation
-from leanrag_engine.core.text.language.quotations import find_quotation
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.retrieval.browse.support import SupportedSentence
+from leanrag_engine.retrieval.browse.support import SupportedSentence, find_quotation
 
 PEOPLE = ("Anna Berg", "Boris Falk", "Clara Holm", "Dagny Lund", "Einar Moe", "Frida Nes", "Gunnar Os")
 PLACES = ("Oslo", "Bergen", "Narvik", "Hamar", "Molde", "Alta", "Moss")

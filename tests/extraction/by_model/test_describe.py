@@ -24,8 +24,8 @@ from leanrag_engine.extraction.by_model.describe import (
     description_kind,
     description_tasks,
 )
+from leanrag_engine.extraction.by_model.extract import read_tuples
 from leanrag_engine.extraction.by_model.reply import read_extract
-from leanrag_engine.extraction.by_model.tuple_reply import read_tuples
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
 from leanrag_engine.llm.batching import ModelWork
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from leanrag_engine.core.errors import ReplyUnusable
+from leanrag_engine.extraction.by_model.extract import read_tuples
 from leanrag_engine.extraction.by_model.reply import read_extract
-from leanrag_engine.extraction.by_model.tuple_reply import read_tuples
 from leanrag_engine.llm.batching import read_object
 
 
