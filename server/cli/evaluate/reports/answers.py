@@ -8,7 +8,7 @@ from leanrag_engine.evaluation.answers.figures import Grade, Wins
 from leanrag_engine.evaluation.answers.judge import Judgement
 from leanrag_engine.evaluation.answers.rubric import MEASURES
 
-from .tables import make_table
+from .coverage import make_table
 
 SHORT = ("compreh.", "diversity", "empower.", "overall")
 """The measures, short enough for a terminal of 80 columns."""

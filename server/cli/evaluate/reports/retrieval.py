@@ -10,7 +10,7 @@ from leanrag_engine.evaluation.datasets import QuestionSet
 from leanrag_engine.evaluation.retrieval.run import Evaluation, RetrievalFigures
 from leanrag_engine.evaluation.scratch import CHUNK_TOKENS, GivenGraph
 
-from .tables import make_table
+from .coverage import make_table
 
 EXAMPLES = 3  # Rows of one kind that a remark names
 
