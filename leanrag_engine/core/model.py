@@ -4,6 +4,7 @@ nouns as one ``(n, d)`` float32 array. Ids are derived from content: a second ru
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
@@ -74,6 +75,7 @@ NO_METADATA: Mapping[str, str] = MappingProxyType({})
 _NO_CODE = frozenset({"text/x-chat", "text/x-hcl", "text/x-ini", "text/x-log", "text/x-rst", "text/x-tex"})
 
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 FILE_TIME = "file time"  # The origin of a date that a copy or a download may have set
 
 
@@ -306,6 +308,11 @@ class Chunk(_Sent):
     def own_date(self) -> str:
         """The document's date, "" if that is only the time of its file."""
         return "" if self.date_origin == FILE_TIME else self.date
+
+    def days(self, number: int | None = None) -> list[str]:
+        """Return the days that head the windows of a conversation, or its window ``number``."""
+        windows = self.windows if number is None else self.windows[number : number + 1]
+        return [day[0] for each in windows if (day := _DAY.search(each.heading))]
 
     @property
     def place(self) -> tuple[int, int]:

@@ -17,7 +17,6 @@ from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.nearest import sort_by_similarity
 
 from .request import QUERY_LIMITS, Filters, clean_text
-from .search.relevance import days_of
 
 LISTED = 10  # Documents or values that an error lists
 
@@ -75,7 +74,7 @@ async def _find_other_days(
 ) -> set[str]:
     """Return the ids of the chunks of conversations all of whose days lie outside the window of the filters."""
     chunks = await documents.chunks(collection, await documents.chunk_ids(collection, talks))
-    days = {each.id: days_of(each) for each in chunks}
+    days = {each.id: each.days() for each in chunks}
     window = filters.window
     return {
         id_ for id_, some in days.items() if some and not any(_lies_within(day, day, *window) for day in some)

@@ -15,7 +15,7 @@ from leanrag_engine.documents.dates import MONTH, find_date, find_dates, month_n
 from leanrag_engine.retrieval.intent import NOW, asks_for_now
 
 from .matching import QueryWords
-from .relevance import NO_RECENCY, RankedWindow, days_of
+from .relevance import NO_RECENCY, RankedWindow
 
 _MONTH_ALONE = re.compile(
     rf"(?:\b(\d\d?)(?:st|nd|rd|th|\.)?\s(?:of\s)?)?\b(?=[^\W\d_a-zäüöéûà])(?!Mars)((?i:{MONTH}))\b(?:\s(\d\d?)(?:st|nd|rd|th)?\b(?!:))?"
@@ -50,7 +50,7 @@ def weigh_dates(text: str, chunks: Sequence[Chunk], recent: float, dated: float)
     named = find_named_dates(text)
     if not (named or asks_for_now(text)):
         return NO_RECENCY
-    own = {each.id: days_of(each) or [each.own_date] for each in chunks if each.own_date}
+    own = {each.id: each.days() or [each.own_date] for each in chunks if each.own_date}
     if named:
         return {id_: dated * max(nearness(day, named) for day in days) for id_, days in own.items()}
     dates = {id_: max(days) for id_, days in own.items()} or {

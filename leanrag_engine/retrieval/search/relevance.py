@@ -32,9 +32,6 @@ TextPlace = tuple[str, tuple[int, int]]
 """The id of a chunk, and start and end in its text."""
 
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d$")
-
-
 @dataclass(frozen=True, slots=True)
 class RankedWindow:
     """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone. ``near`` is
@@ -92,13 +89,7 @@ class RankedWindow:
     @property
     def day(self) -> str:
         """The day of a conversation, or else the date of the document; "" if it has none."""
-        return (days_of(self.chunk, self.number) or [self.chunk.own_date])[0]
-
-
-def days_of(chunk: Chunk, number: int | None = None) -> list[str]:
-    """Return the days that head the windows of a conversation, or its window ``number``."""
-    windows = chunk.windows if number is None else chunk.windows[number : number + 1]
-    return [day[0] for each in windows if (day := _DAY.search(each.heading))]
+        return (self.chunk.days(self.number) or [self.chunk.own_date])[0]
 
 
 @dataclass(frozen=True, slots=True)
