@@ -18,13 +18,13 @@ from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.sentences import ends_sentence
 from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
+from leanrag_engine.documents.readers.lightweight import MANUAL_HEAD, write_manual
 
 from .dates import read_date
 from .decoding import decode
 from .readers.cards import read_cards
 from .readers.chats import read_chat, read_export
 from .readers.lightweight import write_asciidoc, write_org
-from .readers.manual import MANUAL_HEAD, write_manual
 from .readers.pages import drop_running_lines, join_pages
 from .readers.reading import Reading, first_heading
 from .readers.tables import read_table

@@ -1,7 +1,86 @@
-"""Write AsciiDoc and Org as Markdown, line by line, so that citations name the lines of the file."""
+"""Write AsciiDoc, Org and pages of manuals (roff with the macros man or mdoc) as Markdown, line by line, so that citations name the lines of the file."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+MANUAL_HEAD = re.compile(rb"^\.(?:TH|Dt)[ \t]+\S", re.MULTILINE)
+_ABOUT = re.compile(r"^(?:\.Nd[ \t]+|[^.'\n][^\n]{0,300}? \\-[ \t]+)(\S[^\n]{0,200})", re.MULTILINE)
+_REQUEST = re.compile(r"[.'][ \t]*([A-Za-z]*)(.*)")
+_ARGUMENT = re.compile(r'"([^"]*)"?|((?:\\.|[^\s"\\])(?:\\.|[^\s\\])*)')
+_ESCAPE = re.compile(
+    r"\\(?:\".*|[*nfFmMgk]?(?:\((..)|\[([^\]\n]{0,40})\])|[*nfFmMgk].|[hvwNoSXZDlLbCx]'[^'\n]{0,80}'|s[+-]?\d{1,2}|(.)?)"
+)
+_SIGNS = {
+    "-": "-", "e": "\\", "\\": "\\", " ": " ", "~": " ", "0": " ", "'": "'", "`": "`", ".": ".", "aq": "'", "Aq": "'", "dq": '"',
+    "lq": "“", "rq": "”", "oq": "‘", "cq": "’", "bu": "•", "em": "—", "en": "–", "hy": "-", "rs": "\\", "ga": "`", "ha": "^", "ti": "~",
+}  # fmt: skip
+_HEADINGS = {"SH": "## ", "Sh": "## ", "SS": "### ", "Ss": "### "}
+_FENCES = {"nf": True, "EX": True, "Bd": True, "fi": False, "EE": False, "Ed": False}
+_FONTS = {"B": " ", "I": " ", "SM": " ", "SB": " ", "UR": " ", "MT": " ", "Nd": " ", "BR": "", "BI": "", "IB": "", "IR": "", "RB": "", "RI": ""}  # fmt: skip
+"""The requests that show their words, and what stands between these."""
+# A macro of mdoc that shows what follows it in some way.
+_MDOC = re.compile(
+    r"(?<!\S)(?!It|If|To|We|He|On|Is|As|By|Of|Or|My|Be|Dd|Os|Bl|Sm|Bf)(?:[A-Z][a-z]|Br[coq])(?:\s|$)"
+)
+
+
+def write_manual(text: str) -> str:
+    """Return a page of a manual as Markdown: headings, items, code and words; what is for its processor is left out."""
+    about, subject = _ABOUT.search(text), re.search(r"^\.Nm[ \t]+([^\s\\]+)", text, re.MULTILINE)
+    if subject:
+        text = re.sub(r"^\.Nm$", f".Nm {subject[1]}", text, flags=re.MULTILINE)
+    return "\n".join(_manual_lines(text, f": {_unescape(about[1])}" if about else ""))
+
+
+def _manual_lines(text: str, about: str) -> Iterator[str]:
+    until = item = ""
+    fenced = False
+    fonts = dict(_FONTS)
+    for line in map(str.rstrip, text.split("\n")):
+        name, rest = found.groups() if (found := _REQUEST.match(line)) else ("", "")
+        shown = "" if until else _read_request(name, rest, fonts) if found else _unescape(line)
+        if until:
+            until = "" if until in line else until
+        elif name in {"de", "am", "ig"}:
+            until = ".."
+            fonts.update(dict.fromkeys(rest.split()[:1], " "))
+        elif name in {"if", "ie", "el"}:  # n is a terminal
+            until = "\\}" if "\\{" in rest and "\\}" not in rest and not rest.startswith(" n ") else ""
+        elif name in _FENCES:
+            opens = _FENCES[name] and (name != "Bd" or "-literal" in rest or "-unfilled" in rest)
+            shown = "```" if opens != fenced else ""
+            fenced = opens
+        elif name in {"TP", "TQ", "It", "IP"}:
+            item = "- " if shown or name != "IP" else ""
+        if shown in {"•", "*"} and not fenced:
+            item, shown = "- ", ""
+        elif shown and item and not fenced:
+            item, shown = "", f"{item}{shown}"
+        yield shown + about if name in {"TH", "Dt"} else shown
+
+
+def _read_request(name: str, rest: str, fonts: Mapping[str, str]) -> str:
+    """Return the words of a request; of what is for the processor alone, none."""
+    words = [_unescape(first or second) for first, second in _ARGUMENT.findall(rest)]
+    if name in {"TH", "Dt"} and words:
+        return f"# {words[0].lower()}({' '.join(words[1:2])})"
+    if name in _HEADINGS and words:
+        return _HEADINGS[name] + " ".join(words)
+    if name in fonts or name == "IP":
+        return fonts.get(name, "").join(words[: 1 if name == "IP" else None])
+    if name == "It" or _MDOC.match(name):
+        return _write_mdoc(rest if name == "It" else f"{name} {rest.strip()}")
+    return ""
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(lambda found: _SIGNS.get(found[1] or found[2] or found[3] or "", ""), text)
+
+
+def _write_mdoc(line: str) -> str:
+    line = re.sub(r"(?<!\S)Fl (?=\S)", "-", re.sub(r"(?<!\S)Xr (\S+) (\d\w*)", r"\1(\2)", _unescape(line)))
+    return re.sub(r" ([.,;:)])(?!\S)", r"\1", " ".join(_MDOC.sub("", line).split()))
+
 
 _ENTRY = re.compile(r":([\w-]+)!?:(?:[ \t]+(.*))?$")
 _VERBATIM = re.compile(r"(?:-{4,}|\.{4,}|\+{4,}|/{4,}|```.*)$")

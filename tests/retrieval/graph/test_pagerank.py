@@ -17,7 +17,7 @@ from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.retrieval.graph import pagerank as module
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
 from leanrag_engine.retrieval.graph.adjacency_cache import make_adjacency
-from leanrag_engine.retrieval.graph.pagerank import WalkRules, pagerank
+from leanrag_engine.retrieval.search.ranking import WalkRules, pagerank
 
 NAMES = "abcdefgh"
 WEIGHTS = {EdgeKind.MENTION: 1.0, EdgeKind.TITLE: 5.0, EdgeKind.RELATION: 0.7}
