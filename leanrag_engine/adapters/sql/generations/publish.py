@@ -133,7 +133,7 @@ def _choose_positions(
     return [low + (high - low) * number // (count + 1) for number in range(1, count + 1)]
 
 
-T = TypeVar("T")
+_Row = TypeVar("_Row")
 
 BATCH = 10_000
 """Rows per insert: a build of a million relations must not be in memory a second time as rows. A batch takes a tenth of
@@ -249,7 +249,7 @@ class _Watch:
     total: int
     done: int = 0
 
-    def batches(self, rows: Iterable[T]) -> Iterator[list[T]]:
+    def batches(self, rows: Iterable[_Row]) -> Iterator[list[_Row]]:
         remaining = iter(rows)
         while batch := list(islice(remaining, BATCH)):
             self.report(Progress("publish", self.done, self.total, self.what))
