@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Chunk, Entity, Relation
-from leanrag_engine.retrieval.graph import pagerank as module
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
 from leanrag_engine.retrieval.graph.adjacency_cache import make_adjacency
+from leanrag_engine.retrieval.search import ranking as module
 from leanrag_engine.retrieval.search.ranking import WalkRules, pagerank
 
 NAMES = "abcdefgh"
