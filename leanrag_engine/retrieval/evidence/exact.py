@@ -105,11 +105,12 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     names = {each.word for each in counted if _is_named(each.word) and each.word not in openers}
     named = any(each.word in names for each in rare)
     meant = names.union(nearest)
-    said = await _find_series(run, words) if asks_for_order(text) else []
-    if short:  # beside other words a folder is where to look, not what is asked
-        said += (
-            called if len(called) == len(words) else [replace(each, gain=each.gain / 8) for each in called]
-        )
+    gain, who = run.query.relevance_options.exact, find_sender(text)
+    # Others quote and name who sent a mail. How something with a label (B7) changed is told wherever it is named.
+    said = await _find_all(run, [f"From: {who}"] if who else [], 2 * gain)
+    labels = [word for word in words if _LABEL.fullmatch(word)] if asks_for_order(text) else []
+    said += await _find_all(run, labels, gain / 2)
+    said += called
     for each in counted:
         chosen = each in rare and (each.word in meant or (short and not named))
         # An identifier that many passages have may name a section.
@@ -118,11 +119,10 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         allowed = _allow(run, each.windows if each in rare else ())
         if not (plain or each.word in names):
             allowed = await _keep_whole(run, text, allowed)
-        gain, of_day = run.query.relevance_options.exact, each.word in days
-        said.append(ExactMatch(each.word, allowed, gain, sought=short or of_day, alone=alone))
+        said.append(ExactMatch(each.word, allowed, gain, sought=short or each.word in days, alone=alone))
     own = [word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)]
     said += await _find_together(run, own, spelled)
-    return [*said, *dated, *await _find_sent(run, text), *await _find_definitions(run, text)]
+    return [*said, *dated, *await _find_definitions(run, text)]
 
 
 async def _find_together(
@@ -142,16 +142,15 @@ async def _find_together(
     return [ExactMatch(" ".join(spelled[: len(names)]), _allow(run, sorted(shared)), gain, sought=True)]
 
 
-async def _find_sent(run: QueryRun, text: str) -> list[ExactMatch]:
-    """Return the windows with which the mails begin that are asked for by who sent them: others quote and name that person."""
-    who = find_sender(text)
-    documents, name, gain = (
-        run.index.documents,
-        run.index.collection.name,
-        2 * run.query.relevance_options.exact,
+async def _find_all(run: QueryRun, phrases: Sequence[str], gain: float) -> list[ExactMatch]:
+    """Return the windows with phrases that not many have, all of which ``gain``."""
+    documents = run.index.documents
+    held = (
+        await documents.find_rare_words(run.index.collection.name, phrases, _MANY, _MANY) if phrases else ()
     )
-    sent = await documents.find_rare_words(name, [f"From: {who}"], _MANY, _MANY) if who else ()
-    return [ExactMatch(who, _allow(run, each.windows), gain, sought=True) for each in sent if each.windows]
+    return [
+        ExactMatch(each.word, _allow(run, each.windows), gain, sought=True) for each in held if each.windows
+    ]
 
 
 async def _find_definitions(run: QueryRun, text: str) -> list[ExactMatch]:
@@ -170,17 +169,6 @@ async def _find_definitions(run: QueryRun, text: str) -> list[ExactMatch]:
         if said := [id_ for id_ in windows if begins.search(read_window(id_, run.chunks))]:
             return [ExactMatch(what, tuple(said[:_FEW_WINDOWS]), gain, sought=True)]
     return []
-
-
-async def _find_series(run: QueryRun, words: Iterable[str]) -> list[ExactMatch]:
-    """Return the windows with a label of letters and figures, such as *B7*, that not many have: how something changed is told
-    wherever it is named."""
-    labels = [word for word in words if _LABEL.fullmatch(word)]
-    documents, gain = run.index.documents, run.query.relevance_options.exact / 2
-    held = await documents.find_rare_words(run.index.collection.name, labels, _MANY, _MANY) if labels else ()
-    return [
-        ExactMatch(each.word, _allow(run, each.windows), gain, sought=True) for each in held if each.windows
-    ]
 
 
 async def _find_files(run: QueryRun, words: Iterable[str]) -> list[ExactMatch]:
