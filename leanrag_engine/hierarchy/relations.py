@@ -8,8 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.columns import EntityColumns
-from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.graph import EntityColumns, Graph
 from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.rows import compose_rows, read_rows, select_rows
 from leanrag_engine.core.model import METHODS, Entity, Evidence, Method, Relation, content_id

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.graphs.columns import EntityColumns, RelationColumns
-from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.graph import EntityColumns, Graph, RelationColumns
 from leanrag_engine.core.graphs.rows import (
     LayerRows,
     compose_rows,

@@ -16,6 +16,7 @@ from anyio import to_thread
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from leanrag_engine.adapters.sql.dialect.transactions import OpenedDatabase
 from leanrag_engine.core.errors import Busy
 from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces, find_places, open_layers
@@ -38,7 +39,6 @@ from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies
 from . import token_vectors as token_rows
 from .dialect.fulltext_index import RowCounts
-from .dialect.opened import OpenedDatabase
 from .dialect.sqlite import opening
 from .dialect.transactions import Transactions
 from .generations import entities as entity_rows

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import StoreUnusable
+from leanrag_engine.core.graphs.graph import EntityColumns, RelationColumns
 from leanrag_engine.core.model import Entity, LayerCount, Relation
 
-from .columns import EntityColumns, RelationColumns
 from .graph import Graph, Hierarchy
 from .rows import LayerRows, StoredRows
 

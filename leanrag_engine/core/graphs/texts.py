@@ -9,9 +9,9 @@ from typing import overload
 
 import numpy as np
 
+from leanrag_engine.core.graphs.graph import Digests, EntityColumns, digest_embedded
 from leanrag_engine.core.model import Entity, content_id
 
-from .columns import Digests, EntityColumns, digest_embedded
 from .ids import Ids, Places, SortedIds, decode_ids, make_ids
 from .rows import select_rows
 

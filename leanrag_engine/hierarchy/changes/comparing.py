@@ -6,8 +6,7 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.columns import digest_text, digest_texts
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import Graph, Hierarchy, digest_text, digest_texts
 from leanrag_engine.core.graphs.ids import Places
 from leanrag_engine.core.graphs.rows import find_missing, find_same, match_rows, select_rows
 from leanrag_engine.core.history import EntityChanges, GraphChanges, NamedChanges

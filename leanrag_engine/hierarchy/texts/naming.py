@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.columns import Digests, digest_text
-from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.graph import Digests, Graph, digest_text
 from leanrag_engine.core.graphs.rows import select_rows
 from leanrag_engine.core.model import Entity
 from leanrag_engine.core.text.language.names import name_key

@@ -12,8 +12,7 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
-from leanrag_engine.core.graphs.columns import Digests
-from leanrag_engine.core.graphs.graph import Hierarchy
+from leanrag_engine.core.graphs.graph import Digests, Hierarchy
 from leanrag_engine.core.graphs.ids import Places, decode_ids, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all, select_texts
 from leanrag_engine.core.model import Generation, SharedText, Vectors

@@ -10,7 +10,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.columns import Digests
+from leanrag_engine.core.graphs.graph import Digests
 from leanrag_engine.core.graphs.ids import Ids, Places, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Chunk, ChunkHead, Collection

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.columns import Digests
+from leanrag_engine.core.graphs.graph import Digests
 from leanrag_engine.core.graphs.ids import Ids
 
 Nodes = NDArray[np.intp]

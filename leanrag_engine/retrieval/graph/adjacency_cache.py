@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.graphs.columns import Digests, Flags, Weights, digest_text, digest_texts
-from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.graph import Digests, Flags, Graph, Weights, digest_text, digest_texts
 from leanrag_engine.core.graphs.ids import Ids, Places, find_ids, make_ids, sort_ids
 from leanrag_engine.core.graphs.rows import find_same, select_rows
 from leanrag_engine.core.graphs.stored import StoredPlaces, pack_layers

@@ -10,7 +10,7 @@ from psycopg.types.string import StrBinaryDumper, StrDumper
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
-from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase, map_driver_errors
+from leanrag_engine.adapters.sql.dialect.transactions import OpenedDatabase, map_driver_errors
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION
 from leanrag_engine.core.errors import (

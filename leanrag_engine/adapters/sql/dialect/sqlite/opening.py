@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from leanrag_engine.adapters.files.writer_lock import exclusive
-from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase, map_driver_errors
+from leanrag_engine.adapters.sql.dialect.transactions import OpenedDatabase, map_driver_errors
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, NotReady, StoreUnusable
