@@ -11,8 +11,7 @@ from typing import Self
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import JsonObject, content_id
-from leanrag_engine.core.text.counting import count_things
-from leanrag_engine.core.text.shortening import cut_end
+from leanrag_engine.core.text.shortening import count_things, cut_end
 
 FORMAT = (
     'Expected {"passages": [{"title", "text"}], "queries": [{"id", "question", "answer", "type", '

@@ -11,8 +11,7 @@ from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.rows import read_rows, select_rows
 from leanrag_engine.core.model import Entity, Finding, Method, Relation, Vectors, content_id
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.core.text.language.sentences import PieceKind
-from leanrag_engine.core.text.language.statements import is_statement
+from leanrag_engine.core.text.language.sentences import PieceKind, is_statement
 from leanrag_engine.core.text.language.words import content_words, word_count
 from leanrag_engine.core.vectors import unit_rows
 

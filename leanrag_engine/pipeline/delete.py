@@ -30,7 +30,7 @@ from leanrag_engine.core.jobs import DeleteResult, IngestRequest
 from leanrag_engine.core.model import BuildRecord, Chunk, Document, DocumentSource, Extract, Generation
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.citation import format_document
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.documents.loading import expand, identify, load, printable_path
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.changes.removal import RemainingChunks, remove_chunks

@@ -18,7 +18,7 @@ import anyio
 import typer
 
 from leanrag_engine.core.config import Settings, load_settings
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 
 from ..protocol.telemetry import start_telemetry_if_asked
 from .options import CollectionOption, DataDir, echo, escape_controls, report_errors, run_async

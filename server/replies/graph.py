@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 
 from .base import (
     LIMITS,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.retrieval.context.explanation import round_parts
 
 from .base import LIMITS, Card, Count, NamedRef, ReplyModel, fit_page, warning_lines

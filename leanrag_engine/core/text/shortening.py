@@ -1,8 +1,15 @@
-"""Shorten text to a number of characters, and lists of texts to what there is room for. A limit includes the mark of omission."""
+"""Shorten text to a number of characters, and lists of texts to what there is room for; write numbers of things. A limit includes the mark of omission."""
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TypeVar
+
+
+def count_things(count: int, one: str, many: str = "") -> str:
+    """Return e.g. ``1 document``, ``2 documents`` or ``2 summaries``."""
+    regular = f"{one[:-1]}ies" if one.endswith(("ry", "ty")) else f"{one}s"
+    return f"{count:,} {one if count == 1 else many or regular}"
+
 
 T = TypeVar("T")
 

@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence
-from leanrag_engine.core.text.language.statements import is_statement
+from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence, is_statement
 from leanrag_engine.core.text.language.words import word_count
 
 from .names.mentions import Mention

@@ -9,12 +9,10 @@ from itertools import combinations, pairwise
 from math import log2
 
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, Method
-from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key, without_remark
-from leanrag_engine.core.text.language.sentences import PieceKind, sentences
-from leanrag_engine.core.text.language.statements import is_statement
+from leanrag_engine.core.text.language.sentences import PieceKind, is_statement, sentences
 from leanrag_engine.core.text.language.turns import Turn
-from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.core.text.language.words import STOPWORDS, plain_apostrophes, words
 from leanrag_engine.core.text.records import TABLE_ROW
 from leanrag_engine.core.text.scripts import has_cjk
 

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from leanrag_engine.core.model import Chunk, is_code
-from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.sentences import Piece, PieceKind, count_fences, pieces
 from leanrag_engine.core.text.language.turns import Turn, find_turn, has_times, is_conversation
-from leanrag_engine.core.text.language.words import word_count
+from leanrag_engine.core.text.language.words import plain_apostrophes, word_count
 
 from .names.mentions import Mention
 from .words.tokens import Sentence, is_technical, tokenize

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key, without_remark
 from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.words import plain_apostrophes
 from leanrag_engine.core.text.records import TABLE_NAME
 
 from .names.mentions import Kind, Mention

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from leanrag_engine.core.errors import no_documents
 from leanrag_engine.core.model import Collection, Extract, ExtractionSchema, JsonObject, Method
 from leanrag_engine.core.ports import AgentTextKind
-from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.language.words import content_words, words
+from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.extraction.by_model.extract import extraction_kind, submission_task
 from leanrag_engine.extraction.schemas.conforming import conform
 from leanrag_engine.hierarchy.by_model.prompt_lines import approximate_tokens

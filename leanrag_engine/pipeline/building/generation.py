@@ -33,7 +33,7 @@ from leanrag_engine.core.model import (
     Vectors,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.extraction.by_model.describe import Description, apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.heuristic.extract import find_key_words

@@ -10,10 +10,10 @@ from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, NotFo
 from leanrag_engine.core.model import Document, PassageText
 from leanrag_engine.core.text.citation import format_document, format_range
 from leanrag_engine.core.text.cleaning import clean_line
-from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.nearest import similarity, sort_by_similarity
 from leanrag_engine.core.text.paths import find_folder
+from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.documents.headings import Heading, headings
 from leanrag_engine.retrieval.filters import find_documents
 from leanrag_engine.retrieval.index import IndexSnapshot

@@ -20,8 +20,7 @@ from leanrag_engine.retrieval.intent import (
     find_sender,
 )
 from leanrag_engine.retrieval.search.dating import find_named_dates
-from leanrag_engine.retrieval.search.matching import QueryWords
-from leanrag_engine.retrieval.search.relevance import ExactMatch
+from leanrag_engine.retrieval.search.relevance import ExactMatch, QueryWords
 
 from .run import REPORTED, SHORT, QueryRun
 

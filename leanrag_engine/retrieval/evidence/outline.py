@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from leanrag_engine.core.model import Chunk, Document, ScoreParts
 from leanrag_engine.core.text.citation import format_citation
-from leanrag_engine.core.text.language.sentences import sentences
-from leanrag_engine.core.text.language.statements import is_statement
+from leanrag_engine.core.text.language.sentences import is_statement, sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import one_line, shorten

@@ -33,9 +33,9 @@ from leanrag_engine.retrieval.search.dating import (
 )
 from leanrag_engine.retrieval.search.hits import SearchHits, adjacency_of, spaces_of
 from leanrag_engine.retrieval.search.late_interaction import compare_tokens, spread_similarities
-from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import (
     ExactMatch,
+    QueryWords,
     RankedWindow,
     TextPlace,
     fuse_scores,

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from leanrag_engine.core.model import Chunk, Hit
-from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
 from leanrag_engine.core.text.language.words import find_whole_words, is_name, match_whole_word, plain_letters
 from leanrag_engine.core.text.scripts import is_mostly_english
-from leanrag_engine.core.text.shortening import shorten
+from leanrag_engine.core.text.shortening import count_things, shorten
 from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
@@ -18,8 +17,7 @@ from leanrag_engine.retrieval.intent import asks_for_several
 from leanrag_engine.retrieval.request import Mode, Query
 from leanrag_engine.retrieval.search.decomposition import find_parts
 from leanrag_engine.retrieval.search.hits import SearchHits
-from leanrag_engine.retrieval.search.matching import QueryWords
-from leanrag_engine.retrieval.search.relevance import RankedWindow
+from leanrag_engine.retrieval.search.relevance import QueryWords, RankedWindow
 
 SHORT = 3  # Words of a question up to which it asks for these words themselves
 REPORTED = 5

@@ -13,8 +13,8 @@ from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.words import content_words, find_whole_words
 from leanrag_engine.documents.dates import MONTH, find_date, find_dates, month_number
 from leanrag_engine.retrieval.intent import NOW, asks_for_now
+from leanrag_engine.retrieval.search.relevance import QueryWords
 
-from .matching import QueryWords
 from .relevance import NO_RECENCY, RankedWindow
 
 _MONTH_ALONE = re.compile(

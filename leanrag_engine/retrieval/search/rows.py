@@ -10,8 +10,8 @@ from math import log1p
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 from leanrag_engine.retrieval.intent import asks_for_several
+from leanrag_engine.retrieval.search.relevance import QueryWords
 
-from .matching import QueryWords
 from .relevance import RankedWindow
 
 _ROW = re.compile(rf"^{TABLE_ROW}.*$", re.MULTILINE)

@@ -16,8 +16,8 @@ from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.retrieval.intent import asks_for_order, asks_for_overview, asks_for_several
+from leanrag_engine.retrieval.search.relevance import QueryWords
 
-from .matching import QueryWords
 from .relevance import RankedWindow
 
 _BLANK = re.compile(r"\n[ \t]*\n\s*")

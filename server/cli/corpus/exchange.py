@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from anyio import to_thread
 
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.exchange.formats import ExportFormat, ImportFormat
 
 from ..options import Json, Verbose

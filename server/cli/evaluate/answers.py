@@ -17,7 +17,7 @@ import typer
 
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 
 from ..options import as_command
 from . import options as option

@@ -17,7 +17,7 @@ import typer
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import LeanRAGError, NotReady
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 
 from ..options import CollectionOption, DataDir, Json, as_command
 from ..running import print_report, read_settings

@@ -13,7 +13,7 @@ import typer
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 
 from ...clients.files import apply_change, find_installed_command, plan_install
 from ...clients.places import CLIENTS, Machine, config_file, is_present

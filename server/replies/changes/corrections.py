@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leanrag_engine.core.model import Correction, CorrectionEffects
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 
 from ..base import ReplyModel, quote_lines
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import count as count_up
 
 from leanrag_engine.core.model import EXCERPT, ContextLine, Relation
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.retrieval.query import QueryResult
 
 from ..base import Count

@@ -9,8 +9,8 @@ from pydantic.json_schema import SkipJsonSchema
 
 from leanrag_engine.core.model import Collection, Document
 from leanrag_engine.core.text.citation import format_document
-from leanrag_engine.core.text.counting import count_things
 from leanrag_engine.core.text.paths import find_folder
+from leanrag_engine.core.text.shortening import count_things
 
 from ..base import LIMITS, Card, Count, ReplyModel, disarm, fit_page, format_time, shorten_line
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from leanrag_engine.core.jobs import Job
 from leanrag_engine.core.model import Generation, LayerHealth, Spent
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.pipeline.status import Status
 
 from ..base import LIMITS, Card, JobStatusName, ReplyModel, format_time, quote_lines, warning_lines

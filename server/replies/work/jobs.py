@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, JobState, LeftOut, describe_done
-from leanrag_engine.core.text.counting import count_things
-from leanrag_engine.core.text.shortening import take_fitting
+from leanrag_engine.core.text.shortening import count_things, take_fitting
 
 from ..base import LIMITS, Card, JobStatusName, ReplyModel, shorten_line
 from ..errors import plain_line

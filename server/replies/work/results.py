@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from leanrag_engine.core.text.counting import count_things
+from leanrag_engine.core.text.shortening import count_things
 
 from ..state.status import LayerCard, layers_line
 

@@ -15,7 +15,6 @@ from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Chunk, Entity, Hit, Relation
 from leanrag_engine.retrieval.graph.adjacency_cache import make_adjacency
 from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
-from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.ranking import (
     RankingInput,
     contenders,
@@ -24,6 +23,7 @@ from leanrag_engine.retrieval.search.ranking import (
     restart_weights,
     seed_counts,
 )
+from leanrag_engine.retrieval.search.relevance import QueryWords
 
 
 def chunk(id_: str, citation: str) -> Chunk:

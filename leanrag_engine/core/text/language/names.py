@@ -4,10 +4,9 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from leanrag_engine.core.text.language.words import plain_apostrophes
 from leanrag_engine.core.text.scripts import read_marks
 from leanrag_engine.core.text.word_lists import read_words
-
-from .apostrophes import plain_apostrophes
 
 _QUOTES = "\"'`“”‘’«» "
 _CALL = re.compile(r"(?<=[\w\]])\([^()]*\)$")
