@@ -9,8 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from leanrag_engine.core.model import FILE_TIME as _FILE_TIME
-from leanrag_engine.core.text.language.sentences import ends_sentence
-from leanrag_engine.core.text.language.turns import find_turn
+from leanrag_engine.core.text.language.sentences import ends_sentence, find_turn
 from leanrag_engine.core.text.records import TABLE_LINE
 
 

@@ -15,8 +15,7 @@ from pkgutil import resolve_name
 from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.cleaning import clean
-from leanrag_engine.core.text.language.sentences import ends_sentence
-from leanrag_engine.core.text.language.turns import find_turn
+from leanrag_engine.core.text.language.sentences import ends_sentence, find_turn
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
 from leanrag_engine.documents.readers.lightweight import MANUAL_HEAD, write_manual
 

@@ -32,8 +32,7 @@ from leanrag_engine.core.model import (
     content_id,
 )
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
-from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
-from leanrag_engine.core.text.language.turns import find_turn
+from leanrag_engine.core.text.language.sentences import ends_sentence, find_turn, sentences
 from leanrag_engine.core.text.language.words import word_count
 
 from .correcting import NameCorrections

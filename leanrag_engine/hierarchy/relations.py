@@ -13,8 +13,7 @@ from leanrag_engine.core.graphs.ids import decode_ids
 from leanrag_engine.core.graphs.rows import compose_rows, read_rows, select_rows
 from leanrag_engine.core.model import METHODS, Entity, Evidence, Method, Relation, content_id
 from leanrag_engine.core.text.language.names import name_key, without_remark
-from leanrag_engine.core.text.language.sentences import is_statement
-from leanrag_engine.core.text.language.turns import find_turn
+from leanrag_engine.core.text.language.sentences import find_turn, is_statement
 from leanrag_engine.core.text.shortening import shorten
 
 from .texts.attribution import Quote, end_sentence, join_quotes, quotes_of

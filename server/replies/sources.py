@@ -13,7 +13,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from leanrag_engine.core.text.citation import format_document, format_place, unbracket_citations
-from leanrag_engine.core.text.language.turns import find_turn
+from leanrag_engine.core.text.language.sentences import find_turn
 from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import count_things, one_line
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leanrag_engine.core.text.language.excerpts import quote_around
-from leanrag_engine.core.text.language.sentences import is_statement
-from leanrag_engine.core.text.language.turns import find_turn, is_conversation
+from leanrag_engine.core.text.language.sentences import find_turn, is_conversation, is_statement
 from leanrag_engine.core.text.language.words import is_contraction, plain_apostrophes
 
 

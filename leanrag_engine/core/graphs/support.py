@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from leanrag_engine.core.model import Entity, Evidence, Relation
-from leanrag_engine.core.text.language.sentences import Piece, PieceKind, pieces
-from leanrag_engine.core.text.language.turns import find_turn
+from leanrag_engine.core.text.language.sentences import Piece, PieceKind, find_turn, pieces
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from html import unescape
 from itertools import pairwise
 
 from leanrag_engine.core.model import JsonObject
-from leanrag_engine.core.text.language.turns import is_conversation, is_speaker
+from leanrag_engine.core.text.language.sentences import is_conversation, is_speaker
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import MONTH, month_number
 

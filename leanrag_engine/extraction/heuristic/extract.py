@@ -10,8 +10,7 @@ from math import log2
 
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, Method
 from leanrag_engine.core.text.language.names import name_key, without_remark
-from leanrag_engine.core.text.language.sentences import PieceKind, is_statement, sentences
-from leanrag_engine.core.text.language.turns import Turn
+from leanrag_engine.core.text.language.sentences import PieceKind, Turn, is_statement, sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, plain_apostrophes, words
 from leanrag_engine.core.text.records import TABLE_ROW
 from leanrag_engine.core.text.scripts import has_cjk

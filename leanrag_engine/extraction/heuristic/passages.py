@@ -5,8 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from leanrag_engine.core.model import Chunk, is_code
-from leanrag_engine.core.text.language.sentences import Piece, PieceKind, count_fences, pieces
-from leanrag_engine.core.text.language.turns import Turn, find_turn, has_times, is_conversation
+from leanrag_engine.core.text.language.sentences import (
+    Piece,
+    PieceKind,
+    Turn,
+    count_fences,
+    find_turn,
+    has_times,
+    is_conversation,
+    pieces,
+)
 from leanrag_engine.core.text.language.words import plain_apostrophes, word_count
 
 from .names.mentions import Mention

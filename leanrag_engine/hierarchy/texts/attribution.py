@@ -10,8 +10,7 @@ from itertools import chain, repeat
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.support import cut_description
 from leanrag_engine.core.model import Entity, Evidence, Relation
-from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence, sentences
-from leanrag_engine.core.text.language.turns import find_turn
+from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence, find_turn, sentences
 from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.core.text.scripts import has_cjk
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from leanrag_engine.core.text.language.turns import find_turn
+from leanrag_engine.core.text.language.sentences import find_turn
 from leanrag_engine.core.text.language.words import word_count
 
 from .naming import BRACKETS, phrase_keys

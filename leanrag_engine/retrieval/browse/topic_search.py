@@ -18,8 +18,7 @@ from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.core.text.language.excerpts import find_statement, quote_exchange
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word
-from leanrag_engine.core.text.language.sentences import sentences
-from leanrag_engine.core.text.language.turns import find_turn, without_shared
+from leanrag_engine.core.text.language.sentences import find_turn, sentences, without_shared
 from leanrag_engine.core.text.language.words import STOPWORDS, find_whole_words, plain_letters
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.word_lists import read_words

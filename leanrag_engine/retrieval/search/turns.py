@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from leanrag_engine.core.model import Chunk
-from leanrag_engine.core.text.language.sentences import sentences
-from leanrag_engine.core.text.language.turns import find_turn, is_conversation, without_shared
+from leanrag_engine.core.text.language.sentences import find_turn, is_conversation, sentences, without_shared
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS

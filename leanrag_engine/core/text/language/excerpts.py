@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from leanrag_engine.core.text.language.sentences import find_turn
 from leanrag_engine.core.text.shortening import cut_middle, one_line, shorten
 
 from .sentences import sentences
-from .turns import find_turn
 
 _GAP = " … "
 _LONGEST_TERM = 80

@@ -1,4 +1,4 @@
-"""Cut text into sentences, headings and lines of code, and tell sentences that state something."""
+"""Cut text into sentences, headings, lines of code and turns of a conversation, and tell sentences that state something."""
 
 import re
 from bisect import bisect_right
@@ -10,11 +10,90 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
-from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.language.words import STOPWORDS, is_contraction, plain_apostrophes, word_count
 from leanrag_engine.core.text.records import TABLE_LINE
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, HAN, has_cjk
 from leanrag_engine.core.text.word_lists import read_words
+
+_TURN = re.compile(
+    r"(?:\[(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?)\] )?(?P<speaker>[^\s:\[\]<>|][^:\n\[\]<>|]{0,39}): (?=\S)"
+)
+_LABELS = read_words("language", "labels_with_colon")
+_SMALL_IN_NAMES = frozenset(["de", "da", "di", "del", "van", "von", "der", "den", "la", "le", "bin", "al", "el", "of", "the", "and"])  # fmt: skip
+_NUMBERED = re.compile(r"\(?\d{1,3}[.)] ")
+_TELEPHONE = re.compile(r"\+?[\d\s()-]{7,}")
+_SHARED = re.compile(r"(?:\s*\[[^\[\]\n]*\])+$")
+_BLANK = re.compile(r"\n[ \t]*\n")
+
+
+class Turn(NamedTuple):
+    """The label of a turn: the speaker is ``text[start:end]``, what is said begins at ``said``; "" is no time."""
+
+    speaker: str
+    time: str
+    start: int
+    end: int
+    said: int
+
+
+def find_turn(text: str) -> Turn | None:
+    """Return the label that ``text`` begins with; None if it is no turn."""
+    match = _TURN.match(text)
+    if match is None or not is_speaker(match["speaker"]):
+        return None
+    return Turn(match["speaker"], match["time"] or "", *match.span("speaker"), match.end())
+
+
+def is_speaker(label: str) -> bool:
+    """Return whether the words before a colon can be a person: one to four capitalised words, a nickname, a number."""
+    if _TELEPHONE.fullmatch(label):
+        return True
+    words = label.split()
+    most_words = 4
+    if not 0 < len(words) <= most_words or label.lower() in _LABELS or words[0].lower() in _LABELS:
+        return False
+    if _NUMBERED.match(label) or len(label) < 2 or label[-1] in "?!,;":  # noqa: PLR2004 - one letter is a variable or the A of Q and A
+        return False
+    return all(_is_name_word(word) for word in words) and any(letter.isalpha() for letter in label)
+
+
+def _is_name_word(word: str) -> bool:
+    first = word.lstrip("(@~\"'“‘")[:1]
+    return (
+        first.isupper()
+        or first.isdigit()
+        or word in _SMALL_IN_NAMES
+        or (first.isalpha() and not first.islower())
+    )
+
+
+def is_conversation(text: str, *, share: float = 0.6, fewest: int = 3) -> bool:
+    """Return whether most paragraphs of ``text`` are turns, and its speakers speak in turns. A list of fields
+    (*Name: …*, *Age: …*) never repeats a label. Two turns suffice if both have a time."""
+    paragraphs = _parts_of_talk(text)
+    turns = [turn for part in paragraphs if (turn := find_turn(part))]
+    if len(turns) < share * len(paragraphs):
+        return False
+    timed = all(turn.time for turn in turns)
+    return len(turns) >= fewest - timed and (timed or len({turn.speaker for turn in turns}) < len(turns))
+
+
+def without_shared(turn: str) -> str:
+    """Return a turn without what it shares beside its words, such as a picture, as it is described at its end."""
+    return _SHARED.sub("", turn)
+
+
+def has_times(text: str) -> bool:
+    """Return whether most turns of a conversation have a time: there a label without one (*March: …*) begins no turn."""
+    turns = [turn for part in _parts_of_talk(text) if (turn := find_turn(part))]
+    return 2 * sum(turn.time != "" for turn in turns) > len(turns)
+
+
+def _parts_of_talk(text: str) -> list[str]:
+    return [
+        part.lstrip() for part in _BLANK.split(text) if part.strip() and not part.lstrip().startswith("#")
+    ]
+
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _CLOSING = "\"'”’»)]}*_ 」』"

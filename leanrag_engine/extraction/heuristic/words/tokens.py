@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
-from leanrag_engine.core.text.language.sentences import PieceKind
-from leanrag_engine.core.text.language.turns import Turn
+from leanrag_engine.core.text.language.sentences import PieceKind, Turn
 from leanrag_engine.core.text.language.words import STOPWORDS, is_contraction
 
 from . import vocabulary as known
