@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from leanrag_engine.core.model import Chunk, Context, Hit, RankedChunk, Seed, Subgraph
 from leanrag_engine.core.runtime.threads import run_chain
+from leanrag_engine.retrieval.browse.entities import mark_namesakes
 
 from .browse import load_ancestors
-from .browse.namesakes import mark_namesakes
 from .context.compose import ContextMaterial, compose_context, find_shown, keep_worth
 from .context.explanation import explain_subgraph
 from .context.rendering import Statement

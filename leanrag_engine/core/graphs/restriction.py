@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from leanrag_engine.core.graphs.written import evidence_at
 from leanrag_engine.core.model import Attribute, Chunk, Entity, Evidence, Extract, Method, Relation
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.core.text.scripts import has_cjk
-
-from .support import evidence_at
 
 
 def quote_entity(entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk]) -> Entity:

@@ -1,18 +1,56 @@
 """The sentences that a model or agent wrote about entities, clusters and relations between clusters, as units of search."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from leanrag_engine.core.model import Entity, Finding, Relation, window_id
+from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.rows import select_rows
+from leanrag_engine.core.model import Entity, Evidence, Finding, Relation, window_id
 from leanrag_engine.core.text.language.names import fold_case
-from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
+from leanrag_engine.core.text.language.sentences import (
+    Piece,
+    PieceKind,
+    ends_sentence,
+    find_turn,
+    pieces,
+    sentences,
+)
 from leanrag_engine.core.text.shortening import one_line
 
-from .graph import Graph
-from .rows import select_rows
-from .support import cut_description
+
+@dataclass(frozen=True, slots=True)
+class SentenceSupport:
+    """``text[start:end]`` of a description, its kind of text, and the chunks that it rests on, the best
+    first; not ``exact``: all that support the item."""
+
+    start: int
+    end: int
+    kind: PieceKind
+    chunk_ids: tuple[str, ...]
+    exact: bool
+
+
+def cut_description(item: Entity | Relation) -> Iterator[SentenceSupport]:
+    """Yield the sentences of a description in order. What two chunks say are two sentences, marked or not."""
+    text = item.description
+    starts = sorted({0, *(each.start for each in item.evidence)})
+    for start, end in pairwise([*starts, len(text)]):
+        part = text[start:end].rstrip()
+        # A turn of a chat is one statement: its sentences would lose their speaker.
+        quoted = not item.method.written and find_turn(part)
+        whole = [Piece(0, len(part), PieceKind.PROSE)] if quoted else None
+        for piece in whole or pieces(part):
+            first = start + piece.start
+            own = evidence_at(item.evidence, first)
+            yield SentenceSupport(first, start + piece.end, piece.kind, own or item.chunk_ids, bool(own))
+
+
+def evidence_at(evidence: Sequence[Evidence], place: int) -> tuple[str, ...]:
+    """Return the chunks that the text around ``place`` comes from."""
+    return tuple(dict.fromkeys(each.chunk_id for each in evidence if each.start <= place < each.end))
 
 
 @dataclass(frozen=True, slots=True)
