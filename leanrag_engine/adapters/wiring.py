@@ -22,6 +22,55 @@ if TYPE_CHECKING:
         SqlJobStore,
         SqlReplyStore,
     )
+from collections.abc import Callable, Sequence
+
+import anyio.to_thread
+
+from leanrag_engine.core.ports import Embedder
+from leanrag_engine.core.text.scripts import is_mostly_english, is_mostly_latin
+
+
+@dataclass(eq=False)
+class AutomaticSource:
+    """Three sources as one: ``english``, ``multilingual`` (if there is one), and ``other`` for scripts other
+    than Latin. ``other`` is called only where it is needed."""
+
+    name = "auto"
+    english: EmbedderSource
+    multilingual: EmbedderSource
+    other: Callable[[], EmbedderSource]
+    has_multilingual: bool
+
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
+        """Fit the source that gave ``before``; if none did, the one for the language of most of ``texts``."""
+        if before and await self.gave(before):
+            return await (await self._source_of(before)).fit(texts, before)
+        return await (await self._choose(texts)).fit(texts)
+
+    async def gave(self, identity: str) -> bool:
+        return await (await self._source_of(identity)).gave(identity)
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:
+        return await (await self._source_of(identity)).restore(identity, state)
+
+    async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float | None:
+        return await (await self._source_of(identity)).unknown_words(identity, state, texts)
+
+    async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
+        return await (await self._source_of(identity)).restrict(identity, state, texts)
+
+    async def _choose(self, texts: Sequence[str]) -> EmbedderSource:
+        if self.has_multilingual:
+            english = await anyio.to_thread.run_sync(is_mostly_english, texts)
+            return self.english if english else self.multilingual
+        latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
+        return self.english if latin else self.other()
+
+    async def _source_of(self, identity: str) -> EmbedderSource:
+        for source in (self.english, self.multilingual):
+            if await source.gave(identity):
+                return source
+        return self.other()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +189,8 @@ def embedder_source(settings: Settings) -> EmbedderSource:
     if name == "fitted":
         return make_fitted_source()
     if name in {"auto", "minilm", "e5"}:
-        from .embedders.automatic import AutomaticSource  # noqa: PLC0415
+        from leanrag_engine.adapters.wiring import AutomaticSource  # noqa: PLC0415
+
         from .embedders.e5.embedder import E5_SOURCE, find_weights  # noqa: PLC0415
         from .embedders.minilm.embedder import MINILM_SOURCE  # noqa: PLC0415
 

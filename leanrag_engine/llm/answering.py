@@ -8,7 +8,7 @@ from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Message
 from leanrag_engine.core.text.citation import find_citations
-from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.cleaning import fence
 
 from .batching import Meter, ask, for_each
 from .prompts import BUILT_IN, Prompts

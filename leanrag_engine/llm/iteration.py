@@ -9,8 +9,7 @@ import anyio
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Context, JsonObject, JsonSchema
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Message
-from leanrag_engine.core.text.cleaning import clean
-from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.cleaning import clean, fence
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.shortening import one_line, shorten
 

@@ -135,7 +135,7 @@ def disarm(text: str) -> str:
 def quote_lines(lines: Sequence[str]) -> str:
     """Join lines with content from documents between fences that nothing in them can close."""
     # The context's own fences; imported here because start-up must not load them.
-    from leanrag_engine.core.text.fencing import fence  # noqa: PLC0415
+    from leanrag_engine.core.text.cleaning import fence  # noqa: PLC0415
 
     return fence("\n".join(lines))
 

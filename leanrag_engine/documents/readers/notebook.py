@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from leanrag_engine.core.text.cleaning import clean
-from leanrag_engine.core.text.fencing import fence_for
+from leanrag_engine.core.text.cleaning import clean, fence_for
 from leanrag_engine.documents.decoding import decode
 from leanrag_engine.documents.records import write_records
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Json, JsonSchema
 from leanrag_engine.core.ports import ChatRequest, Message
-from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.cleaning import fence
 from leanrag_engine.llm.batching import quote, read_object
 from leanrag_engine.llm.item_schema import object_schema
 from leanrag_engine.llm.prompts import Prompts

@@ -16,7 +16,7 @@ from leanrag_engine.core.errors import CapReached, InvalidInput, LeanRAGError, R
 from leanrag_engine.core.model import CheckedObject, DocumentSource, JsonObject, content_id
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Progress, ProgressReport, Reply, Tokenizer
 from leanrag_engine.core.runtime.replacement import write_output
-from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.cleaning import fence
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.documents.chunking import chunk

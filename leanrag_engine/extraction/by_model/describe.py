@@ -8,8 +8,7 @@ from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.rows import find_rows, replace_rows, select_rows
 from leanrag_engine.core.model import Entity, Evidence, JsonObject, Method, Relation, content_id
-from leanrag_engine.core.text.cleaning import clean
-from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.cleaning import clean, fence
 from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
 from leanrag_engine.core.text.language.words import content_words, word_count
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription

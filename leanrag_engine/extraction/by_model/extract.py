@@ -16,7 +16,7 @@ from leanrag_engine.core.model import (
     JsonSchema,
     content_id,
 )
-from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.cleaning import fence
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.extraction.by_model.reply import LIMITS, read_extract, read_strictly
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, for_each, pack

@@ -10,7 +10,7 @@ from itertools import chain
 
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Evidence, Finding, JsonObject, JsonSchema, Relation, content_id
-from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.cleaning import fence
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import ends_sentence, sentences, whole_sentences
 from leanrag_engine.core.text.language.words import word_count

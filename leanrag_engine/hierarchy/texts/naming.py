@@ -21,7 +21,8 @@ from leanrag_engine.core.model import Entity
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.core.text.scripts import FREQUENT_FOREIGN, has_cjk
-from leanrag_engine.hierarchy.texts.sentences import DEFAULT
+
+from .options import DEFAULT
 
 _AROUND = ',;:!?"“”‘«»'
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))

@@ -19,7 +19,7 @@ from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import Chunk, Context
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.citation import CitationSet, find_bracketed_citations
-from leanrag_engine.core.text.fencing import fence_for, wrap_in_fence
+from leanrag_engine.core.text.cleaning import fence_for, wrap_in_fence
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words, is_name

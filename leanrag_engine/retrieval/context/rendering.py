@@ -14,8 +14,7 @@ from pathlib import PurePosixPath
 from leanrag_engine.core.graphs.written import name_subject
 from leanrag_engine.core.model import EXCERPT, Chunk, ContextLine, ScoreParts, is_code
 from leanrag_engine.core.text.citation import format_place, unbracket_citations
-from leanrag_engine.core.text.cleaning import clean
-from leanrag_engine.core.text.fencing import wrap_in_fence
+from leanrag_engine.core.text.cleaning import clean, wrap_in_fence
 from leanrag_engine.core.text.language.sentences import find_turn, is_conversation
 from leanrag_engine.core.text.records import TABLE_LINE
 from leanrag_engine.core.text.shortening import count_things, one_line, shorten

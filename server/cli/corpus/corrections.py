@@ -62,7 +62,7 @@ async def corrections(
     if undo:
         show(await engine.undo_correction(undo, collection=name), json=json, undone=True)
         return
-    from ...replies.changes.corrections import format_correction  # noqa: PLC0415 - heavy
+    from ...replies.changes.history import format_correction  # noqa: PLC0415 - heavy
 
     effects = await engine.correction_effects(collection=name)
     lines = [format_correction(each, effects) for each in await engine.corrections(collection=name)]
@@ -71,7 +71,7 @@ async def corrections(
 
 
 def show(correction: Correction, *, json: bool, undone: bool = False) -> None:
-    from ...replies.changes.corrections import CorrectionsReply  # noqa: PLC0415 - heavy
+    from ...replies.changes.history import CorrectionsReply  # noqa: PLC0415 - heavy
 
     reply = CorrectionsReply.from_engine(correction, undone=undone)
     shown = f"{reply.correction}\nIt takes effect at the next build: leanrag build."

@@ -15,7 +15,7 @@ from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.model import Chunk, Context, ScoreParts, Window
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.citation import parse_citation
-from leanrag_engine.core.text.fencing import fence_for
+from leanrag_engine.core.text.cleaning import fence_for
 from leanrag_engine.core.text.wrapping import join_wrapped_lines
 from leanrag_engine.retrieval.context.compose import ContextMaterial, compose_context
 from leanrag_engine.retrieval.context.rendering import (

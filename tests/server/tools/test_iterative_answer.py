@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from leanrag_engine import LeanRAG, Query, load_settings
-from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.cleaning import fence
 from leanrag_engine.llm.prompts import BUILT_IN
 
 pytestmark = pytest.mark.anyio
