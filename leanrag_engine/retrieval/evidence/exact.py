@@ -265,7 +265,8 @@ async def _note_absent(
                 run.absent[word] = guesses
                 nearest += guesses if len(guesses) == 1 else ()  # of several, none may be meant
     if len(called) < len(words):  # a folder is then where to look, not what is asked
-        called = [replace(each, gain=each.gain / 8, alone=False) for each in called]
+        few = (each for each in called if len(each.windows) < _FEW_WINDOWS)  # a large one says nothing
+        called = [replace(each, gain=each.gain / 8, alone=False) for each in few]
     return list(dict.fromkeys(nearest)), called if short else []
 
 
