@@ -1,18 +1,34 @@
 """Build the MCP server: its tools, resources, prompts and completions, and the checks of each tool call."""
 
+import json
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext, suppress
 from importlib.metadata import version
+from typing import Any
 
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    CallToolResult,
+    ErrorData,
+    GetPromptResult,
+    InputRequiredResult,
+    JSONRPCError,
+    Tool,
+)
 from pydantic import ValidationError
 
 from leanrag_engine.core.config import Settings
@@ -24,7 +40,6 @@ from .engine_handle import EngineHandle, Rights
 from .protocol.prompts import Completions, add_prompts
 from .protocol.resources import add_resources, create_apps
 from .protocol.skills import Skills
-from .protocol.stdio import open_stdio
 from .protocol.tasks import Tasks
 from .replies.errors import (
     Offered,
@@ -35,10 +50,11 @@ from .replies.errors import (
     unknown_arguments,
     unknown_tool,
 )
-from .tools.deferred import defer_tools
-from .tools.toolsets import ALL_TOOLS, COMPUTING, RIGHT_OF_TOOL, offers
+from .tools.toolsets import ALL_TOOLS, COMPUTING, RIGHT_OF_TOOL, defer_tools, offers
 
 logger = logging.getLogger(__name__)
+
+Incoming = SessionMessage | Exception
 
 
 class LeanRAGServer(MCPServer[None]):
@@ -165,3 +181,43 @@ def create_server(
     add_prompts(server, handle, offered)
     server.completion()(Completions(handle).complete)  # type: ignore[no-untyped-call] # the SDK's
     return server
+
+
+@asynccontextmanager
+async def open_stdio() -> AsyncIterator[tuple[MemoryObjectReceiveStream[Incoming], Any]]:
+    """Yield the messages of the client, and where replies go. A line that is no message is answered: the SDK drops it, and
+    its client waits for ever."""
+    async with stdio_server() as (lines, replies), anyio.create_task_group() as tasks:
+        sending, messages = anyio.create_memory_object_stream[Incoming]()
+        tasks.start_soon(_forward, lines, sending, replies)
+        yield messages, replies
+
+
+async def _forward(
+    lines: AsyncIterable[Incoming], messages: MemoryObjectSendStream[Incoming], replies: Any
+) -> None:
+    # The server has ended if nobody takes what is sent.
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        async with messages:
+            async for item in lines:
+                if not isinstance(item, ValidationError):
+                    await messages.send(item)
+                elif refusal := _refuse(item):
+                    await replies.send(SessionMessage(refusal))
+
+
+def _refuse(problem: ValidationError) -> JSONRPCError | None:
+    """Return the reply to a line that is no message, with its id if it has one; ``None`` to a blank line."""
+    first = problem.errors(include_url=False)[0]
+    code, why, content = INVALID_REQUEST, "It is no request, notification or response.", first["input"]
+    if first["type"] == "json_invalid":
+        if not content.strip():
+            return None
+        code, why = PARSE_ERROR, f"The line is no valid JSON: {first['ctx']['error']}."
+        # Python reads more than JSON allows, half surrogate pairs among it.
+        with suppress(ValueError, RecursionError):
+            content = json.loads(content)
+    id_ = content.get("id") if isinstance(content, dict) else None
+    if not (type(id_) is int or (isinstance(id_, str) and id_.isprintable())):
+        id_ = None
+    return JSONRPCError(jsonrpc="2.0", id=id_, error=ErrorData(code=code, message=why))

@@ -1,19 +1,27 @@
-"""The table of tools: toolset, title and annotations of each. A new tool is a new row."""
+"""The table of tools: toolset, title and annotations of each; a new tool is a new row. A client can list them at once, and
+their code is imported by their first call."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+from importlib.resources import files
 from pkgutil import resolve_name
+from typing import Any, TypedDict
 
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
 from mcp_types import ToolAnnotations
 
 from leanrag_engine.core.config import Settings
 
 from ..engine_handle import EngineHandle, Right
+from ..replies.errors import Offered
 
 READ = "read:ReadTools"
 MANAGE = "manage:ManageTools"
 CORRECTIONS = "manage:CorrectionTools"
-ANSWER = "answer:AnswerTools"
 AGENT = "agent:AgentTools"
 # Each names a module of this package and a class in it whose methods are tools, constructed with the server's engine handle.
 # They are imported by the first call, not by the start.
@@ -81,7 +89,7 @@ ASK_USER = {"anthropic/requiresUserInteraction": True}
 
 TOOLS = (
     ToolEntry("read", READ, "query_lca_context", "Answer from the documents", meta=MAIN_TOOL),
-    ToolEntry("read", ANSWER, "answer_question", "Let the server's model answer", needs_model=True),
+    ToolEntry("read", READ, "answer_question", "Let the server's model answer", needs_model=True),
     ToolEntry("read", READ, "search_entities", "Search entities"),
     ToolEntry("read", READ, "get_entity_ancestors", "Show what an entity belongs to"),
     ToolEntry("read", READ, "get_cluster", "Look into a cluster"),
@@ -115,3 +123,59 @@ COMPUTING = frozenset(each.name for each in TOOLS if not (each.writes or each.ne
 def offers(settings: Settings) -> list[ToolEntry]:
     """Return the tools that a server with these settings offers."""
     return [each for each in TOOLS if each.is_offered(settings)]
+
+
+class Definition(TypedDict):
+    description: str
+    arguments: dict[str, Any]
+    reply: dict[str, Any]
+
+
+def load_definitions() -> Mapping[str, Definition]:
+    """Read the definition of every tool, by its name."""
+    text = files(__package__).joinpath("definitions.json").read_text(encoding="utf-8")
+    definitions: dict[str, Definition] = json.loads(text)
+    return definitions
+
+
+class DeferredTool(Tool):
+    """A tool as it is listed. ``fn`` loads the function that a call runs."""
+
+    @cached_property
+    def complete(self) -> Tool:
+        """The tool with its function and the types that check its arguments and its reply."""
+        return Tool.from_function(self.fn())
+
+    async def run(
+        self, arguments: dict[str, object], context: Context[Any, Any], convert_result: bool = False
+    ) -> object:
+        """Run the tool. Errors are those of ``Tool.run``."""
+        return await self.complete.run(arguments, context, convert_result=convert_result)
+
+
+def defer_tools(
+    settings: Settings, handle: EngineHandle, offered: Offered, only_collection: str
+) -> list[DeferredTool]:
+    """Return the tools of a server with these settings. They take no collection where only one is served."""
+    definitions = load_definitions()
+    tools = []
+    for entry in offers(settings):
+        definition = definitions[entry.name]
+        parameters = definition["arguments"]
+        if only_collection:
+            del parameters["properties"]["collection"]
+        tools.append(
+            DeferredTool(
+                fn=partial(entry.load, handle),
+                name=entry.name,
+                title=entry.title,
+                description=offered.lines(definition["description"]),
+                parameters=parameters,
+                fn_metadata=FuncMetadata(arg_model=ArgModelBase, output_schema=definition["reply"]),
+                is_async=True,
+                context_kwarg=None,
+                annotations=entry.annotations,
+                meta=dict(entry.meta) or None,
+            )
+        )
+    return tools

@@ -26,9 +26,8 @@ from pydantic import BaseModel
 from leanrag_engine.core.config import load_settings
 from leanrag_mcp.app import create_server
 from leanrag_mcp.engine_handle import EngineHandle
-from leanrag_mcp.tools import deferred
-from leanrag_mcp.tools.deferred import Definition, load_definitions
-from leanrag_mcp.tools.toolsets import TOOLS
+from leanrag_mcp.tools import toolsets
+from leanrag_mcp.tools.toolsets import TOOLS, Definition, load_definitions
 
 pytestmark = pytest.mark.anyio
 
@@ -195,7 +194,7 @@ def test_the_definitions_are_those_of_the_functions() -> None:
 
 
 def write_snapshots() -> None:
-    Path(deferred.__file__).with_name("definitions.json").write_text(
+    Path(toolsets.__file__).with_name("definitions.json").write_text(
         dump_json(read_definitions()), encoding="utf-8"
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -135,9 +135,9 @@ async def answers(
         if json:
             typer.echo(json_.dumps(figures(found, settings)))
         else:
-            from .reports.answers import show  # noqa: PLC0415 - rich is heavy
+            from .reports import show_answers  # noqa: PLC0415 - rich is heavy
 
-            show(found, settings)
+            show_answers(found, settings)
     elif json:
         typer.echo(json_.dumps({"forecast": forecast_figures(plan)}))
 

@@ -72,7 +72,7 @@ async def retrieval(
     from leanrag_engine.evaluation.scratch import GivenGraph, scratch_settings  # noqa: PLC0415
     from leanrag_engine.extraction.openie import read_openie  # noqa: PLC0415
 
-    from .reports import retrieval as report  # noqa: PLC0415
+    from .reports import retrieval_remarks, show_retrieval  # noqa: PLC0415
 
     names = compare.split(",") if compare else []
     if json and names:
@@ -86,12 +86,12 @@ async def retrieval(
     sizes = parse_numbers(budgets)
     with open_scratch(data_dir) as (folder, show):
         found = await evaluate(scratch_settings(folder, embedder), questions, given, ways, sizes, show)
-    for remark in report.remarks(questions, given, found):
+    for remark in retrieval_remarks(questions, given, found):
         typer.echo(remark, err=True)
     if json:
         typer.echo(json_.dumps(next(iter(found.figures.values())).as_json()))
     else:
-        report.show(questions, given, found)
+        show_retrieval(questions, given, found)
 
 
 @app.command()
@@ -144,7 +144,7 @@ async def coverage(
     from leanrag_engine.evaluation.replies.run import check, evaluate_replies  # noqa: PLC0415
     from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415
 
-    from .reports import coverage as report  # noqa: PLC0415
+    from .reports import coverage_figures, coverage_remarks, show_coverage  # noqa: PLC0415
 
     read = [read_reply_set(folder).first(limit) for folder in sets]
     sizes = parse_numbers(budgets)
@@ -154,12 +154,12 @@ async def coverage(
         found = [
             await evaluate_replies(settings, each, ways, sizes, show, use_queries=queries) for each in read
         ]
-    for remark in report.remarks(read, found, misses=misses):
+    for remark in coverage_remarks(read, found, misses=misses):
         typer.echo(remark, err=True)
     if json:
-        typer.echo(json_.dumps(report.figures(found)))
+        typer.echo(json_.dumps(coverage_figures(found)))
     else:
-        report.show(found)
+        show_coverage(found)
 
 
 app.command()(answers)

@@ -1,1 +1,0 @@
-"""The printed reports of `leanrag eval`: remarks and tables."""
