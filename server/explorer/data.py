@@ -125,7 +125,7 @@ def describe_document(document: Document) -> JsonObject:
 
 def describe_history(entry: HistoryEntry) -> JsonObject:
     """Return what the history shows of one published generation."""
-    from ..replies.changes.history import GenerationCard  # noqa: PLC0415 - heavy
+    from ..replies.changes import GenerationCard  # noqa: PLC0415 - heavy
 
     card = GenerationCard.from_engine(entry).model_dump(mode="json")
     return {**card, "layers": [each.entities for each in entry.layers]}

@@ -34,9 +34,8 @@ from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 from ..app import LeanRAGServer, create_server
 from ..engine_handle import EngineHandle
 from ..protocol.telemetry import flush_telemetry
-from .rights import TooManyRequests, rights_of_caller
 from .settings import Address, HttpSettings, address_of
-from .tokens import Access, IssuerUnavailable, access_of
+from .tokens import Access, IssuerUnavailable, TooManyRequests, access_of, rights_of_caller
 
 logger = logging.getLogger(__name__)
 

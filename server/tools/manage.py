@@ -14,7 +14,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.jobs import BuildRequest, Job
 from leanrag_engine.core.model import DocumentSource
 
-from ..replies.changes.history import CorrectionsReply
+from ..replies.changes import CorrectionsReply
 from ..replies.work.jobs import DeleteReply, IngestReply, JobReply, progress_line
 from .arguments import (
     CollectionName,

@@ -11,7 +11,7 @@ from pydantic import Field
 from leanrag_engine.retrieval.request import Query
 
 from ..replies.base import parse_cursor
-from ..replies.changes.history import HistoryReply
+from ..replies.changes import HistoryReply
 from ..replies.graph import AncestorsReply, ClusterReply, RelationsReply, SearchReply
 from ..replies.query import AnswerReply, QueryReply
 from ..replies.sources import OutlineReply, ReadingCursor, SourcesReply, TextSearchReply

@@ -44,7 +44,7 @@ SERVER_MAY = {"core", "engine", "evaluation", "exchange", "extraction", "llm", "
 
 # Each foreign package (numpy aside) is imported in one place, given as the path of a file or folder.
 HOMES = {
-    "aiolimiter": {"server/http/rights.py"},
+    "aiolimiter": {"server/http/tokens.py"},
     "alembic": {"leanrag_engine/adapters/sql"},
     "chardet": {"leanrag_engine/documents/decoding.py"},
     "chromadb": {"leanrag_engine/adapters/chroma/client.py"},

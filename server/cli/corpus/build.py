@@ -117,7 +117,7 @@ async def history(
 
     Example: `leanrag history --since 2026-01-31`
     """
-    from ...replies.changes.history import GenerationCard, HistoryReply  # noqa: PLC0415 - heavy
+    from ...replies.changes import GenerationCard, HistoryReply  # noqa: PLC0415 - heavy
 
     named = engine.settings.collection
     entries = (await engine.history(collection=named))[:limit]

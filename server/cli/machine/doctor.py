@@ -9,7 +9,7 @@ from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 import anyio
@@ -19,6 +19,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import LeanRAGError, NotReady
 from leanrag_engine.core.text.shortening import count_things
 
+from ...replies.base import Card, ReplyModel
 from ..options import CollectionOption, DataDir, Json, as_command
 from ..running import print_report, read_settings
 from .config import hide_credentials
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from leanrag_engine.pipeline.repair import Damage
     from leanrag_engine.pipeline.status import Status
 
-    from ...replies.state.doctor import Check
-
-
 RENEWAL = "An agent writes them again (get_pending_work with kind='summary'); a build with a model does where much has changed."
 
 FIRST_STEP = "leanrag setup FOLDER"
@@ -40,6 +38,38 @@ OTHER_FOLDER = "name another folder with --data-dir or LEANRAG_DATA_DIR"
 
 LOW_ROOM, NO_ROOM = 2_000_000_000, 200_000_000
 """Free bytes below which a build may not fit, and below which nothing does."""
+
+CheckState = Literal["ok", "note", "broken"]
+
+SIGNS: dict[CheckState, str] = {"ok": "ok      ", "note": "note    ", "broken": "BROKEN  "}
+
+
+class Check(Card):
+    subject: str
+    state: CheckState
+    message: str
+    mend: str = ""
+
+    def to_lines(self) -> list[str]:
+        lines = [f"{SIGNS[self.state]}{self.subject}: {self.message}"]
+        return [*lines, f"{' ' * len(SIGNS[self.state])}-> {self.mend}"] if self.mend else lines
+
+
+class DoctorReply(ReplyModel):
+    version: str
+    data_dir: str
+    findings: list[Check]
+
+    @property
+    def is_failure(self) -> bool:
+        return any(each.state == "broken" for each in self.findings)
+
+    def to_markdown(self) -> str:
+        lines = [f"leanrag-mcp {self.version}, data in {self.data_dir}"]
+        for each in self.findings:
+            lines += each.to_lines()
+        broken = sum(each.state == "broken" for each in self.findings)
+        return "\n".join([*lines, f"{broken} broken." if broken else "Nothing is broken."])
 
 
 @as_command
@@ -51,8 +81,6 @@ async def doctor(data_dir: DataDir = None, collection: CollectionOption = None, 
     Example: `leanrag doctor`
     """
     settings = read_settings(data_dir, collection, read_only=True)
-    from ...replies.state.doctor import DoctorReply  # noqa: PLC0415 - heavy
-
     findings = [*find_folder(settings.data_dir), *find_extras(settings)]
     findings += [*await find_models(settings), *await find_collections(settings)]
     reply = DoctorReply(version=version("leanrag-mcp"), data_dir=str(settings.data_dir), findings=findings)
@@ -61,10 +89,8 @@ async def doctor(data_dir: DataDir = None, collection: CollectionOption = None, 
         raise typer.Exit(1)
 
 
-def report(subject: str, state: str, message: str, mend: str = "") -> Check:
-    from ...replies.state.doctor import Check  # noqa: PLC0415 - heavy
-
-    return Check.model_validate({"subject": subject, "state": state, "message": message, "mend": mend})
+def report(subject: str, state: CheckState, message: str, mend: str = "") -> Check:
+    return Check(subject=subject, state=state, message=message, mend=mend)
 
 
 def find_folder(folder: Path) -> Iterator[Check]:

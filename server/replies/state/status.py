@@ -12,7 +12,7 @@ from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.pipeline.status import Status
 
 from ..base import LIMITS, Card, JobStatusName, ReplyModel, format_time, quote_lines, warning_lines
-from ..changes.history import format_correction
+from ..changes import format_correction
 from ..errors import READ_ONLY
 
 

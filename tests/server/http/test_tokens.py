@@ -24,10 +24,9 @@ from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_mcp.app import create_server
 from leanrag_mcp.engine_handle import Rights
-from leanrag_mcp.http.rights import GrantedToken
 from leanrag_mcp.http.serving import http_app
 from leanrag_mcp.http.settings import Address, address_of, load_http_settings
-from leanrag_mcp.http.tokens import Access, access_of
+from leanrag_mcp.http.tokens import Access, GrantedToken, access_of
 
 RESOURCE = "https://rag.example/mcp"
 HERE = Address("127.0.0.1", 8000)

@@ -1,52 +1,23 @@
-"""The replies that say what changed since a generation or a date, what the generations of a collection cost, and what its corrections do."""
+"""Replies about what changes a graph: what changed since a generation or a date and what generations cost, corrections, and
+the schema that constrains extraction."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from leanrag_engine.core.history import CollectionChanges, GraphChanges, HistoryEntry, NamedChanges
-from leanrag_engine.core.model import Correction, CorrectionEffects
+from leanrag_engine.core.model import Correction, CorrectionEffects, ExtractionSchema
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.shortening import count_things
 
-from ..base import LIMITS, Card, Count, ReplyModel, fit_page, format_time, quote_lines, shorten_line
+from .base import LIMITS, Card, Count, ReplyModel, fit_page, format_time, quote_lines, shorten_line
 
-
-class CorrectionsReply(ReplyModel):
-    correction: str
-    next_step: str
-
-    @classmethod
-    def from_engine(cls, correction: Correction, *, undone: bool) -> CorrectionsReply:
-        line = format_correction(correction)
-        step = "It takes effect at the next build: call build_hierarchy."
-        return cls(correction=f"Taken back: {line}" if undone else line, next_step=step)
-
-    def to_markdown(self) -> str:
-        return f"{quote_lines([self.correction])}\nNext: {self.next_step}"
-
-
-def format_correction(correction: Correction, effects: CorrectionEffects | None = None) -> str:
-    """Return what a correction says, and with ``effects`` what it did in the published build."""
-    if correction.kind == "merge":
-        said = f"{correction.ref}: {' = '.join(correction.names)}, called {correction.name}"
-    else:
-        count = len(correction.chunks)
-        passages = [count_things(count, "passage")] if count else []
-        places = ", ".join([*correction.documents, *passages])
-        said = f"{correction.ref}: {correction.names[0]} is {correction.name} in {places}"
-    return f"{said} ({describe_effect(correction, effects)})" if effects else said
-
-
-def describe_effect(correction: Correction, effects: CorrectionEffects) -> str:
-    if correction.ref in effects.applied:
-        return "applied"
-    if correction.ref in effects.idle:
-        return "without effect: no document has its names any more"
-    return "from the next build on"
-
+if TYPE_CHECKING:
+    from leanrag_engine.core.config import Settings
+    from leanrag_engine.pipeline.building.schemas import SchemaView
 
 LISTED = 50  # Generations, and documents of one kind of change, that a reply lists if they fit
 
@@ -195,3 +166,109 @@ def list_document_changes(changes: CollectionChanges) -> Iterator[tuple[str, Nam
         names = {format_document(each.number): each.title for each in found[:LISTED]}
         yield what, NamesCard.from_names(len(found), names)
     yield "documents removed", NamesCard(total=changes.removed, names={})
+
+
+# --- corrections -------------------------------------------------------------------------
+
+
+class CorrectionsReply(ReplyModel):
+    correction: str
+    next_step: str
+
+    @classmethod
+    def from_engine(cls, correction: Correction, *, undone: bool) -> CorrectionsReply:
+        line = format_correction(correction)
+        step = "It takes effect at the next build: call build_hierarchy."
+        return cls(correction=f"Taken back: {line}" if undone else line, next_step=step)
+
+    def to_markdown(self) -> str:
+        return f"{quote_lines([self.correction])}\nNext: {self.next_step}"
+
+
+def format_correction(correction: Correction, effects: CorrectionEffects | None = None) -> str:
+    """Return what a correction says, and with ``effects`` what it did in the published build."""
+    if correction.kind == "merge":
+        said = f"{correction.ref}: {' = '.join(correction.names)}, called {correction.name}"
+    else:
+        count = len(correction.chunks)
+        passages = [count_things(count, "passage")] if count else []
+        places = ", ".join([*correction.documents, *passages])
+        said = f"{correction.ref}: {correction.names[0]} is {correction.name} in {places}"
+    return f"{said} ({describe_effect(correction, effects)})" if effects else said
+
+
+def describe_effect(correction: Correction, effects: CorrectionEffects) -> str:
+    if correction.ref in effects.applied:
+        return "applied"
+    if correction.ref in effects.idle:
+        return "without effect: no document has its names any more"
+    return "from the next build on"
+
+
+# --- the schema --------------------------------------------------------------------------
+
+
+class SchemaReply(ReplyModel):
+    name: str
+    entities: dict[str, str]
+    relations: dict[str, str]
+    attributes: dict[str, str]
+    adopted: list[str]
+    outside: list[str]
+    unlisted: int
+    notes: list[str]
+
+    @classmethod
+    def from_engine(cls, view: SchemaView, settings: Settings) -> SchemaReply:
+        from leanrag_engine.pipeline.building.schemas import describe_proposal  # noqa: PLC0415 - only here
+
+        held = view.schema or ExtractionSchema("", {}, {}, {})
+        proposals = view.effects.proposals if view.schema and view.effects else ()
+        return cls.of(
+            held,
+            adopted=[*held.adopted],
+            outside=[
+                f"{each.ref}: {describe_proposal(each)}" for each in proposals if each.ref not in held.adopted
+            ],
+            unlisted=view.effects.unlisted if view.effects else 0,
+            notes=_notes(view, has_model=bool(settings.llm_model)),
+        )
+
+    def to_markdown(self) -> str:
+        from leanrag_engine.extraction.schemas.reading import write_yaml  # noqa: PLC0415 - only here
+
+        lines = ["No schema: extraction is open."]
+        if self.name:
+            held = ExtractionSchema(self.name, self.entities, self.relations, self.attributes)
+            lines = [f"# {self.name}", write_yaml(held)]
+        if self.adopted:
+            lines.append(f"Adopted: {', '.join(self.adopted)}")
+        if self.outside:
+            lines += ["Kept apart:", *(f"- {each}" for each in self.outside)]
+            lines += [f"- and {self.unlisted} more"] if self.unlisted else []
+        return "\n".join([*lines, *self.notes])
+
+
+def _notes(view: SchemaView, *, has_model: bool) -> list[str]:
+    """Return a line for each thing that the next build does, or cannot do."""
+    notes = []
+    if view.outdated and has_model:
+        notes.append(
+            f"The next build has the model read {view.outdated} passages again that it read with another schema or none:"
+            " `leanrag build --dry-run` says what that costs."
+        )
+    elif view.outdated:
+        notes.append(
+            f"{view.outdated} passages were read by a model with another schema or none, and no model is configured now: "
+            "what they have outside the schema is kept apart."
+        )
+    if view.agent_outdated:
+        notes.append(
+            f"{view.agent_outdated} passages were read by an agent with another schema or none: they are pending work again."
+        )
+    if view.schema and view.heuristic:
+        notes.append(
+            f"{view.heuristic} passages are read by heuristics so far: those map their types to the schema's where they can, "
+            "and find no attributes and no types of relations."
+        )
+    return notes

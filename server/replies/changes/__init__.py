@@ -1,1 +1,0 @@
-"""Replies about what changed: corrections of the graph, and the history of its generations."""
