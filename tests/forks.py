@@ -32,7 +32,7 @@ MODULES = (
     "leanrag_mcp.cli.main",
     "leanrag_mcp.cli.serve",
     "leanrag_mcp.cli.corpus.documents",
-    "leanrag_mcp.cli.reading.query",
+    "leanrag_mcp.cli.reading.ask",
     "leanrag_mcp.http.serving",
     "leanrag_engine.engine",
     "leanrag_engine.adapters.sql",

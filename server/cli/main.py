@@ -35,10 +35,10 @@ PANELS: Final = {
         "doctor": "machine.doctor:doctor",
     },
     "Ask": {
-        "query": "reading.query:query",
-        "grep": "reading.grep:grep",
+        "query": "reading.ask:query",
+        "grep": "reading.ask:grep",
         "show": "reading.show:show",
-        "explore": "reading.explore:explore",
+        "explore": "reading.ask:explore",
     },
     "Documents": {
         "ingest": "corpus.documents:ingest",
@@ -46,8 +46,8 @@ PANELS: Final = {
         "forget": "corpus.documents:forget",
         "ls": "reading.overview:list_documents",
         "status": "reading.overview:status",
-        "jobs": "corpus.jobs:app",
-        "collections": "reading.collections:app",
+        "jobs": "corpus.build:jobs_app",
+        "collections": "reading.overview:app",
     },
     "Graph": {
         "build": "corpus.build:build",

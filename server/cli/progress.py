@@ -89,27 +89,20 @@ class WholeProgress:
         self.share = 0.0
         """What is done of the whole job, from 0 to 1; it never falls."""
 
-    def see(self, progress: Step) -> None:
-        """Take note of what the job does now."""
-        self._counted = (
-            f" ({describe_done(progress)})" if progress.stage == "ingest" and progress.total else ""
-        )
-        self._stage = progress.message or ("starting" if progress.stage == "queued" else progress.stage)
+    def describe(self, step: Step) -> tuple[str, float]:
+        """Take note of what the job does now; return that, and the share of the job that is done."""
+        self._counted = f" ({describe_done(step)})" if step.stage == "ingest" and step.total else ""
+        self._stage = step.message or ("starting" if step.stage == "queued" else step.stage)
         places = range(max(self._place, 0), len(self._steps))
         # Several steps embed something: it is the next of them that has not passed yet.
-        found = next((each for each in places if progress.stage in self._steps[each].stages), None)
-        if found is None:
-            return
-        self._place = found
-        # A step of several stages counts as done when the next step begins.
-        single = len(self._steps[found].stages) <= 2  # noqa: PLR2004 - one that counts, one that prepares it
-        part = progress.done / progress.total if single and progress.total else 0.0
-        done = sum(each.share for each in self._steps[:found]) + part * self._steps[found].share
-        self.share = max(self.share, done / sum(each.share for each in self._steps))
-
-    def describe(self, step: Step) -> tuple[str, float]:
-        """Take note of a step; return what the job does, and the share of it that is done."""
-        self.see(step)
+        found = next((each for each in places if step.stage in self._steps[each].stages), None)
+        if found is not None:
+            self._place = found
+            # A step of several stages counts as done when the next step begins.
+            single = len(self._steps[found].stages) <= 2  # noqa: PLR2004 - one that counts, one that prepares it
+            part = step.done / step.total if single and step.total else 0.0
+            done = sum(each.share for each in self._steps[:found]) + part * self._steps[found].share
+            self.share = max(self.share, done / sum(each.share for each in self._steps))
         return str(self), self.share
 
     @property

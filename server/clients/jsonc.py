@@ -243,7 +243,7 @@ def line_indent(text: str, position: int) -> str:
     return before[: len(before) - len(before.lstrip(" \t"))]
 
 
-def set_value(whole: Any, path: Sequence[str], value: Json) -> Any:
+def set_value(whole: Any, path: Sequence[str], value: object) -> Any:
     """Return a copy of ``whole`` with ``value`` at ``path``, of which only the last key may be missing."""
     key, *below = path
     return {**whole, key: set_value(whole[key], below, value) if below else value}

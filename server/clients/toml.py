@@ -3,14 +3,13 @@
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import tomlkit
 from tomlkit.items import Table
 
-from .jsonc import Malformed, check_value, delete_value
+from .jsonc import Malformed, check_value, delete_value, set_value
 
 
 def print_tables(value: Mapping[str, object]) -> str:
@@ -38,19 +37,16 @@ class TomlDocument:
 
     def put(self, path: Sequence[str], value: object) -> "TomlDocument":
         """Return the document with ``value`` at ``path``; a missing table of servers is created."""
-        document, wanted = tomlkit.parse(self.text), deepcopy(self.value)
+        document = tomlkit.parse(self.text)
         servers, *way, last = path
         if servers not in document:
             document[servers] = tomlkit.table(is_super_table=True)
-            wanted[servers] = {}
         table: Any = document[servers]
-        inner: Any = wanted[servers]
         for key in way:
-            table, inner = table[key], inner[key]
-        inner[last] = value
+            table = table[key]
         try:
             table[last] = make_spaced_table(value) if isinstance(value, dict) else value
-            return self.check(document.as_string(), wanted)
+            return self.check(document.as_string(), set_value({servers: {}, **self.value}, path, value))
         except (ValueError, RuntimeError) as problem:  # tomlkit takes no table into one of a single line
             raise Malformed(
                 self.text, 0, f"expected [{servers}.NAME] tables, none written in one line"

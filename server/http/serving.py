@@ -193,7 +193,11 @@ def serve_app(
 
 
 def configure_web_server(app: ASGIApp, http: HttpSettings, log_level: LogLevel) -> uvicorn.Config:
-    """Return uvicorn's settings: limits of connections, and what is logged."""
+    """Return uvicorn's settings: limits of connections, and what is logged: on standard error, an access with its time, address,
+    request line and status."""
+    logged = deepcopy(LOGGING_CONFIG)
+    logged["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    logged["formatters"]["access"]["fmt"] = '%(asctime)s %(client_addr)s "%(request_line)s" %(status_code)s'
     return uvicorn.Config(
         app,
         http=limit_connection(http.http_head_seconds, count_connections()),
@@ -202,19 +206,11 @@ def configure_web_server(app: ASGIApp, http: HttpSettings, log_level: LogLevel) 
         # the server closes its connection is lost.
         timeout_keep_alive=30,
         access_log=log_level == "info",
-        log_config=log_config(),
+        log_config=logged,
         log_level=log_level,
         server_header=False,
         ws="none",
     )
-
-
-def log_config() -> dict[str, object]:
-    """Return how the web server logs: on standard error, an access with its time, address, request line and status."""
-    config = deepcopy(LOGGING_CONFIG)
-    config["handlers"]["access"]["stream"] = "ext://sys.stderr"
-    config["formatters"]["access"]["fmt"] = '%(asctime)s %(client_addr)s "%(request_line)s" %(status_code)s'
-    return config
 
 
 class Calls:
@@ -436,10 +432,10 @@ class ReadableRefusals:
         return refusal_response(status, said) if said else None
 
 
-async def discard_body(receive: Receive, most: int, *, seconds: float = 2) -> None:
+async def discard_body(receive: Receive, most: int) -> None:
     """Read the rest of a request's body, at most ``most`` bytes: a connection closed with unread bytes is
     reset, and its client may not see why."""
-    with anyio.move_on_after(seconds):
+    with anyio.move_on_after(2):
         while most > 0:
             message = await receive()
             if message["type"] != "http.request" or not message.get("more_body", False):

@@ -1,9 +1,9 @@
-"""The tools that write: ingest, build, the jobs that they run as, and corrections of the graph."""
+"""The tools that write: ingest, build, the jobs that they run as, corrections of the graph, and an agent's work on it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
 from mcp.server.mcpserver import Context
@@ -15,13 +15,16 @@ from leanrag_engine.core.jobs import BuildRequest, Job
 from leanrag_engine.core.model import DocumentSource
 
 from ..replies.changes import CorrectionsReply
+from ..replies.work.agent import PendingReply, SubmitReply
 from ..replies.work.jobs import DeleteReply, IngestReply, JobReply, progress_line
 from .arguments import (
     CollectionName,
+    Cursor,
     DocumentArgument,
     DocumentOrJson,
     EntityName,
     JobId,
+    Limit,
     Strings,
     ToolGroup,
     WaitSeconds,
@@ -37,6 +40,8 @@ Documents = Annotated[
     list[DocumentOrJson], BeforeValidator(wrap_single), Field(min_length=1, max_length=1000)
 ]
 Ids = Annotated[Strings, Field(min_length=1, max_length=100, description="ids or numbers (d3)")]
+Undo = bool
+"""Whether to take such a correction back."""
 
 
 class ManageTools(ToolGroup):
@@ -135,6 +140,66 @@ Next: build_hierarchy."""
         job = await engine.cancel_job(job_id, collection=where)
         return JobReply.from_engine(job).to_result()
 
+    async def merge_entities(
+        self, entities: Strings, name: str = "", undo: Undo = False, collection: CollectionName = "default"
+    ) -> Annotated[CallToolResult, CorrectionsReply]:
+        """Make entities one, called `name` or as the first, from the next build on; `undo` takes that back."""
+        engine, named = await self._open(collection)
+        done = await engine.merge_entities(entities, name, undo=undo, collection=named)
+        return CorrectionsReply.from_engine(done, undone=undo).to_result()
+
+    async def split_entity(
+        self,
+        entity: EntityName,
+        name: str,
+        places: Annotated[Strings, Field(description="d3 or d3:c12")] = [],  # noqa: B006
+        undo: Undo = False,
+        collection: CollectionName = "default",
+    ) -> Annotated[CallToolResult, CorrectionsReply]:
+        """Treat `entity` in these places as a separate entity, `name`. Otherwise as merge_entities."""
+        engine, named = await self._open(collection)
+        done = await engine.split_entity(entity, name, places, undo=undo, collection=named)
+        return CorrectionsReply.from_engine(done, undone=undo).to_result()
+
+
+Items = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=100)]
+Replace = bool
+"""Whether items may replace what an agent or a model wrote; the rejections say so where it matters."""
+
+
+class AgentTools(ToolGroup):
+    """A model's work for the calling agent: read chunks, summarise clusters. No key is needed."""
+
+    async def get_pending_work(
+        self,
+        kind: Literal["extraction", "summary", "relation", "description"] = "extraction",
+        limit: Limit = 5,
+        cursor: Cursor = "",
+        instructions: bool = False,
+        collection: CollectionName = "default",
+    ) -> Annotated[CallToolResult, PendingReply]:
+        """Get work for a language model (you), if the user wants a better index, most valuable first: \
+chunks to extract from, then texts to write. Submit; go on with next_cursor; build_hierarchy."""
+        engine, named = await self._open(collection)
+        work = await engine.pending_work(kind, limit, cursor, instructions=instructions, collection=named)
+        return PendingReply.from_engine(work).to_result()
+
+    async def submit_extractions(
+        self, items: Items, replace: Replace = False, collection: CollectionName = "default"
+    ) -> Annotated[CallToolResult, SubmitReply]:
+        """Submit extractions from get_pending_work. Good items are stored at once; correct the rejected ones."""
+        engine, named = await self._open(collection)
+        submission = await engine.submit_extractions(items, replace=replace, collection=named)
+        return SubmitReply.from_engine(submission).to_result()
+
+    async def submit_summaries(
+        self, items: Items, replace: Replace = False, collection: CollectionName = "default"
+    ) -> Annotated[CallToolResult, SubmitReply]:
+        """Submit work of the other kinds, as submit_extractions does."""
+        engine, named = await self._open(collection)
+        submission = await engine.submit_summaries(items, replace=replace, collection=named)
+        return SubmitReply.from_engine(submission).to_result()
+
 
 async def wait_for_job(engine: LeanRAG, job: Job, deadline: float, context: Context[None, object]) -> Job:
     """Return the job at its end or at the ``deadline``; report its progress to the client meanwhile."""
@@ -174,30 +239,3 @@ def document_source(argument: DocumentArgument) -> DocumentSource:
     return DocumentSource(
         path=argument.path, text=argument.text, title=argument.title, id=argument.id, metadata=metadata
     )
-
-
-Undo = bool
-"""Whether to take such a correction back."""
-
-
-class CorrectionTools(ToolGroup):
-    async def merge_entities(
-        self, entities: Strings, name: str = "", undo: Undo = False, collection: CollectionName = "default"
-    ) -> Annotated[CallToolResult, CorrectionsReply]:
-        """Make entities one, called `name` or as the first, from the next build on; `undo` takes that back."""
-        engine, named = await self._open(collection)
-        done = await engine.merge_entities(entities, name, undo=undo, collection=named)
-        return CorrectionsReply.from_engine(done, undone=undo).to_result()
-
-    async def split_entity(
-        self,
-        entity: EntityName,
-        name: str,
-        places: Annotated[Strings, Field(description="d3 or d3:c12")] = [],  # noqa: B006
-        undo: Undo = False,
-        collection: CollectionName = "default",
-    ) -> Annotated[CallToolResult, CorrectionsReply]:
-        """Treat `entity` in these places as a separate entity, `name`. Otherwise as merge_entities."""
-        engine, named = await self._open(collection)
-        done = await engine.split_entity(entity, name, places, undo=undo, collection=named)
-        return CorrectionsReply.from_engine(done, undone=undo).to_result()

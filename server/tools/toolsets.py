@@ -21,8 +21,7 @@ from ..replies.errors import Offered
 
 READ = "read:ReadTools"
 MANAGE = "manage:ManageTools"
-CORRECTIONS = "manage:CorrectionTools"
-AGENT = "agent:AgentTools"
+AGENT = "manage:AgentTools"
 # Each names a module of this package and a class in it whose methods are tools, constructed with the server's engine handle.
 # They are imported by the first call, not by the start.
 
@@ -107,8 +106,8 @@ TOOLS = (
     ),
     ToolEntry("manage", MANAGE, "get_job", "Watch a job"),
     ToolEntry("manage", MANAGE, "cancel_job", "Cancel a job", writes=True),
-    ToolEntry("manage", CORRECTIONS, "merge_entities", "Merge entities", writes=True),
-    ToolEntry("manage", CORRECTIONS, "split_entity", "Split an entity", writes=True),
+    ToolEntry("manage", MANAGE, "merge_entities", "Merge entities", writes=True),
+    ToolEntry("manage", MANAGE, "split_entity", "Split an entity", writes=True),
     ToolEntry("agent", AGENT, "get_pending_work", "Get work that needs a model"),
     ToolEntry("agent", AGENT, "submit_extractions", "Submit extractions", writes=True),
     ToolEntry("agent", AGENT, "submit_summaries", "Submit summaries", writes=True),

@@ -26,8 +26,8 @@ from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.evaluation.datasets import CorpusPassage, Question, QuestionSet, read_set
 from leanrag_engine.extraction.heuristic.extract import extract
 from leanrag_engine.extraction.heuristic.words.vocabulary import PERSON_TITLES
+from leanrag_mcp.cli.evaluate.commands import check_new, write_new
 from leanrag_mcp.cli.evaluate.options import Json, RetrievalSet
-from leanrag_mcp.cli.evaluate.sets import check_new, write_new
 from leanrag_mcp.cli.options import as_command
 
 _WORD = re.compile(r"\w+")

@@ -91,7 +91,7 @@ def test_one_bar_counts_the_steps_of_the_whole_and_never_goes_back() -> None:
     whole = WholeProgress(steps, lambda: now)
     said, shares = [], []
     for each in FIRST_BUILD:
-        whole.see(each)
+        whole.describe(each)
         said.append(str(whole))
         shares.append(whole.share)
     assert said == [
@@ -118,7 +118,7 @@ def test_one_bar_counts_the_steps_of_the_whole_and_never_goes_back() -> None:
 
 def test_reading_is_counted_in_bytes() -> None:
     whole = WholeProgress(list_steps("ingest", IngestRequest(()), load_settings()))
-    whole.see(Progress("ingest", 12_300, 205_000, "a.md"))
+    whole.describe(Progress("ingest", 12_300, 205_000, "a.md"))
     assert str(whole) == "reading documents (12.3 of 205.0 MB), step 2 of 9"
 
 
@@ -194,7 +194,7 @@ def test_deleting_a_collection_cancels_its_jobs_first(at_work: tuple[str, ...]) 
 
 def test_a_job_that_waits_says_for_what() -> None:
     whole = WholeProgress(list_steps("build", BuildRequest(), load_settings()))
-    whole.see(Progress("waiting", message="Waiting for process 7 on fjord."))
+    whole.describe(Progress("waiting", message="Waiting for process 7 on fjord."))
     assert str(whole) == "Waiting for process 7 on fjord."
 
 

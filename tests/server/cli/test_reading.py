@@ -308,6 +308,6 @@ def test_grep_prints_each_passage_with_its_place_and_ends_with_1_where_nothing_m
     assert listed[0].endswith("passages)")
     option = CliRunner().invoke(app, ["grep", "--data-dir", str(data), "--", "--ws-max-size"])
     assert "No match." in option.stderr
-    monkeypatch.setattr("leanrag_mcp.cli.reading.grep.find_width", lambda: 80)
+    monkeypatch.setattr("leanrag_mcp.cli.reading.ask.find_width", lambda: 80)
     coloured = CliRunner().invoke(app, ["grep", "brahmaputra", "--data-dir", str(data)], color=True)
     assert "\x1b[31m\x1b[1mBrahmaputra\x1b[0m" in coloured.stdout
