@@ -50,18 +50,14 @@ def address_of(text: str) -> Address:
     host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     host = host[1:-1] if bracketed else host
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise not_an_address(text)
-    if (":" in host) != bracketed or any(sign.isspace() or sign in "/@[]" for sign in host):
-        raise not_an_address(text)
+    is_complete = colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16
+    is_strange = (":" in host) != bracketed or any(sign.isspace() or sign in "/@[]" for sign in host)
+    if is_strange or not is_complete:
+        raise InvalidInput(
+            f"Cannot serve HTTP at {text!r}: expected HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000.",
+            "Give another value with --http or LEANRAG_HTTP.",
+        )
     return Address(host, int(port))
-
-
-def not_an_address(text: str) -> InvalidInput:
-    return InvalidInput(
-        f"Cannot serve HTTP at {text!r}: expected HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000.",
-        "Give another value with --http or LEANRAG_HTTP.",
-    )
 
 
 class HttpSettings(BaseSettings):

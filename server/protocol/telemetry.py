@@ -38,14 +38,9 @@ METHOD = re.compile(r"[a-z]+(/[a-z_]+)*")
 def start_telemetry_if_asked(wanted: bool, tools: Collection[str] = ()) -> None:
     """Send traces and metrics if the setting or OpenTelemetry's variables ask for it; spans may name
     ``tools``. Raises ``InvalidInput`` without the extra."""
-    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+    is_asked = wanted or any(os.environ.get(each) for each in ENDPOINTS)
+    if not is_asked or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return
-    if wanted or any(os.environ.get(each) for each in ENDPOINTS):
-        start_telemetry(tools)
-
-
-def start_telemetry(tools: Collection[str]) -> None:
-    """Set up OpenTelemetry's SDK. Raises as ``start_telemetry_if_asked``."""
     check_exporters()
     try:
         from opentelemetry import metrics, trace
