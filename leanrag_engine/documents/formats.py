@@ -55,7 +55,10 @@ def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
         return _FORMATS[suffix]
     if re.fullmatch(r"\.[1-9][a-z]{0,4}", suffix) and MANUAL_HEAD.search(start):
         return _MANUAL
-    if path.name.lower().split(".")[0] in _PLAIN_NAMES or is_prose(start):  # Dockerfile.dev too
+    stem = path.name.lower().split(".")[0]  # Dockerfile.dev too
+    if stem in _CODE_NAMES:
+        return _FORMATS[".mk"]
+    if stem in _PLAIN_NAMES or is_prose(start):
         return PLAIN
     kind = f"{suffix} files are" if suffix else "files without a suffix (other than README and the like) are"
     raise FormatUnsupported(
@@ -358,6 +361,8 @@ SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))  # The suffixes that have a reader,
 
 _PLAIN_NAMES = frozenset({
     "readme", "license", "licence", "copying", "notice", "authors", "contributors", "changelog", "changes",
-    "history", "news", "todo", "install", "makefile", "dockerfile", "jenkinsfile", "vagrantfile", "gemfile",
-    "rakefile", "procfile", "codeowners", "crontab",
+    "history", "news", "todo", "install",
+})  # fmt: skip
+_CODE_NAMES = frozenset({
+    "makefile", "dockerfile", "jenkinsfile", "vagrantfile", "gemfile", "rakefile", "procfile", "codeowners", "crontab",
 })  # fmt: skip

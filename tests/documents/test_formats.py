@@ -28,7 +28,7 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
 from leanrag_engine.core.errors import DocumentUnreadable
-from leanrag_engine.core.model import DocumentSource, LoadedDocument, Page
+from leanrag_engine.core.model import DocumentSource, LoadedDocument, Page, is_code
 from leanrag_engine.documents import formats, readers
 from leanrag_engine.documents.headings import headings
 from leanrag_engine.documents.loading import expand, load
@@ -696,6 +696,8 @@ def test_terraform_without_a_comment_is_read_block_by_block(tmp_path: Path) -> N
     found = expand(str(tmp_path), allowed=None, data_dir=tmp_path / "data")
     assert {each.name for each in found.files} == {"rds.tf", "Dockerfile.dev"}
     document = load(DocumentSource(path=str(tmp_path / "rds.tf")), allowed=None, max_bytes=10_000)
+    built = load(DocumentSource(path=str(tmp_path / "Dockerfile.dev")), allowed=None, max_bytes=10_000)
+    assert is_code(built.media_type)  # the licence that it may begin with is no subject
     titles = [each.title for each in headings(document.text, document.media_type)]
     assert titles == ['resource "aws_db_instance" "tickets"', 'variable "region"']
 
