@@ -581,7 +581,7 @@ def find_called(connection: Connection, name: str, word: str) -> list[str]:
         path = PurePath(source.casefold())
         if called in {path.name, *re.split(r"[\W_]+", f"{path.parent.name} {path.stem}")}:
             numbers.append(number)
-    found = select(chunks.c.id).where(chunks.c.collection == collection, chunks.c.document.in_(numbers))
+    found = select(chunks.c.id).where(chunks.c.collection == collection, among(chunks.c.document, numbers))
     return list(connection.execute(found.order_by(chunks.c.number, chunks.c.document)).scalars())
 
 

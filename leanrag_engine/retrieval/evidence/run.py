@@ -146,7 +146,9 @@ class QueryRun:
             if several or len(names) < 2 or not self.absent.keys().isdisjoint(names):  # noqa: PLR2004
                 continue
             tests = [match_whole_word(each) for each in names]
-            if not any(all(test(each) for test in tests) for each in map(_spell_passage, windows[:100])):
+            # Turns of one passage are windows of their own.
+            passages = {(each.chunk.id, each.heading): each for each in windows[:100]}.values()
+            if not any(all(test(each) for test in tests) for each in map(_spell_passage, passages)):
                 self.warnings.append(
                     f"No passage found has {' and '.join(map(repr, names))} together: it may not be told."
                 )

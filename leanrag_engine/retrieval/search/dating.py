@@ -145,12 +145,11 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
             if lack >= 0:
                 first[newest] = first[newest].add("recent", lack + 0.01)
     found = [*first, *windows[most:]]
-    versions = _is_later_version in tests
     replaced = {
         each.chunk.document_id
         for each in first
         if (each.older and _is_replaced(each))
-        or (versions and any(_is_later_version(b, each) for b in first))
+        or (_is_later_version in tests and any(_is_later_version(b, each) for b in first))
     }
     found = _put_back(found, replaced) if replaced else found
     return sorted(found, key=lambda each: -each.value)
