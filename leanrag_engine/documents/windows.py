@@ -179,18 +179,20 @@ def _pack(units: list[_Block], text: str, tokenizer: Tokenizer, *, items: bool) 
     """Return windows of as many units as fit; ``items``: lines of data, which are cut between two items where there are some."""
     packed: list[tuple[int, int, int]] = []  # start, end, tokens
     held: list[tuple[_Block, int]] = []
+    size = 0
 
-    def close(count: int) -> None:
+    def close(count: int) -> int:
         if units := held[:count]:
             packed.append((units[0][0].start, units[-1][0].end, sum(tokens for _, tokens in units)))
             del held[:count]
+        return sum(tokens for _, tokens in held)
 
     for unit, tokens in _fit(units, text, tokenizer):
         most = _OPTIONS.longest if unit.announced else _OPTIONS.target
-        while held and sum(size for _, size in held) + tokens > most:
-            close(_find_break([*(block for block, _ in held), unit], text) if items else len(held))
+        while held and size + tokens > most:
+            size = close(_find_break([*(block for block, _ in held), unit], text) if items else len(held))
         held.append((unit, tokens))
-    size = sum(tokens for _, tokens in held)
+        size += tokens
     if held and packed and size < _OPTIONS.smallest and packed[-1][2] + size <= _OPTIONS.longest:
         packed[-1] = (packed[-1][0], held[-1][0].end, packed[-1][2] + size)
         held.clear()
