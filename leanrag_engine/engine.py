@@ -56,9 +56,8 @@ from .retrieval.index import IndexSnapshot
 
 if TYPE_CHECKING:
     from .exchange.exporting.graph import ExportedGraph
-    from .llm.answering import Answer
+    from .llm.answering import Answer, AnswerRound
     from .llm.batching import Meter
-    from .llm.iteration import AnswerRound
     from .pipeline.agent.items import PendingWork, Submission, WorkKind
     from .pipeline.agent.work import AgentWork
     from .pipeline.building.schemas import SchemaView
@@ -482,9 +481,15 @@ class LeanRAG:
         """Answer a question by the configured model from its context, with checked citations. In several ``rounds``
         the model says what is missing, until the evidence suffices or ``token_budget`` is spent. In mode ``global`` it reads
         the summaries page by page. In ``open_mode`` it may add what it knows. Raises ``InvalidInput`` without a model, and its errors."""
-        from .llm.answering import LEAST_PAGE, PAGE_TOKENS, answer_from_pages
+        from .llm.answering import (
+            LEAST_PAGE,
+            PAGE_TOKENS,
+            AnswerLimits,
+            answer_from_pages,
+            answer_iteratively,
+            unite_contexts,
+        )
         from .llm.batching import Meter
-        from .llm.iteration import AnswerLimits, answer_iteratively, unite_contexts
         from .pipeline.building.models import cache_replies, open_answer_model
         from .retrieval.request import QUERY_LIMITS, Mode, Query
         from .retrieval.search.decomposition import find_parts

@@ -34,8 +34,7 @@ from .base import (
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Chunk
     from leanrag_engine.retrieval.browse.outline import FolderView, Outline
-    from leanrag_engine.retrieval.browse.passages import SourcePage
-    from leanrag_engine.retrieval.browse.references import Reference
+    from leanrag_engine.retrieval.browse.passages import Reference, SourcePage
     from leanrag_engine.retrieval.browse.support import QuotedSupport, SupportedSentence
     from leanrag_engine.retrieval.browse.text_search import TextMatch, TextMatches, TopicBounds
 

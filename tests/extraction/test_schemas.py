@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk, ExtractionSchema
 from leanrag_engine.extraction.by_model.extract import extraction_kind, extraction_task, gleaning_kind
-from leanrag_engine.extraction.schemas.matching import TypeMatcher
+from leanrag_engine.extraction.schemas.conforming import TypeMatcher
 from leanrag_engine.extraction.schemas.reading import load_schema, parse_schema, ready_schemas, write_yaml
 from leanrag_engine.llm.batching import batch_request
 

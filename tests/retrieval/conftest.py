@@ -18,7 +18,7 @@ from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.core.graphs.graph import GenerationContent, Graph, Hierarchy
-from leanrag_engine.core.graphs.written import list_sentences
+from leanrag_engine.core.graphs.texts import list_sentences
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,

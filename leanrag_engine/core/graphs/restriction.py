@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from leanrag_engine.core.graphs.written import evidence_at
+from leanrag_engine.core.graphs.texts import evidence_at
 from leanrag_engine.core.model import Attribute, Chunk, Entity, Evidence, Extract, Method, Relation
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences

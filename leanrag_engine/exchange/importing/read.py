@@ -16,8 +16,13 @@ from leanrag_engine.exchange.formats import ImportFormat
 from leanrag_engine.exchange.importing.assembling import Assembled, assemble, join_document
 from leanrag_engine.exchange.importing.graph import ForeignCluster, ForeignGraph, Remarks
 from leanrag_engine.exchange.importing.readers.graphrag import read_graphrag
-from leanrag_engine.exchange.importing.readers.network import read_graphml, read_lightrag
-from leanrag_engine.exchange.importing.readers.tables import read_csv, read_jsonl, read_leanrag
+from leanrag_engine.exchange.importing.readers.tables import (
+    read_csv,
+    read_graphml,
+    read_jsonl,
+    read_leanrag,
+    read_lightrag,
+)
 from leanrag_engine.exchange.importing.readers.vault import assemble_vault
 from leanrag_engine.extraction.openie import Entry, extracts_from, read_openie
 

@@ -24,7 +24,7 @@ from leanrag_engine.core.text.language.sentences import whole_sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, word_count
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.shortening import cut_end
-from leanrag_engine.extraction.schemas.matching import UNKNOWN, TypeMatcher, type_name
+from leanrag_engine.extraction.schemas.conforming import UNKNOWN, TypeMatcher, type_name
 from leanrag_engine.llm.item_schema import join_faults
 
 

@@ -17,14 +17,20 @@ from leanrag_engine.core.text.scripts import has_cjk
 
 from .descriptions import Describer
 from .keyphrases.terms import OPTIONS, find_terms
-from .names.entity_types import coarse_type, is_author, is_reference
-from .names.lexicon import Lexicon, find_acronyms, find_nickname, link_persons
+from .names.lexicon import (
+    Lexicon,
+    coarse_type,
+    find_acronyms,
+    find_nickname,
+    is_author,
+    is_reference,
+    link_persons,
+)
 from .names.mentions import Kind, Mention, find_in_row, find_names, keep_longest
 from .passages import ParsedChunk, parse_chunks, without_overlap
 from .topics import Topics
 from .words import vocabulary as known
-from .words.tokens import Sentence
-from .words.usage import WordUsage
+from .words.tokens import Sentence, WordUsage
 
 _DEFINITION = re.compile(
     r"\b(?:class|def|function|interface|struct|enum|trait|fn|func|module|namespace|type)\s+([A-Za-z_]\w{2,})"

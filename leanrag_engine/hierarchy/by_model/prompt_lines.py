@@ -58,6 +58,22 @@ class PromptSheet:
         self._sentences.update(sentence.casefold() for sentence in fresh if sentence in part)
         return True
 
+    def add_relations(
+        self, relations: Iterable[Relation], known: Mapping[str, Entity], *, words: int, room: int
+    ) -> int:
+        """Add lines ``- name — name: text``, the best first, one for all relations of equal text; return how many had room."""
+        groups: dict[str, list[Relation]] = {}
+        for each in best_first(relations):
+            groups.setdefault(each.description or each.id, []).append(each)
+        shown = 0
+        for alike in groups.values():
+            ends = [(known[each.source_id], known[each.target_id]) for each in alike]
+            head = "; ".join(f"{short_name(source)} — {short_name(target)}" for source, target in ends)
+            if not self.add(head, alike[0].description, words=words, room=room):
+                break
+            shown += len(alike)
+        return shown
+
     def _fresh(self, text: str) -> list[str]:
         line = clean_line(text)
         found = (line[start:end] for start, end in sentences(line))
@@ -77,21 +93,6 @@ def approximate_tokens(text: str) -> int:
 def kind_of(entity: Entity) -> str:
     """Return `` (type)``; empty for concepts and clusters."""
     return f" ({entity.type})" if not entity.layer and entity.type not in ("", "concept") else ""
-
-
-def ends_of(relations: Iterable[Relation], known: Mapping[str, Entity]) -> str:
-    """Return ``name — name`` for each relation, separated by semicolons."""
-    return "; ".join(
-        f"{short_name(known[each.source_id])} — {short_name(known[each.target_id])}" for each in relations
-    )
-
-
-def by_text(relations: Iterable[Relation]) -> list[list[Relation]]:
-    """Group relations of equal description, the best first."""
-    found: dict[str, list[Relation]] = {}
-    for each in best_first(relations):
-        found.setdefault(each.description or each.id, []).append(each)
-    return list(found.values())
 
 
 def short_name(entity: Entity) -> str:

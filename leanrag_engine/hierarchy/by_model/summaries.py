@@ -1,5 +1,5 @@
-"""The task of writing the aggregated entity of a cluster, for a model or an agent (paper eq. 4). Its id
-depends on its entities and relations alone, not on their order."""
+"""The tasks of writing the aggregated entity of a cluster, for a model or an agent (paper eq. 4), and of describing in one
+sentence how two clusters are related (eq. 5, λ > τ). Their ids depend on entities and relations alone, not on their order."""
 
 import math
 from collections import Counter
@@ -14,21 +14,20 @@ from leanrag_engine.core.text.cleaning import fence
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import ends_sentence, sentences, whole_sentences
 from leanrag_engine.core.text.language.words import word_count
-from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
+from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first, names_exactly
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.item_schema import TEXT, object_schema
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
-from .prompt_lines import DEFAULT, PromptSheet, by_text, ends_of, kind_of, short_name
-
-STEP = "summary"
+from .prompt_lines import DEFAULT, PromptSheet, kind_of, short_name, shorten_text
 
 _AROUND = " \t\n\"'“”‘’«»*_#`"
 
 _NAMES: JsonSchema = {"type": "array", "items": {"type": "string"}}
 """Names of members that a sentence or finding rests on; an answer may lack them."""
 _FINDING = object_schema({"summary": TEXT, "explanation": TEXT, "support": _NAMES}, optional=["support"])
-_ITEM = object_schema(
+_SUMMARY = object_schema(
     {
         "name": TEXT,
         "description": TEXT,
@@ -54,7 +53,7 @@ def aggregation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
     instructions = prompts.fill(
         "aggregate", words=str(DEFAULT.description_words), findings=str(DEFAULT.findings)
     )
-    return TaskKind(STEP, instructions, _ITEM, room=1500, prompts=prompts)
+    return TaskKind("summary", instructions, _SUMMARY, room=1500, prompts=prompts)
 
 
 def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -> Task[ClusterSummary]:
@@ -62,11 +61,11 @@ def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -
     them. Its reader raises ``ReplyUnusable`` for a member's name, a bad description, and no finding."""
     ordered = _central_first(members, relations)
     best = best_first(relations)
-    text, shown = _format_task(ordered, best)
+    text, shown = _format_cluster(ordered, best)
     keys = {name_key(name): each.name for each in ordered for name in (each.name, *each.aliases)}
     id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), text)
     cite = _Citations(ChunkFinder(ordered, best), {name_key(short_name(each)): each.id for each in shown})
-    read = partial(_read, keys, cite)
+    read = partial(_read_summary, keys, cite)
     return Task(id_, text, read, list_origins(members, relations))
 
 
@@ -95,17 +94,14 @@ def _central_first(members: Sequence[Entity], relations: Sequence[Relation]) -> 
     return sorted(members, key=lambda each: (-round(centrality(each), 9), each.id))
 
 
-def _format_task(members: Sequence[Entity], relations: Sequence[Relation]) -> tuple[str, Iterable[Entity]]:
+def _format_cluster(members: Sequence[Entity], relations: Sequence[Relation]) -> tuple[str, Iterable[Entity]]:
     """Return the text of a task, and the members that it shows."""
     sheet, known = _list_members(members)
     words, room = DEFAULT.relation_words, DEFAULT.cluster_tokens
-    shown = 0
     if relations:
         sheet.title("Relations among them:")
-    for alike in by_text(each for each in relations if {each.source_id, each.target_id} <= known.keys()):
-        if not sheet.add(ends_of(alike, known), alike[0].description, words=words, room=room):
-            break
-        shown += len(alike)
+    told = (each for each in relations if {each.source_id, each.target_id} <= known.keys())
+    shown = sheet.add_relations(told, known, words=words, room=room)
     counts = (("member", len(members), len(known)), ("relation", len(relations), shown))
     lead = "; ".join(_format_count(*each) for each in counts)
     return f"{lead}.\n\n{fence(sheet.text)}", known.values()
@@ -146,7 +142,7 @@ class _Citations:
         return {self.shown[key] for key in map(name_key, names) if key in self.shown}
 
 
-def _read(members: Mapping[str, str], cite: _Citations, item: JsonObject) -> ClusterSummary:
+def _read_summary(members: Mapping[str, str], cite: _Citations, item: JsonObject) -> ClusterSummary:
     name = _name(item, members)
     description = _description(item, DEFAULT.description_words)
     findings = tuple(_findings(item, cite))
@@ -218,3 +214,76 @@ def _kind(value: object) -> str:
         return "missing"
     kinds = {str: "text", bool: "true or false", list: "a list", int: "a number", float: "a number"}
     return kinds.get(type(value), "an object")
+
+
+_SENTENCE = object_schema({"sentence": TEXT})
+
+
+def relation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
+    """Return the kind of task in which a model relates clusters."""
+    instructions = prompts.fill("relate", words=str(DEFAULT.sentence_words))
+    return TaskKind("relation", instructions, _SENTENCE, room=300, prompts=prompts)
+
+
+def relation_task(
+    near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
+) -> Task[str]:
+    """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (paper, appendix D.2). Its
+    reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names more than a few members."""
+    text = _format_pair(near, far, relations, members)
+    names = tuple(_member_names(near, far, members.values()))
+    id_ = content_id("t", near.id, far.id, text)
+    origins = list_origins([*members.values()], relations)
+    return Task(id_, text, partial(_read_sentence, names), (near.id, far.id, *origins))
+
+
+def _format_pair(
+    near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
+) -> str:
+    sheet = PromptSheet()
+    for title, group in (("First", near), ("Second", far)):
+        sheet.title(f"{title} group: {short_name(group)}")
+        sheet.title(shorten_text(group.description, 70))
+    sheet.title("Relations between members of the two:")
+    room = sheet.tokens + DEFAULT.pair_tokens
+    shown = sheet.add_relations(relations, members, words=35, room=room)
+    total = "1 relation joins them" if len(relations) == 1 else f"{len(relations)} relations join them"
+    missing = len(relations) - shown
+    lead = f"{total} ({missing} left out for length)." if missing else f"{total}."
+    return f"{lead}\n\n{fence(sheet.text)}"
+
+
+def _member_names(near: Entity, far: Entity, members: Iterable[Entity]) -> Iterable[str]:
+    """Yield the proper names of members that are no part of a group's name. Terms in small letters are ordinary words."""
+    allowed = f"{name_key(near.name)} \n {name_key(far.name)}"
+    for member in members:
+        key = name_key(member.name)
+        if _is_proper(member.name) and key and key not in allowed:
+            yield member.name
+
+
+def _is_proper(name: str, *, shortest_cjk: int = 3) -> bool:
+    if has_cjk(name):
+        return len(name) >= shortest_cjk
+    return any(character.isupper() for character in name)
+
+
+def _read_sentence(names: Sequence[str], item: JsonObject, *, least_words: int = 4) -> str:
+    text = read_text(item, "sentence")
+    if word_count(text) < least_words:
+        raise ReplyUnusable("The sentence is empty or says too little.")
+    if not ends_sentence(text):
+        raise ReplyUnusable("The sentence breaks off: end it with a full stop.")
+    if len(sentences(text)) > 1:
+        raise ReplyUnusable(f"These are {len(sentences(text))} sentences: give one.")
+    if word_count(text) > DEFAULT.longest_sentence:
+        raise ReplyUnusable(
+            f"The sentence has {word_count(text)} words: give one of {DEFAULT.sentence_words} at most."
+        )
+    named = [name for name in names if names_exactly(name, text)]
+    if len(named) > DEFAULT.named_members:
+        raise ReplyUnusable(
+            f"The sentence names {len(named)} members: name {DEFAULT.named_members} at most, and speak of the groups"
+            " as wholes."
+        )
+    return text

@@ -25,8 +25,14 @@ from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, for_each, pac
 from leanrag_engine.llm.prompts import Prompts
 
 from .prompt_lines import DEFAULT, approximate_tokens
-from .relation_sentences import relation_kind, relation_task
-from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
+from .summaries import (
+    ClusterSummary,
+    aggregation_kind,
+    aggregation_task,
+    estimate_tokens,
+    relation_kind,
+    relation_task,
+)
 
 BEAT = 1.0
 """Seconds between two progress reports while calls are under way: the listener may cancel the build then."""

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from leanrag_engine.core.model import Vectors
 
 from .balancing import ClusterSizes, Labels, Points, cluster_means, place_lone_members, renumber
-from .joining import join_related
 from .links import EdgeList
 from .methods import (
     ClusteringMethod,
     ClusteringOptions,
+    join_related,
     measure_clusters,
     split_by_meaning,
     split_by_relations,

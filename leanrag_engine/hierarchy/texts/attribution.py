@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain, repeat
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.written import cut_description
+from leanrag_engine.core.graphs.texts import cut_description
 from leanrag_engine.core.model import Entity, Evidence, Relation
 from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence, find_turn, sentences
 from leanrag_engine.core.text.language.words import content_words

@@ -15,8 +15,13 @@ from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.describe import description_kind, description_tasks
 from leanrag_engine.extraction.merging import LongDescription
 from leanrag_engine.hierarchy.by_model.prompt_lines import approximate_tokens
-from leanrag_engine.hierarchy.by_model.relation_sentences import relation_kind, relation_task
-from leanrag_engine.hierarchy.by_model.summaries import ClusterSummary, aggregation_kind, aggregation_task
+from leanrag_engine.hierarchy.by_model.summaries import (
+    ClusterSummary,
+    aggregation_kind,
+    aggregation_task,
+    relation_kind,
+    relation_task,
+)
 from leanrag_engine.hierarchy.texts.attribution import origin
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import Prompts

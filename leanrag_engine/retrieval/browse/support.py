@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Literal
 
 from leanrag_engine.core.errors import NotFound
-from leanrag_engine.core.graphs.written import cut_description
+from leanrag_engine.core.graphs.texts import cut_description
 from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words, words

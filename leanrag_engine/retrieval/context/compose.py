@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import accumulate, chain, groupby, takewhile
 
-from leanrag_engine.core.graphs.written import name_subject
+from leanrag_engine.core.graphs.texts import name_subject
 from leanrag_engine.core.model import Chunk, Context
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.citation import CitationSet, find_bracketed_citations

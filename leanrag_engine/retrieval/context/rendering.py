@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import groupby, zip_longest
 from pathlib import PurePosixPath
 
-from leanrag_engine.core.graphs.written import name_subject
+from leanrag_engine.core.graphs.texts import name_subject
 from leanrag_engine.core.model import EXCERPT, Chunk, ContextLine, ScoreParts, is_code
 from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean, wrap_in_fence

@@ -5,7 +5,7 @@ mode ``global``, which asks for summaries."""
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from leanrag_engine.core.graphs.written import cut_sentences
+from leanrag_engine.core.graphs.texts import cut_sentences
 from leanrag_engine.core.model import Attribute, Entity, Finding, Relation
 from leanrag_engine.core.text.shortening import cut_end, one_line
 

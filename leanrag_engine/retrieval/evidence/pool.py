@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from leanrag_engine.core.graphs.written import name_subject
+from leanrag_engine.core.graphs.texts import name_subject
 from leanrag_engine.core.model import (
     Chunk,
     Entity,

@@ -17,7 +17,7 @@ from leanrag_engine.core.model import Extract, ExtractedEntity, Method
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.reply import read_extract
-from leanrag_engine.extraction.schemas.matching import type_name
+from leanrag_engine.extraction.schemas.conforming import type_name
 
 PASSAGE = (
     "The World Trade Organization (WTO) sits in Geneva. Ngozi Okonjo-Iweala has led it since 2021 (2001-21 others did). "

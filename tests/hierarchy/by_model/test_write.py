@@ -15,8 +15,13 @@ from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import Entity, Finding, Method, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.by_model.prompt_lines import DEFAULT
-from leanrag_engine.hierarchy.by_model.relation_sentences import relation_kind, relation_task
-from leanrag_engine.hierarchy.by_model.summaries import ClusterSummary, aggregation_kind, aggregation_task
+from leanrag_engine.hierarchy.by_model.summaries import (
+    ClusterSummary,
+    aggregation_kind,
+    aggregation_task,
+    relation_kind,
+    relation_task,
+)
 from leanrag_engine.hierarchy.by_model.write import WrittenSummary, apply_summaries
 from leanrag_engine.hierarchy.texts.attribution import cite_summaries
 

@@ -15,9 +15,13 @@ from threadpoolctl import threadpool_limits
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
-from leanrag_engine.hierarchy.clustering.joining import join_related
 from leanrag_engine.hierarchy.clustering.links import EdgeList
-from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
+from leanrag_engine.hierarchy.clustering.methods import (
+    ClusteringMethod,
+    ClusteringOptions,
+    join_related,
+    partition,
+)
 from leanrag_engine.hierarchy.clustering.mixture import cluster
 
 MakeVectors = Callable[[str, int, int], Vectors]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leanrag_engine.core.graphs.written import cut_sentences
+from leanrag_engine.core.graphs.texts import cut_sentences
 from leanrag_engine.core.model import Entity, Evidence, Finding, Method, Relation
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.retrieval.context.statements import (

@@ -9,8 +9,7 @@ from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
-from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, Token
-from leanrag_engine.extraction.heuristic.words.usage import WordUsage
+from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, Token, WordUsage
 
 _NO_PARTICIPLE = read_words("grammar", "no_participles")
 _VERBAL_LEFT = known.BE | read_words("grammar", "verbal_left")

@@ -14,8 +14,7 @@ from leanrag_engine.extraction.heuristic.names.lexicon import Lexicon
 from leanrag_engine.extraction.heuristic.names.mentions import Kind, Mention, keep_longest
 from leanrag_engine.extraction.heuristic.passages import ParsedChunk
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
-from leanrag_engine.extraction.heuristic.words.tokens import Sentence
-from leanrag_engine.extraction.heuristic.words.usage import WordUsage
+from leanrag_engine.extraction.heuristic.words.tokens import Sentence, WordUsage
 
 from . import cjk
 from .phrases import Phrase, count_phrases, find_phrases, is_compound, phrase_key

@@ -17,11 +17,15 @@ from leanrag_engine.extraction.heuristic.words.tokens import (
     CERTAIN_CODE,
     LONGEST_PHRASE,
     NOTHING,
+    OPENING,
+    OWNER,
     ROMAN,
     Token,
+    WordUsage,
+    bare,
+    count_marker,
     lower_shouted,
 )
-from leanrag_engine.extraction.heuristic.words.usage import OPENING, OWNER, WordUsage, bare, count_marker
 
 
 class Kind(StrEnum):
