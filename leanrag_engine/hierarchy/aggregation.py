@@ -7,8 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.ids import decode_ids
-from leanrag_engine.core.graphs.rows import read_rows, select_rows
+from leanrag_engine.core.graphs.rows import decode_ids, read_rows, select_rows
 from leanrag_engine.core.model import Entity, Finding, Method, Relation, Vectors, content_id
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind, is_statement

@@ -35,8 +35,7 @@ from .clustering.balancing import ClusterSizes, cap_for, cluster_sums
 from .clustering.methods import ClusteringOptions, partition, select_links
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
 from .clustering.placement import Memberships, place
-from .health import measure_hierarchy
-from .invariants import check_hierarchy
+from .health import check_hierarchy, measure_hierarchy
 from .relations import LayerStep, PairCounts, count_pairs, fit_threshold, inter_cluster_relations
 from .texts.naming import PhraseTable, TakenNames, find_phrases
 

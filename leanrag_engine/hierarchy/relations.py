@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.graph import EntityColumns, Graph
-from leanrag_engine.core.graphs.ids import decode_ids
-from leanrag_engine.core.graphs.rows import compose_rows, read_rows, select_rows
+from leanrag_engine.core.graphs.rows import compose_rows, decode_ids, read_rows, select_rows
 from leanrag_engine.core.model import METHODS, Entity, Evidence, Method, Relation, content_id
 from leanrag_engine.core.text.language.names import name_key, without_remark
 from leanrag_engine.core.text.language.sentences import find_turn, is_statement

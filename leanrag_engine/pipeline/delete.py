@@ -23,7 +23,7 @@ from leanrag_engine.core.errors import (
     StoreUnusable,
 )
 from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy
-from leanrag_engine.core.graphs.ids import decode_ids
+from leanrag_engine.core.graphs.rows import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult, IngestRequest

@@ -21,7 +21,7 @@ from leanrag_engine.core.errors import (
     StoreUnusable,
 )
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.ids import Places, make_ids
+from leanrag_engine.core.graphs.rows import Places, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts, list_sentences
 from leanrag_engine.core.history import READ_GENERATIONS
 from leanrag_engine.core.model import METHODS, Chunk, Collection, Generation, SharedText, Vectors, window_id

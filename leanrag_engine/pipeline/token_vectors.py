@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leanrag_engine.core.graphs.ids import decode_ids
+from leanrag_engine.core.graphs.rows import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import PackedTokens, Vectors, parse_window_id
 from leanrag_engine.core.ports import Embedder, ProgressReport, find_token_embedder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leanrag_engine.core.graphs.ids import SortedIds, find_ids, has_twins, make_ids, sort_ids
+from leanrag_engine.core.graphs.rows import SortedIds, find_ids, has_twins, make_ids, sort_ids
 
 
 def some_ids(count: int, length: int, letters: str = "ab7") -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.model import Entity, Relation
-from leanrag_engine.hierarchy.invariants import check_hierarchy
+from leanrag_engine.hierarchy.health import check_hierarchy
 
 
 def sound() -> Hierarchy:

@@ -30,8 +30,19 @@ from leanrag_engine.core.errors import (
 from leanrag_engine.core.model import Spent
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Price, Reply, ReplyStore
 from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each
-from leanrag_engine.llm.budget import Budget, Caps, CircuitBreaker, TokenScale, Usage, count_prompt, total_use
-from leanrag_engine.llm.cache import CachedModel, ForecastModel, Ledger, digest_of
+from leanrag_engine.llm.cache import (
+    Budget,
+    CachedModel,
+    Caps,
+    CircuitBreaker,
+    ForecastModel,
+    Ledger,
+    TokenScale,
+    Usage,
+    count_prompt,
+    digest_of,
+    total_use,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -689,7 +700,7 @@ from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.llm.batching import for_each
 from leanrag_engine.core.ports import ChatRequest, Message
-from leanrag_engine.llm.budget import Budget, Caps
+from leanrag_engine.llm.cache import Budget, Caps
 from leanrag_engine.llm.cache import CachedModel, Ledger
 
 async def main():

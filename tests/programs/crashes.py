@@ -47,7 +47,7 @@ from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.jobs import BuildRequest, Job
 from leanrag_engine.core.model import Collection, DocumentSource, Generation
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.hierarchy.invariants import check_hierarchy
+from leanrag_engine.hierarchy.health import check_hierarchy
 from leanrag_engine.pipeline.building import generation  # noqa: F401
 from leanrag_engine.pipeline.index import read_hierarchy, read_indexed_texts, restore_embedder
 from leanrag_engine.pipeline.ingest.run import absolute_source  # noqa: F401

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -43,6 +43,7 @@ from .schema.tables import (
     store,
     token_vectors,
     type_schemas,
+    unsettled_vectors,
 )
 
 _COLLECTION = select(collections).where(collections.c.name == bindparam("name"))
@@ -345,3 +346,19 @@ def bump_vector_version(connection: Connection) -> int:
     """Raise the vector version by one and return it."""
     raised = update(store).values(vector_version=store.c.vector_version + 1)
     return int(connection.execute(raised.returning(store.c.vector_version)).scalar_one())
+
+
+def note_unsettled(connection: Connection, space: str, ids: Iterable[str]) -> None:
+    """Note which vectors of a space are being changed, so that a build that did not end leaves no doubt about them."""
+    rows = [{"space": space, "id": id_} for id_ in set(ids) - find_unsettled(connection, space)]
+    if rows:
+        connection.execute(insert(unsettled_vectors), rows)
+
+
+def find_unsettled(connection: Connection, space: str) -> set[str]:
+    held = select(unsettled_vectors.c.id).where(unsettled_vectors.c.space == space)
+    return set(connection.execute(held).scalars())
+
+
+def settle(connection: Connection, space: str) -> None:
+    connection.execute(delete(unsettled_vectors).where(unsettled_vectors.c.space == space))

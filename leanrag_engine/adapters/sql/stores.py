@@ -42,9 +42,8 @@ from .dialect.fulltext_index import RowCounts
 from .dialect.sqlite import opening
 from .dialect.transactions import Transactions
 from .generations import entities as entity_rows
-from .generations import history, unsettled
+from .generations import history
 from .generations import publish as publishing
-from .generations import relations as relation_rows
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -258,7 +257,7 @@ class SqlGenerationStore(_Store):
             return self._transactions.read_now(entity_rows.at_positions, number, places)
 
         def read_relations(places: Sequence[int]) -> list[Relation]:
-            return self._transactions.read_now(relation_rows.at_positions, number, places)
+            return self._transactions.read_now(entity_rows.relations_at, number, places)
 
         return open_layers(columns, generation.layers, read_entities, read_relations)
 
@@ -277,20 +276,20 @@ class SqlGenerationStore(_Store):
             entity_rows.search, generation, text, limit, layer, self._row_counts
         )
 
-    relations = _reading(relation_rows.in_layer)
-    relations_of = _reading(relation_rows.find_touching)
-    relations_among = _reading(relation_rows.find_joining)
-    relations_by_id = _reading(relation_rows.find_by_id)
-    relations_page = _reading(relation_rows.page)
+    relations = _reading(entity_rows.relations_in_layer)
+    relations_of = _reading(entity_rows.relations_touching)
+    relations_among = _reading(entity_rows.relations_joining)
+    relations_by_id = _reading(entity_rows.relations_with_ids)
+    relations_page = _reading(entity_rows.page_relations)
     vector_version = _reading(collection_rows.vector_version)
     bump_vector_version = _writing(collection_rows.bump_vector_version)
-    note_unsettled = _writing(unsettled.note)
+    note_unsettled = _writing(collection_rows.note_unsettled)
     """Note vectors of a space that are about to change, before the first of them is written."""
 
-    find_unsettled = _reading(unsettled.find)
+    find_unsettled = _reading(collection_rows.find_unsettled)
     """Return the ids noted since the space was settled: their vectors may be of any text, or missing."""
 
-    settle = _writing(unsettled.settle)
+    settle = _writing(collection_rows.settle)
     """Forget what was noted: the space holds the vectors of the published generation, or is gone."""
 
 

@@ -11,8 +11,17 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.ids import Ids, Places, SortedIds, decode_ids, has_twins, make_ids, sort_ids
-from leanrag_engine.core.graphs.rows import LayerRows, select_rows
+from leanrag_engine.core.graphs.rows import (
+    Ids,
+    LayerRows,
+    Places,
+    SortedIds,
+    decode_ids,
+    has_twins,
+    make_ids,
+    select_rows,
+    sort_ids,
+)
 from leanrag_engine.core.model import METHODS, BuildRecord, Entity, Relation, SharedText
 from leanrag_engine.core.text.language.names import name_key
 

@@ -24,8 +24,7 @@ from leanrag_engine.core.text.language.sentences import (
 )
 from leanrag_engine.core.text.shortening import one_line
 
-from .ids import Ids, Places, SortedIds, decode_ids, make_ids
-from .rows import select_rows
+from .rows import Ids, Places, SortedIds, decode_ids, make_ids, select_rows
 
 
 class EmbeddedTexts(Sequence[str]):

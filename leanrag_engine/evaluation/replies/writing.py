@@ -23,8 +23,7 @@ from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
 from leanrag_engine.evaluation.datasets import read_file_text
 from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each, quote
-from leanrag_engine.llm.budget import Budget, Caps, TokenScale, Usage, count_prompt
-from leanrag_engine.llm.cache import ModelWrapper
+from leanrag_engine.llm.cache import Budget, Caps, ModelWrapper, TokenScale, Usage, count_prompt
 from leanrag_engine.llm.item_schema import TEXT, find_faults, join_faults, object_schema
 from leanrag_engine.llm.prompts import Prompts
 

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy, digest_text, digest_texts
-from leanrag_engine.core.graphs.ids import Places
-from leanrag_engine.core.graphs.rows import find_missing, find_same, match_rows, select_rows
+from leanrag_engine.core.graphs.rows import Places, find_missing, find_same, match_rows, select_rows
 from leanrag_engine.core.history import EntityChanges, GraphChanges, NamedChanges
 from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.hierarchy.relations import UnchangedRelations

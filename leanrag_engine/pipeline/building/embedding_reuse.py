@@ -13,7 +13,7 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
 from leanrag_engine.core.graphs.graph import Digests, Hierarchy
-from leanrag_engine.core.graphs.ids import Places, decode_ids, make_ids
+from leanrag_engine.core.graphs.rows import Places, decode_ids, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all, select_texts
 from leanrag_engine.core.model import Generation, SharedText, Vectors
 from leanrag_engine.core.ports import (

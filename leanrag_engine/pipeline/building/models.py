@@ -10,8 +10,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.jobs import BuildRequest
 from leanrag_engine.core.ports import ChatModel
 from leanrag_engine.llm.batching import ModelWork
-from leanrag_engine.llm.budget import Budget, Caps
-from leanrag_engine.llm.cache import CachedModel, ForecastModel, Ledger
+from leanrag_engine.llm.cache import Budget, CachedModel, Caps, ForecastModel, Ledger
 from leanrag_engine.llm.prompts import Prompts
 from leanrag_engine.pipeline.index import Stores
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.ids import decode_ids
-from leanrag_engine.core.graphs.rows import find_same
+from leanrag_engine.core.graphs.rows import decode_ids, find_same
 from leanrag_engine.core.jobs import AskedMode
 from leanrag_engine.core.model import Chunk, ChunkHead, Collection, Generation
 from leanrag_engine.core.ports import Embedder, EmbedderSource

@@ -11,7 +11,7 @@ import numpy as np
 
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.graphs.graph import Graph
-from leanrag_engine.core.graphs.ids import Places, decode_ids
+from leanrag_engine.core.graphs.rows import Places, decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Collection, Vectors, VectorSpaces, parse_window_id
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress

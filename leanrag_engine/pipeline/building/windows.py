@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.graph import Digests
-from leanrag_engine.core.graphs.ids import Ids, Places, make_ids
+from leanrag_engine.core.graphs.rows import Ids, Places, make_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Chunk, ChunkHead, Collection
 from leanrag_engine.core.text.scripts import count_latin_excess

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.graph import Digests
-from leanrag_engine.core.graphs.ids import Ids
+from leanrag_engine.core.graphs.rows import Ids
 
 Nodes = NDArray[np.intp]
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.graphs.graph import Digests, Flags, Graph, Weights, digest_text, digest_texts
-from leanrag_engine.core.graphs.ids import Ids, Places, find_ids, make_ids, sort_ids
-from leanrag_engine.core.graphs.rows import find_same, select_rows
+from leanrag_engine.core.graphs.rows import Ids, Places, find_ids, find_same, make_ids, select_rows, sort_ids
 from leanrag_engine.core.graphs.stored import StoredPlaces, pack_layers
 from leanrag_engine.core.model import Chunk, ChunkHead, Generation, Vectors, content_id
 from leanrag_engine.core.ports import ArrayStore, DocumentStore, GenerationStore

@@ -28,7 +28,7 @@ from leanrag_engine.core.model import Chunk, DocumentSource, Entity, Generation,
 from leanrag_engine.core.ports import ignore_progress
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.hierarchy.invariants import check_hierarchy
+from leanrag_engine.hierarchy.health import check_hierarchy
 from leanrag_engine.pipeline.agent.items import WorkKind
 from leanrag_engine.pipeline.building.generation import base_graph
 from leanrag_engine.pipeline.building.models import NO_MODELS

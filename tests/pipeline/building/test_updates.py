@@ -17,7 +17,7 @@ import pytest
 from leanrag_tests_jobs import build, finish, ingest, open_engine, published
 
 from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
-from leanrag_engine.adapters.sql.generations import relations
+from leanrag_engine.adapters.sql.generations import entities
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.stored import pack_layers
 from leanrag_engine.core.jobs import AskedMode
@@ -163,16 +163,16 @@ async def test_an_update_reads_few_of_the_relations_and_none_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    at_positions = relations.at_positions
+    relations_at = entities.relations_at
 
     def count(connection: Any, generation: int, positions: Sequence[int]) -> list[Relation]:
         read.extend(positions)
-        return at_positions(connection, generation, positions)
+        return relations_at(connection, generation, positions)
 
     async with opened(tmp_path) as engine:
         await ingest(engine, ISLES)
         before = await layers(engine)
-        monkeypatch.setattr(relations, "at_positions", count)
+        monkeypatch.setattr(entities, "relations_at", count)
         await ingest(engine, [isle_note(3, 6)])
         after = await layers(engine)
     assert len(read) < 0.2 * sum(len(each.relations) for each in before)

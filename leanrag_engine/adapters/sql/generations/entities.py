@@ -1,16 +1,16 @@
-"""Read the entities of a generation: by layer, id, name, parent or keyword."""
+"""Read the entities of a generation: by layer, id, name, parent or keyword; and its relations: by their ends, by layer, or a page."""
 
 from collections.abc import Sequence
 from functools import partial
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select, union
 
 from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts, SearchedRows
 from leanrag_engine.adapters.sql.dialect.statements import among, fetch, in_order, list_value
-from leanrag_engine.adapters.sql.schema.tables import entities, names, select_unparsed
-from leanrag_engine.core.model import Entity, EntityHead, Hit
+from leanrag_engine.adapters.sql.schema.tables import entities, names, relations, select_unparsed
+from leanrag_engine.core.model import Entity, EntityHead, Hit, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
@@ -157,3 +157,76 @@ def _compare_keys(key: str, other: str) -> float:
     best = [max((similarity(word, each) for each in other.split()), default=0.0) for word in words]
     by_word = _WORD_WEIGHT * sum(best) / len(words) if words else 0.0
     return max(whole, by_word)
+
+
+_STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
+_relations = partial(read_items, Relation, relations)
+_SELECTED_RELATIONS = select_unparsed(*list_columns(relations, Relation))
+_RELATIONS = _SELECTED_RELATIONS.where(visible(relations))
+_RELATIONS_IN_LAYER = _RELATIONS.where(relations.c.layer == bindparam("number")).order_by(
+    relations.c.position
+)
+_JOINING = _RELATIONS.where(
+    among(relations.c.source_id, bindparam("ids")), among(relations.c.target_id, bindparam("ids"))
+).order_by(*_STRONGEST)
+_RELATIONS_WITH_IDS = _RELATIONS.where(among(relations.c.id, bindparam("ids")))
+_RELATIONS_AT = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).order_by(
+    relations.c.position
+)
+
+
+def relations_touching(
+    connection: Connection, generation: int, ids: Sequence[str], limit: int
+) -> list[Relation]:
+    touching = _SELECTED_RELATIONS.where(visible(relations, generation), _touches(generation, ids))
+    statement = touching.order_by(*_STRONGEST).limit(max(limit, 0))
+    return _relations(connection.execute(statement).all())
+
+
+def relations_joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
+    return _relations(fetch(connection, _JOINING, generation=generation, ids=list_value(ids)))
+
+
+def relations_with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
+    return _relations(fetch(connection, _RELATIONS_WITH_IDS, generation=generation, ids=list_value(ids)))
+
+
+def relations_in_layer(connection: Connection, generation: int, layer: int) -> list[Relation]:
+    """Return the relations of a layer by position, which is the order of the build."""
+    return _relations(fetch(connection, _RELATIONS_IN_LAYER, generation=generation, number=layer))
+
+
+def relations_at(connection: Connection, generation: int, positions: Sequence[int]) -> list[Relation]:
+    """Return the relations at these positions in ascending order."""
+    return _relations(
+        fetch(connection, _RELATIONS_AT, generation=generation, positions=list_value(positions))
+    )
+
+
+def page_relations(
+    connection: Connection,
+    generation: int,
+    *,
+    layer: int | None,
+    cluster: str | None,
+    min_strength: int,
+    offset: int,
+    limit: int,
+) -> tuple[list[Relation], int]:
+    wanted = relations.c.strength >= min_strength
+    wanted &= relations.c.layer > 0 if layer is None else relations.c.layer == layer
+    if cluster is not None:
+        wanted &= _touches(generation, [cluster])
+    statement = _SELECTED_RELATIONS.where(visible(relations, generation), wanted)
+    total = connection.execute(statement.with_only_columns(func.count())).scalar_one()
+    shown = statement.order_by(*_STRONGEST).offset(max(offset, 0)).limit(max(limit, 0))
+    return _relations(connection.execute(shown).all()), int(total)
+
+
+def _touches(generation: int, ids: Sequence[str]) -> ColumnElement[bool]:
+    # A union, so that each half uses its index: for an OR of two lists SQLite reads the whole generation.
+    ends = (
+        select(relations.c.position).where(visible(relations, generation), among(end, ids))
+        for end in (relations.c.source_id, relations.c.target_id)
+    )
+    return relations.c.position.in_(union(*ends))
