@@ -83,7 +83,7 @@ async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> Q
         run = replace(run, query=replace(query, mode=Mode.GLOBAL))
     if run.query.mode == Mode.GLOBAL:
         return await _answer_global(run)
-    return await _answer_local(run) if query.mode == Mode.LOCAL else await _answer_lca(run)
+    return await _answer_seeds(run)
 
 
 async def _answer_naive(run: QueryRun) -> QueryResult:
@@ -107,27 +107,29 @@ async def _answer_outline(run: QueryRun) -> QueryResult:
     return _make_result(run, subgraph.EMPTY, (), (), ((),), (await outline_documents(run),))
 
 
-async def _answer_lca(run: QueryRun) -> QueryResult:
-    """Answer with the seeds, the paths to their lowest common ancestors, relations and passages (eq. 6–10)."""
+async def _answer_seeds(run: QueryRun) -> QueryResult:
+    """Answer with the seeds, what joins or surrounds them, and passages."""
     found, all_seeds = await select_seeds(run)
     if not all_seeds:
         return await _answer_naive(run)
     seeds = all_seeds[: max(run.query.seeds, len(run.query.entities))]
-    nodes = await load_ancestors(run.index, [seed.entity for seed in seeds])
-    relations = await run.index.generations.relations_among(run.index.generation.number, list(nodes))
-    graph = subgraph.assemble_subgraph(seeds, nodes, relations)
-    beneath = await find_bearers(run, graph)
+    draw = _draw_neighbours if run.query.mode == Mode.LOCAL else _draw_paths
+    graph, beneath = await draw(run, seeds)
     return await _answer_from(
         run, found, graph, beneath, await rank_passages(run, found, all_seeds), all_seeds
     )
 
 
-async def _answer_local(run: QueryRun) -> QueryResult:
-    """Answer with the seeds, their strongest relations, and the entities at the other ends."""
-    found, all_seeds = await select_seeds(run)
-    if not all_seeds:
-        return await _answer_naive(run)
-    seeds = all_seeds[: max(run.query.seeds, len(run.query.entities))]
+async def _draw_paths(run: QueryRun, seeds: Sequence[Seed]) -> tuple[Subgraph, Beneath]:
+    """Return the paths of the seeds to their lowest common ancestors, with the relations among them (eq. 6–10)."""
+    nodes = await load_ancestors(run.index, [seed.entity for seed in seeds])
+    relations = await run.index.generations.relations_among(run.index.generation.number, list(nodes))
+    graph = subgraph.assemble_subgraph(seeds, nodes, relations)
+    return graph, await find_bearers(run, graph)
+
+
+async def _draw_neighbours(run: QueryRun, seeds: Sequence[Seed]) -> tuple[Subgraph, Beneath]:
+    """Return the seeds, their strongest relations, and the entities at the other ends."""
     number, ids = run.index.generation.number, [seed.entity.id for seed in seeds]
     neighbours = run.query.evidence_options.neighbours
     relations = await run.index.generations.relations_of(number, ids, neighbours)
@@ -138,11 +140,7 @@ async def _answer_local(run: QueryRun) -> QueryResult:
     kept = [each for each in relations if {each.source_id, each.target_id} <= known]
     base = tuple(each for each in kept if each.layer == 0)
     above = tuple(each for each in kept if each.layer > 0)
-    graph = Subgraph(tuple(seeds), (), None, path, base, above)
-    beneath = await sample_clusters(run, path)
-    return await _answer_from(
-        run, found, graph, beneath, await rank_passages(run, found, all_seeds), all_seeds
-    )
+    return Subgraph(tuple(seeds), (), None, path, base, above), await sample_clusters(run, path)
 
 
 async def _answer_global(run: QueryRun) -> QueryResult:

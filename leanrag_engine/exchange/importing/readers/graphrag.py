@@ -18,7 +18,7 @@ from leanrag_engine.exchange.importing.graph import (
 )
 from leanrag_engine.exchange.parquet import read_parquet_rows
 
-from .rows import Row, find_file, get_ids, get_raw_text, get_text, refuse_columns
+from .tables import Row, find_file, get_ids, get_raw_text, get_text, refuse_columns
 
 
 def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:

@@ -27,7 +27,7 @@ from leanrag_engine.exchange.importing.assembling import Assembled, join_documen
 from leanrag_engine.exchange.importing.graph import Remarks
 from leanrag_engine.extraction.heuristic.passages import without_notices
 
-from .rows import MOST_BYTES
+from .tables import MOST_BYTES
 
 ORIGIN = "obsidian"
 _LINK = re.compile(
