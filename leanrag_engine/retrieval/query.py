@@ -37,7 +37,7 @@ from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .intent import asks_for_list, asks_for_order, asks_for_overview, asks_for_relation
 from .request import DEFAULT_TOP_K, Mode, Query, Ranking
-from .search.dating import asks_for_newest, names_one_date
+from .search.dating import asks_for_newest, find_named_time
 from .search.hits import SearchHits, embed_with_parts, search_windows
 from .search.relevance import RankedWindow, TextPlace
 from .search.rows import choose_rows
@@ -267,7 +267,7 @@ def _make_result(
         rankings += [unite_evidence(*each) for each in zip(shown, said, strict=True)]
     options = query.context_options
     seen = query.seen_passages
-    in_order = any(asks_for_order(text) and not names_one_date(text) for text in query.texts)
+    in_order = any(asks_for_order(text) and len(find_named_time(text)) != 1 for text in query.texts)
     broad = any(asks_for_overview(text) or asks_for_list(text) for text in query.texts)
     # What was decided last in a conversation may be said shortly.
     broad |= any(map(asks_for_newest, query.texts)) and any(

@@ -34,7 +34,8 @@ _REPLACED = re.compile(
 )
 """A document says of itself that it holds no longer."""
 _NUMBERED = re.compile(r"\d\.\d|\bv\d|\bversions?\b")
-_SPAN = re.compile(r"\b(?:after|before|between|by|compar\w+|from|since|until|till)\b", re.IGNORECASE)
+_OPEN = re.compile(r"\b(?:after|before|by|compar\w+|since|until|till)\b", re.IGNORECASE)
+_BETWEEN = re.compile(r"\b(?:between|from)\b.+\b(?:and|through|to)\b", re.IGNORECASE)
 _NEAR_DAYS = 14  # Days from a day that is named up to which a document gains: "the Monday before July 24"
 
 
@@ -77,18 +78,25 @@ def _format_month(name: str, day: str) -> str:
     return f"-{month_number(name):02d}"
 
 
-def names_one_date(text: str) -> bool:
-    """Return whether a text names one day or month, and no time from or up to it."""
+def find_named_time(text: str) -> list[str]:
+    """Return the days or months of which a text asks (``find_named_dates``), *from June to August* with the months between; none for
+    a year, or what was before or since."""
     named = find_named_dates(text)
-    return len(named) == 1 and len(named[0]) >= len("-11-07") and not _SPAN.search(text)
+    if _OPEN.search(text) or any(each.isdecimal() for each in named):
+        return []
+    if _BETWEEN.search(text) and len(named) == 2:  # noqa: PLR2004 - its ends, the first perhaps without its year
+        ends = [each.rpartition("-")[0] if each.count("-") > 1 else each for each in sorted(named, key=len)]
+        years = {each[:-3] for each in ends if len(each) > len("-07")} or {""}
+        first, last = (int(each[-2:]) for each in ends)
+        between = [*range(first, last + 1)] or [*range(first, 13), *range(1, last + 1)]
+        return [f"{min(years)}-{month:02d}" for month in between if min(years) == max(years)]
+    return named
 
 
 def put_other_dates_back(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
-    """Return the windows; where ``text`` names one day or month, and documents are of it, those of documents of other dates are less near:
+    """Return the windows; where ``text`` names days or months, and documents are of them, those of documents of other dates are less near:
     what was said *in the meeting of May 2024* is not told by those of other months."""
-    if not names_one_date(text):
-        return [*windows]
-    named = find_named_dates(text)
+    named = find_named_time(text)
     fits = {day: nearness(day, named) for day in {each.chunk.own_date for each in windows} if day}
     if 1.0 not in fits.values():
         return [*windows]
