@@ -93,7 +93,7 @@ def compose_context(
     pool = _Pool(material.rankings, counter, options)
     chosen = pool.choose(room)
     if chosen:  # what is not shown needs no longer one
-        layout = replace(layout, fence=_choose_fence(material, chosen))
+        layout = replace(layout, fence=_choose_fence(material, chosen), known=pool.known)
     while True:
         text = layout.render(chosen, pool.left, pool.weaker)
         if (tokens := tokenizer.count(text)) <= budget - explained or not chosen:
@@ -238,13 +238,14 @@ class _Pool:
             for each in ranking
             if isinstance(each, RankedWindow)
         }
+        self.known = [*self._windows.values()]
         self._before = {
             (document, *each.chunk.next_window(each.number)): each
             for (document, *_), each in self._windows.items()
             if not each.turns
         }
         self._turned: defaultdict[tuple[str, int], list[RankedWindow]] = defaultdict(list)
-        for each in self._windows.values():
+        for each in self.known:
             if each.turns:
                 self._turned[each.chunk.document_id, each.chunk.number].append(each)
         self._counter = counter
@@ -497,6 +498,7 @@ class _Layout:
     by_date: bool = False
     newest_first: bool = False
     is_weak: bool = False
+    known: Sequence[RankedWindow] = ()
 
     def render(
         self, chosen: Sequence[Evidence], left: Sequence[Evidence], weaker: int = 0, names: str = ""
@@ -521,29 +523,28 @@ class _Layout:
         if statements:
             blocks.append(render_statements(statements, self.fence, by_date=self.by_date))
         parts = count_parts(each[0].chunk for each in (*alone, *documents))
-        blocks += [_render_alone(each, self.fence, parts) for each in alone]
+        blocks += [self._render_alone(each, parts) for each in alone]
         for is_talk, run in groupby(documents, key=_is_dated_conversation):
             if is_talk:
                 talks = sorted(run, key=lambda each: each[0].day, reverse=self.newest_first)
                 blocks.append(render_conversations(talks, self.fence))
             else:
-                blocks += [_render_alone(each, self.fence, parts) for each in run]
+                blocks += [self._render_alone(each, parts) for each in run]
         omissions = format_omissions(left, weaker, is_weak=self.is_weak, names=names)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)
+
+    def _render_alone(self, windows: Sequence[RankedWindow], parts: int) -> str:
+        """Render a document as turns if it is a conversation throughout, else by its windows, each once."""
+        if all(each.turns for each in windows):
+            return render_conversations([windows], self.fence)
+        distinct = {(each.chunk.id, each.number): each for each in windows}
+        return render_document([*distinct.values()], self.fence, parts, self.known)
 
 
 def _find_asked(documents: Sequence[list[RankedWindow]]) -> list[list[RankedWindow]]:
     """Return the few documents before the first one without the words that are asked alone: they are what is sought."""
     found = [*takewhile(lambda windows: any(each.asked_alone for each in windows), documents)]
     return found if len(found) <= _FEW_ASKED else []
-
-
-def _render_alone(windows: Sequence[RankedWindow], fence: str, parts: int) -> str:
-    """Render a document as turns if it is a conversation throughout, else by its windows, each once."""
-    if all(each.turns for each in windows):
-        return render_conversations([windows], fence)
-    distinct = {(each.chunk.id, each.number): each for each in windows}
-    return render_document([*distinct.values()], fence, parts)
 
 
 def _is_dated_conversation(windows: Sequence[RankedWindow]) -> bool:

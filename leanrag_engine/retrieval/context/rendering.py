@@ -142,8 +142,11 @@ def shown_heading(window: RankedWindow, limit: int = 80) -> str:
     return heading
 
 
-def render_document(windows: Sequence[RankedWindow], fence: str, parts: int) -> str:
-    """Render windows of one document, given in reading order: its heading, then its excerpts, each chunk under one label."""
+def render_document(
+    windows: Sequence[RankedWindow], fence: str, parts: int, known: Iterable[RankedWindow]
+) -> str:
+    """Render windows of one document, given in reading order: its heading, then its excerpts, each chunk under one label. Of ``known``
+    windows those between two excerpts name the sections that are left out."""
     chunk = windows[0].chunk
     lines: list[str] = []
     section = ""
@@ -168,10 +171,11 @@ def render_document(windows: Sequence[RankedWindow], fence: str, parts: int) -> 
                 place = f" ({pages})"
             elif labelled and (line := run[0].chunk.line_at(start)):
                 place = f" (line {line})"
-            if run[0].chunk.number == before[0] and (
-                gap := _format_gap(run[0].chunk, before[1], run[0].number, shown)
-            ):
-                place += f" {gap}"  # the passage before it was shown to its end
+            if run[0].chunk.number == before[0]:  # the passage before it was shown to its end
+                gap = _format_gap(run[0].chunk, before[1], run[0].number, shown)
+            else:
+                gap = _name_between(before, run[0], known, shown) if labelled else ""
+            place += f" {gap}" if gap else ""
             lines.append(render_excerpt(run, place, heading))
         labelled, end = run[0].chunk.id, run[-1].number
         if following is None or following[0].chunk.id != labelled:
@@ -247,6 +251,24 @@ def _format_gap(chunk: Chunk, first: int, last: int | None, shown: set[str]) -> 
     )
     named = names and not is_code(chunk.media_type)
     return f"[… {format_label(names)}]" if named else GAP if left_out else ""
+
+
+def _name_between(
+    begin: tuple[int, int], end: RankedWindow, known: Iterable[RankedWindow], shown: set[str]
+) -> str:
+    """Return the mark of sections between two excerpts in chunks that are near to each other; "" for none that is known."""
+    near = 3
+    between = {
+        (each.chunk.number, each.number): each.heading
+        for each in known
+        if each.chunk.document_id == end.chunk.document_id
+        and begin <= (each.chunk.number, each.number) < (end.chunk.number, end.number)
+        and each.heading not in shown
+    }
+    names = list(dict.fromkeys(_name_section(heading) for _, heading in sorted(between.items())))
+    if not names or is_code(end.chunk.media_type) or end.chunk.number > begin[0] + near:
+        return ""
+    return f"[… {format_label('; '.join(names))}]"
 
 
 def _name_section(heading: str) -> str:

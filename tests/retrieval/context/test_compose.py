@@ -215,7 +215,9 @@ def excerpts(text: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for body in re.findall(r"^(`{3,})\n(.*?)\n\1$", text, re.MULTILINE | re.DOTALL):
         parts = re.split(
-            r"^(?:\[(d\d+:c\d+|…)\](?: \[…\])?(?: § [^\n]*)?[ \n]|§ [^\n]*\n)", body[1], flags=re.MULTILINE
+            r"^(?:\[(d\d+:c\d+|…)\](?: \[…[^\]\n]*\])?(?: § [^\n]*)?[ \n]|§ [^\n]*\n)",
+            body[1],
+            flags=re.MULTILINE,
         )
         for label, part in zip(parts[1::2], parts[2::2], strict=True):
             citation = found[-1][0] if label in {None, GAP.strip("[]")} else label
@@ -415,6 +417,17 @@ def test_a_cut_is_marked_with_the_sections_that_it_leaves_out() -> None:
     text = compose([windows[0], windows[3]]).text
     assert f"[d1:c1] § Lamps\n{said[0]}\n[… Oil; Wicks] {said[3]}\n[… Glass]\n```" in text
     assert f"{said[1]}\n{GAP}\n```" in compose(rank(make_chunk(1, said))[:2]).text
+
+
+def test_sections_that_were_found_between_two_excerpts_are_named() -> None:
+    names = ("Ways", "PyPI", "Homebrew", "Upgrading")
+    chunks = [
+        make_chunk(n, [saying("Ada", n)], heading=f"Install > {name}") for n, name in enumerate(names, 1)
+    ]
+    found = rank(*chunks)
+    ranking = [replace(each, near=1.0 if each.chunk in (chunks[0], chunks[3]) else 0.4) for each in found]
+    text = compose(ranking, options=ContextOptions(least=0, between=0)).text
+    assert f"{saying('Ada', 1)}\n[d1:c4] [… PyPI; Homebrew] § Install > Upgrading\n" in text
 
 
 def test_a_cut_at_the_beginning_of_a_passage_is_marked_where_the_one_before_it_was_shown_to_its_end() -> None:
