@@ -26,6 +26,7 @@ from leanrag_engine.core.text.language.words import content_words, is_name
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, has_cjk
 from leanrag_engine.core.text.shortening import cut_end, one_line
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
+from leanrag_engine.retrieval.search.releases import read_release
 from leanrag_engine.retrieval.search.relevance import RankedWindow, TextPlace
 from leanrag_engine.retrieval.search.turns import cut_turns
 
@@ -364,7 +365,7 @@ class _Pool:
         # Hardly a token has more than eight characters: counting what is far too long would only cost time.
         cost = self._cost(item) if len(text) <= 8 * room else room + 1
         # What stands under two releases or dates is said of each.
-        place = item.heading if isinstance(item, RankedWindow) and _RELEASE.search(item.heading) else ""
+        place = _find_release(item) if isinstance(item, RankedWindow) else ""
         told = [] if cost > room else [place + each for each in self._said.find_sentences(text)]
         written = ""
         if isinstance(item, Statement) and not item.parts.fixed:
@@ -406,6 +407,13 @@ class _Pool:
         if chunk.document_id in self._documents:
             return 0
         return self._counter.count(f"{format_document(chunk)}\n{self._counter.fence}\n\n\n") + 2
+
+
+def _find_release(window: RankedWindow) -> str:
+    """Return the heading of a window with a release or date, or else the title of its document with a release; "" without any."""
+    if _RELEASE.search(window.heading):
+        return window.heading
+    return window.chunk.title if read_release(window) else ""
 
 
 def _is_running(chunk: Chunk, least: int = 3) -> bool:

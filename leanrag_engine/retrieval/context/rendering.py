@@ -181,7 +181,7 @@ def render_document(
         if following is None or following[0].chunk.id != labelled:
             lines += filter(None, [_format_gap(run[0].chunk, end + 1, None, shown)])
     heading = format_document(chunk, _start_of(windows[0]), parts, first)
-    heading += ", older" * any(each.older for each in windows)
+    heading += ", older" * all(each.older for each in windows)
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
 
 
@@ -192,7 +192,7 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
         day = begun = windows[0].day if len(documents) > 1 else windows[0].chunk.own_date
         if any(_NAMES_WEEKDAY.search(each.text) for each in windows):
             day = add_weekday(day)
-        day += ", older" * any(each.older for each in windows)
+        day += ", older" * all(each.older for each in windows)
         chunks = [list(run) for _, run in groupby(windows, key=lambda each: each.chunk.id)]
         sections = ["", *(_ROWS.sub("", shown_heading(run[-1])) for run in chunks)]
         days = [begun, *(run[-1].day for run in chunks)]
@@ -246,11 +246,7 @@ def _format_gap(chunk: Chunk, first: int, last: int | None, shown: set[str]) -> 
     """Return the mark of the windows of a chunk that are left out, with the headings of sections that are not ``shown`` at
     all; "" for none."""
     left_out = chunk.windows[first:last]
-    names = "; ".join(
-        dict.fromkeys(_name_section(each.heading) for each in left_out if each.heading not in shown)
-    )
-    named = names and not is_code(chunk.media_type)
-    return f"[… {format_label(names)}]" if named else GAP if left_out else ""
+    return _name_left_out(chunk, [each.heading for each in left_out], shown) or GAP * bool(left_out)
 
 
 def _name_between(
@@ -263,12 +259,16 @@ def _name_between(
         for each in known
         if each.chunk.document_id == end.chunk.document_id
         and begin <= (each.chunk.number, each.number) < (end.chunk.number, end.number)
-        and each.heading not in shown
     }
-    names = list(dict.fromkeys(_name_section(heading) for _, heading in sorted(between.items())))
-    if not names or is_code(end.chunk.media_type) or end.chunk.number > begin[0] + near:
-        return ""
-    return f"[… {format_label('; '.join(names))}]"
+    is_near = end.chunk.number <= begin[0] + near
+    return _name_left_out(end.chunk, [between[place] for place in sorted(between)], shown) if is_near else ""
+
+
+def _name_left_out(chunk: Chunk, headings: Iterable[str], shown: set[str]) -> str:
+    """Return a mark with the sections that are neither ``shown`` nor named before; "" for none, or of code."""
+    names = dict.fromkeys(_name_section(each) for each in headings if each not in shown)
+    shown.update(headings)
+    return f"[… {format_label('; '.join(names))}]" if any(names) and not is_code(chunk.media_type) else ""
 
 
 def _name_section(heading: str) -> str:

@@ -33,6 +33,12 @@ from leanrag_engine.retrieval.search.dating import (
 )
 from leanrag_engine.retrieval.search.hits import SearchHits, adjacency_of, spaces_of
 from leanrag_engine.retrieval.search.late_interaction import compare_tokens, spread_similarities
+from leanrag_engine.retrieval.search.releases import (
+    asks_for_newest_release,
+    find_changelogs,
+    put_newest_release_first,
+    raise_releases,
+)
 from leanrag_engine.retrieval.search.relevance import (
     ExactMatch,
     QueryWords,
@@ -48,6 +54,8 @@ from leanrag_engine.retrieval.search.turns import cut_turns
 from .exact import find_exact_words, find_named_sections, put_uses_first, read_window
 from .run import QueryRun
 from .written import wants_overview
+
+_CHANGELOGS = 4  # of which both ends are read
 
 USUAL = 20
 """Windows from which on they tell what similarity is usual, so that late interaction counts in full."""
@@ -79,7 +87,23 @@ async def value_windows(
     recency = weigh_dates(found.text, chunks, options.recent, options.dated)
     valued = rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
     valued = put_other_dates_back(valued, found.text)
-    return put_newer_first(await _seat_named(run, found.text, valued) if graph else valued, found.text)
+    dated = put_newer_first(await _seat_named(run, found.text, valued) if graph else valued, found.text)
+    return raise_releases(await _seat_newest_release(run, found.text, dated), found.text)
+
+
+async def _seat_newest_release(run: QueryRun, text: str, windows: list[RankedWindow]) -> list[RankedWindow]:
+    """Return the windows; where ``text`` asks for the newest release, its entry stands first. Both ends of changelogs are read for it."""
+    if not asks_for_newest_release(text):
+        return windows
+    known = {each.key for each in windows}
+    for id_ in find_changelogs(windows, text)[:_CHANGELOGS]:
+        ids = await run.index.documents.chunk_ids(run.index.collection.name, [id_])
+        ends = dict.fromkeys([*ids[:2], *ids[-2:]])
+        await run.load(ends)
+        chunks = [run.chunks[each] for each in ends if each in run.chunks]
+        added = [RankedWindow(each, number, 0.0) for each in chunks for number in range(len(each.windows))]
+        windows += [each for each in added if each.key not in known]
+    return put_newest_release_first(windows, text)
 
 
 async def _seat_named(run: QueryRun, text: str, windows: list[RankedWindow]) -> list[RankedWindow]:
