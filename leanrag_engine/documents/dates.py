@@ -3,9 +3,10 @@ precise as the source: ``2024-03-01``, ``2024-03``, or ``2024`` (from metadata a
 
 import re
 from calendar import day_name, month_name
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple
 
 from leanrag_engine.core.model import FILE_TIME as _FILE_TIME
@@ -62,10 +63,12 @@ _YEAR = r"(?P<year>1[0-9]{3}|20[0-9]{2}|21[0-9]{2})"
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"(?<![0-9]){_YEAR}(?P<sign>[-_/.])(?P<month>[01]?[0-9])(?P=sign)(?P<day>[0-3]?[0-9])(?![0-9])",
+        rf"(?<![0-9]){_YEAR}(?P<sign>[-_/])(?P<month>[01]?[0-9])(?P=sign)(?P<day>[0-3]?[0-9])(?![0-9])",
+        # Lamp 2024.5.3 is a release.
+        rf"(?<![0-9]){_YEAR}\.(?P<month>[01][0-9])\.(?P<day>[0-3][0-9])(?![0-9])",
         r"(?<![0-9])(?P<year>19[0-9]{2}|20[0-9]{2})(?P<month>[01][0-9])(?P<day>[0-3][0-9])(?![0-9])",
         rf"(?<![0-9])(?P<day>[0-3]?[0-9])\.[ ]?(?P<month>[01]?[0-9])\.[ ]?{_YEAR}(?![0-9])",
-        rf"(?<![0-9])(?P<day>[0-3]?[0-9])(?:st|nd|rd|th|er)?\.?[ _-]+(?:of |de )?{_MONTH}(?:,| del?)?[ _-]+{_YEAR}(?![0-9])",
+        rf"(?<![0-9])(?P<day>[0-3]?[0-9])(?:st|nd|rd|th|er)?\.?[ _-]+(?:(?:day )?of |de )?{_MONTH}(?:,| del?)?[ _-]+{_YEAR}(?![0-9])",
         rf"(?<![^\W\d_]){_MONTH}[ _-]+(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?,?[ _-]+{_YEAR}(?![0-9])",
         rf"{_YEAR}年[ ]?(?P<month>[01]?[0-9])月(?:[ ]?(?P<day>[0-3]?[0-9])日)?",
         rf"{_YEAR}년[ ]?(?P<month>[01]?[0-9])월(?:[ ]?(?P<day>[0-3]?[0-9])일)?",
@@ -77,6 +80,7 @@ _PATTERNS = tuple(
 """The most precise first. Days before months with slashes (1/3/2024) are left out: countries differ."""
 _CJK_DATE = frozenset("年년")
 _YEAR_ALONE = re.compile(rf"{_YEAR}")
+_YEAR_IN_NAME = re.compile(r"(?<![^\W_])(?:19[5-9]\d|20[0-4]\d)(?![^\W_])")
 _PDF_PREFIX = re.compile(r"^D:(?=[0-9]{8})")
 _PDF_DAY = re.compile(r"^(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})")
 
@@ -98,7 +102,7 @@ def date_document(
         (find_date(title), DateOrigin.TITLE),
         (find_date(file_name), DateOrigin.FILE_NAME),
         (_date_in_first_lines(text, metadata), DateOrigin.FIRST_LINES),
-        (read_date(properties), DateOrigin.PROPERTIES),
+        (_date_in_properties(properties, file_name), DateOrigin.PROPERTIES),
         (changed, DateOrigin.FILE_TIME),
     )
     return next((DocumentDate(found, origin.value) for found, origin in choices if found), DocumentDate())
@@ -141,33 +145,54 @@ _POSTED = re.compile(
     r"^[ \t]*(?:date|sent|datum|gesendet|fecha|envoyé)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE
 )
 _ON_DOCUMENT = re.compile(
-    r"(?:last )?(?:version|valid|effective|in force|updated|revised|dated|as of|stand|gültig|fassung)\b",
+    r"(?:last )?(?:version|valid|effective|in force|updated|revised|dated|date(?=:|\W*\d)|issued|published|judgment|as of|stand|datum|gültig|fassung)\b",
     re.IGNORECASE,
 )
 """How a line begins that says of when a document is."""
 _ENDED = re.compile(r"(?i)\b(?:until|till|through|bis|jusqu'au|hasta|expires)\s[^,.;\n]{0,25}")
 """The end of a time, of which the document is not."""
+_AMENDED = re.compile(
+    r"(?i)\b(?:to|under|amend\w+|replac\w+|supersed\w+)\s[^.;\n]{0,60}\b(?:agreement|contract|lease|act|deed|order|regulation|directive|terms|policy"
+    r"|licen[cs]e|vertrag)\s[^.;\n]{0,20}?\b(?:of|dated|made on|vom)\s[^,;\n]{0,25}"
+)
+"""The date of what a document adds to."""
 
 
 def _date_in_first_lines(text: str, fields: Container[str] = (), *, lines: int = 3, longest: int = 60) -> str:
     """Return the day (on the document, *Valid from …*, also the month) in those of the first lines that are short and no sentence, but on
     the document, row, item, turn, line of a log or one of the ``fields`` above: *due: 2025-09-13* dates something else; "" if several
-    days are there: a list of days has none of its own."""
-    told = (line.strip() for line in text[:1000].splitlines())
-    first = [line for line in told if line and line.partition(":")[0].lower() not in fields][:lines]
-    short = [each for each in first if len(each) <= longest and not find_turn(each)]
+    days are there: a list of days has none of its own. A day on the document, were it some lines below, is its own."""
+    told = (_AMENDED.sub(" ", _ENDED.sub(" ", line.strip())) for line in text[:1000].splitlines())
+    first = [line for line in told if line and line.partition(":")[0].lower() not in fields]
+    short = [each for each in first[: 4 * lines] if len(each) <= longest]
     about = [each for each in short if _ON_DOCUMENT.match(each) and not each[0].islower()]
-    short = [each for each in short if not ends_sentence(each) or each in about]
+    if len(days := _find_days(about)) == 1:
+        return days[0]
     heads = [
         each
-        for each in short
-        if not (TABLE_LINE.match(each) or re.search(r"\d:\d|^[-*+•] |^\[[ xX]\] ", each))
+        for each in first[:lines]
+        if each in about
+        or not (
+            len(each) > longest
+            or find_turn(each)
+            or ends_sentence(each)
+            or TABLE_LINE.match(each)
+            or re.search(r"\d:\d|^[-*+•] |^\[[ xX]\] ", each)
+        )
     ]
-    found = {day: each for each in heads for day in find_dates(_ENDED.sub(" ", each))}
-    days = [day for day in found if len(day) == len("2024-03-07")] or [
-        day for day in found if found[day] in about
-    ]
+    days = _find_days(heads) or [*dict.fromkeys(chain.from_iterable(map(find_dates, about)))]
     return days[0] if len(days) == 1 else ""
+
+
+def _find_days(lines: Iterable[str]) -> list[str]:
+    found = dict.fromkeys(chain.from_iterable(map(find_dates, lines)))
+    return [each for each in found if len(each) == len("2024-03-07")]
+
+
+def _date_in_properties(properties: str, file_name: str) -> str:
+    """Return the date in a file's properties; "" if its name has another year: *report 2023.pdf* was printed later."""
+    found, years = read_date(properties), _YEAR_IN_NAME.findall(file_name)
+    return found if not years or found[:4] in years else ""
 
 
 def _format_match(match: re.Match[str]) -> str:

@@ -55,6 +55,25 @@ def read(path: Path, text: str, **source: object) -> LoadedDocument:
         ("a.md", "# Course\n\n5 March 2024, 10 bis 12 Uhr\n", {}, "2024-03-05", "first lines"),
         ("a.md", "# Travel\n\nAnn left on 1 July 2025.\n", {}, "2020-05-17", "file time"),
         ("a.txt", "One\nTwo\nThree\n22 March 2024\n", {}, "2020-05-17", "file time"),
+        ("a.txt", "Betrieb\nStand: 12. März 2025\n", {}, "2025-03-12", "first lines"),
+        (
+            "a.txt",
+            "The Crown\nv\nA. Miller\nCase 7\nJudgment: 20 June 2025\n",
+            {},
+            "2025-06-20",
+            "first lines",
+        ),
+        (
+            "a.txt",
+            "AMENDMENT NO. 3\nto the Services Agreement of 14 February 2023\nbetween A\nand B\nDate: 27 January 2026\n",
+            {},
+            "2026-01-27",
+            "first lines",
+        ),
+        ("a.txt", "ADDENDUM\nto the Lease dated 1 June 2021\n", {}, "2020-05-17", "file time"),
+        ("a.txt", "DEED\nmade the 11th day of March 2024\n", {}, "2024-03-11", "first lines"),
+        ("a.md", "# Lamp 2024.5.3\n\nNew wick.\n", {}, "2020-05-17", "file time"),
+        ("lamp-2024.1.4.md", "# Lamp\n\nNew wick.\n", {}, "2020-05-17", "file time"),
         ("a.txt", "3 April 2024: sulphur\n9 April 2024: copper\n", {}, "2020-05-17", "file time"),
         ("a.txt", "To do\n[x] guard of the saw, came on 2024-05-03\n", {}, "2020-05-17", "file time"),
         ("a.csv", "Day,Sum\n2024-03-01,5\n", {}, "2020-05-17", "file time"),
@@ -73,6 +92,11 @@ def test_the_first_source_that_has_a_date_gives_it(
 ) -> None:
     document = read(tmp_path / name, text, metadata=metadata)
     assert (document.date, document.date_origin) == (date, origin)
+
+
+@pytest.mark.parametrize(("name", "date"), [("report 2023.pdf", ""), ("report.pdf", "2026-11-28")])
+def test_the_day_on_which_a_file_was_made_does_not_date_what_is_of_another_year(name: str, date: str) -> None:
+    assert date_document({}, "Report", file_name=name, properties="2026-11-28T10:00:00").date == date
 
 
 def test_a_text_without_a_date_has_none_and_a_file_that_is_touched_is_unchanged(tmp_path: Path) -> None:
