@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource, LoadedDocument
-from leanrag_engine.documents.dates import find_date, read_date
+from leanrag_engine.documents.dates import date_document, find_date, read_date
 from leanrag_engine.documents.loading import load
 from leanrag_engine.engine import LeanRAG
 
