@@ -145,7 +145,7 @@ _POSTED = re.compile(
     r"^[ \t]*(?:date|sent|datum|gesendet|fecha|envoyé)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE
 )
 _ON_DOCUMENT = re.compile(
-    r"(?:last )?(?:version|valid|effective|in force|updated|revised|dated|date(?=:|\W*\d)|issued|published|judgment|as of|stand|datum|gültig|fassung)\b",
+    r"(?:last )?(?:version|valid|effective|in force|updated|revised|dated|issued|published|judgment|as of|stand|gültig|fassung)\b",
     re.IGNORECASE,
 )
 """How a line begins that says of when a document is."""

@@ -65,7 +65,7 @@ def read(path: Path, text: str, **source: object) -> LoadedDocument:
         ),
         (
             "a.txt",
-            "AMENDMENT NO. 3\nto the Services Agreement of 14 February 2023\nbetween A\nand B\nDate: 27 January 2026\n",
+            "AMENDMENT NO. 3\nto the Services Agreement of 14 February 2023\nbetween A\nand B\nDated 27 January 2026\n",
             {},
             "2026-01-27",
             "first lines",

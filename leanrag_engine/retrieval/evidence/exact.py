@@ -12,6 +12,7 @@ from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
 from leanrag_engine.retrieval.intent import (
+    EVERYTHING,
     asks_for_now,
     asks_for_order,
     asks_for_overview,
@@ -49,6 +50,8 @@ _DEFINING = (
     ("means", "refers to", "provides", "represents", "describes"),
 )
 """How a sentence goes on that says what a thing is, the surest first."""
+_OF_DAY = 0.5  # Share of what a longer question says beside a date that a passage holds: the date alone answers little of it
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _QUOTED_WORDS = 5  # Words from which on a text that stands somewhere as a whole is a quotation
 _VALUES = re.compile(
     r"^\w+(?:Error|Exception|Warning)\b:?|'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"|`[^`\n]{1,200}`|(?<!\S)[\d.,:x-]+(?!\w)"
@@ -91,37 +94,38 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     if uses := [word for word in words if asks_for_uses(text) and _IDENTIFIER.search(word)]:
         counted = [each for each in counted if each.word not in uses]
         counted += await documents.find_rare_words(name, uses, _MANY, _MANY)
-    only_dates = bool(dates) and all(map(_is_of_date, words))
+    about = " ".join(word for word in words if not _is_of_date(word))
+    only_dates = bool(dates) and not about
     bare = len(text.split()) <= SHORT and not text.rstrip().endswith(("?", "？"))
     kept = [word for word in words if not _OF_RELEASE.fullmatch(word)]
     named_alone = (len(words) == 1 and is_name(words[0])) or (len(kept) == 1 and _VERSION.fullmatch(kept[0]))
     alone = not run.query.entities and bool(bare or only_dates or named_alone)
     plain = short and (bare or len(words) == 1)
-    dated = await _find_dated(run, dates, alone=alone) if days or only_dates else []
+    dated = await _find_dated(run, dates, about, alone=alone) if days or only_dates else []
     common = {each.word for each in counted if len(each.windows) >= _FEW_WINDOWS and each.word not in uses}
-    few = run.index.collection.documents <= _SMALL
-    rare = [each for each in counted if each.windows and not (few and each.word in common)]
+    common = common if run.index.collection.documents <= _SMALL else set()
+    rare = [each for each in counted if each.windows and each.word not in common]
     names = {each.word for each in counted if _is_named(each.word) and each.word not in openers}
     named = any(each.word in names for each in rare)
-    meant = names.union(nearest)
     gain, who = run.query.relevance_options.exact, find_sender(text)
     # Others quote and name who sent a mail. How something with a label (B7) changed is told wherever it is named.
     said = await _find_all(run, [f"From: {who}"] if who else [], 2 * gain)
     labels = [word for word in words if _LABEL.fullmatch(word)] if asks_for_order(text) else []
-    said += await _find_all(run, labels, gain / 2)
-    said += called
+    said += [*await _find_all(run, labels, gain / 2), *called]
     for each in counted:
-        chosen = each in rare and (each.word in meant or (short and not named))
+        chosen = each in rare and (each.word in names.union(nearest) or (short and not named))
         # An identifier that many passages have may name a section.
         if not (chosen or _IDENTIFIER.search(each.word)):
             continue
         allowed = _allow(run, each.windows if each in rare else ())
-        if not (plain or each.word in names):
+        if each.word in days:
+            allowed = await _keep_whole(run, about, allowed, least=_OF_DAY)
+        elif not (plain or each.word in names):
             allowed = await _keep_whole(run, text, allowed)
         said.append(ExactMatch(each.word, allowed, gain, sought=short or each.word in days, alone=alone))
     own = [word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)]
-    said += await _find_together(run, own, spelled)
-    return [*said, *dated, *await _find_definitions(run, text)]
+    together = await _find_together(run, own, spelled)
+    return [*said, *together, *dated, *await _find_definitions(run, text)]
 
 
 async def _find_together(
@@ -206,13 +210,17 @@ def _cut_message(text: str) -> list[str]:
     return parts if enough and _VALUES.search(text) else []
 
 
-async def _keep_whole(run: QueryRun, text: str, windows: Sequence[str]) -> tuple[str, ...]:
-    """Return the windows that hold all words of a question, but those that stand nowhere: one plain word of several, such as a verb,
-    says little. Of a misspelt word counts what is meant."""
+async def _keep_whole(
+    run: QueryRun, text: str, windows: Sequence[str], *, least: float = 1.0
+) -> tuple[str, ...]:
+    """Return the windows that hold all words of a question (``least``: such a share), but those that stand nowhere: one plain word of several,
+    such as a verb, says little. Of a misspelt word counts what is meant."""
+    if least < 1 and len(text.split()) < SHORT:
+        return tuple(windows)
     await run.load(parse_window_id(id_)[0] for id_ in windows)
     words = [each for word in find_whole_words(text) for each in run.absent.get(word, (word,))[:1]]
     asked = QueryWords([" ".join(words)])
-    return tuple(id_ for id_ in windows if asked.share([read_window(id_, run.chunks)]) == 1)
+    return tuple(id_ for id_ in windows if asked.share([read_window(id_, run.chunks)]) >= least)
 
 
 def read_window(id_: str, chunks: Mapping[str, Chunk]) -> str:
@@ -256,11 +264,13 @@ async def _note_absent(
     english = is_mostly_english([text])
     nearest: list[str] = []
     for word in words:
-        asks = asks_for_overview(word) or asks_for_order(word)
+        asks = asks_for_overview(word) or asks_for_order(word) or word.casefold() in EVERYTHING
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
             misspelt = is_name(word) or (len(words) <= REPORTED and not is_english_word(word))
             misspelt = misspelt and not NUMBER_WORDS.issuperset(word.casefold().split("-"))
             guesses = await documents.nearest_words(name, word) if misspelt else ()
+            if _DAY.fullmatch(word) and any(each.startswith(word) for each in guesses):
+                continue  # it stands there with a time
             if english or not any(_is_form(word, each) for each in guesses):
                 run.absent[word] = guesses
                 nearest += guesses if len(guesses) == 1 else ()  # of several, none may be meant
@@ -364,13 +374,15 @@ def _is_of_date(word: str) -> bool:
     return word.isdigit() or word.casefold() in DATE_WORDS
 
 
-async def _find_dated(run: QueryRun, dates: Sequence[str], *, alone: bool) -> list[ExactMatch]:
-    """Return the windows of the documents of each date, if those are few: they are as good as passages that say it."""
+async def _find_dated(run: QueryRun, dates: Sequence[str], about: str, *, alone: bool) -> list[ExactMatch]:
+    """Return the windows of the documents of each date, if those are few: they are as good as passages that say it. Where a question says more
+    (``about``), they hold half of that."""
     found = []
     for day in dates:
         ids = await run.index.documents.find_dated(run.index.collection.name, day, _FEW_DATED)
         await run.load(ids)
         chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
         windows = tuple(window_id(each.id, number) for each in chunks for number in range(len(each.windows)))
+        windows = await _keep_whole(run, about, windows, least=_OF_DAY)
         found.append(ExactMatch(day, windows, run.query.relevance_options.exact, sought=True, alone=alone))
     return found

@@ -244,7 +244,7 @@ class QueryRun:
 
 
 _ONE_HOP = 10  # Words of a question up to which it asks for one thing
-_IS_DATE = re.compile(r"(?:19|20)\d\d|\d{1,2}")
+_IS_DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d){0,2}|\d{1,2}")
 _OF_SEVERAL = re.compile(
     r"\b(?:versus|vs|compar\w+|differ\w*|both|or|and|each|between|than)\b", re.IGNORECASE
 )

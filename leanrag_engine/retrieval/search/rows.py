@@ -9,12 +9,14 @@ from math import log1p
 
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
+from leanrag_engine.documents.dates import find_dates, spell_day
 from leanrag_engine.retrieval.intent import asks_for_several
-from leanrag_engine.retrieval.search.relevance import QueryWords
 
-from .relevance import RankedWindow
+from .dating import find_named_dates, nearness
+from .relevance import QueryWords, RankedWindow
 
 _ROW = re.compile(rf"^{TABLE_ROW}.*$", re.MULTILINE)
+_LABEL = re.compile(TABLE_ROW)
 _LINE = re.compile(rf"{TABLE_ROW}|{TABLE_NAME}|Columns: ")
 
 FEW = 0.25  # Share of a table's rows up to which those that hold most of a question stand out
@@ -38,7 +40,7 @@ def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow
     chosen, dropped = list[RankedWindow](), set[tuple[str, int | str]]()
     for windows in tables.values():
         rows = [(window, span) for window in windows for span in _rows_of(window)]
-        lines = [window.chunk.text[slice(*span)] for window, span in rows]
+        lines = [_complete(window.chunk.text[slice(*span)], text) for window, span in rows]
         found = [asked.find(line) | (pairs & _pairs_of(line)) for line in lines]
         best = _stand_out(found)
         one_of = len(best) <= FIRST
@@ -53,6 +55,24 @@ def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow
             chosen.append(replace(window, value=first.value, near=first.near) if one_of else window)
     kept = [each for each in ranking if each.key not in dropped]
     return sorted([*chosen, *kept], key=lambda each: -each.value)
+
+
+def _complete(line: str, text: str) -> str:
+    """Return a row without its label, unless rows are asked for, and with the days that ``text`` names as they stand there."""
+    line = line if "row" in text.casefold() else _LABEL.sub("", line)
+    days = [day for day in find_named_dates(text) if len(day) >= len("-11-07")]
+    told = [*find_dates(line)] if days else []
+    return " ".join(
+        [
+            line,
+            *(
+                each
+                for day in days
+                if any(nearness(own, [day]) == 1 for own in told)
+                for each in spell_day(day)
+            ),
+        ]
+    )
 
 
 def _pairs_of(text: str) -> set[str]:

@@ -53,3 +53,11 @@ def test_a_table_is_shown_by_its_windows_where_no_row_stands_out() -> None:
     ):
         assert choose_rows(windows, question) == windows
     assert choose_rows(windows[:1], "Which room has Fay Falk?") == windows[:1]
+
+
+def test_the_number_of_a_row_is_no_figure_of_it_and_a_day_is_known_in_any_notation() -> None:
+    rows = [f"time: 2025-06-0{day}T00:00Z; host: {host}; load: 90" for day in (2, 3, 4) for host in "abcd"]
+    (first,) = choose_rows(
+        rank([f"Row {n}: {row}" for n, row in enumerate(rows, 1)]), "What load had host c on 4 June?"
+    )
+    assert first.text == f"Row 11: {rows[10]}"
