@@ -187,7 +187,7 @@ class LeanRAG:
     async def measure_ingest(
         self, sources: Sequence[DocumentSource], *, collection: str, sync: bool
     ) -> tuple[int, int]:
-        """Return how many documents an ingest of any paths would read, and their bytes. Raises as the ingest."""
+        """Return how many documents an ingest of any paths would read, and about how many bytes of text. Raises as the ingest."""
         from .pipeline.ingest.run import measure_due
 
         is_there = await self._stores.documents.collection(check_name(collection)) is not None

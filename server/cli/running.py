@@ -158,7 +158,7 @@ async def agree_on_time(engine: LeanRAG, sources: Sequence[DocumentSource], *, s
         return
     passages = round(size / 1e6 * PASSAGES_PER_MB, 1 - len(str(round(size / 1e6 * PASSAGES_PER_MB))))
     said = (
-        f"{size / 1e6:,.0f} MB in {files:,} files: about {passages:,.0f} passages, about {format_seconds(seconds)}"
+        f"{size / 1e6:,.0f} MB of text in {files:,} files: about {passages:,.0f} passages, about {format_seconds(seconds)}"
         f" on {count_things(cores, 'core')}."
     )
     if not sys.stdin.isatty():

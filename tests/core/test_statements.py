@@ -97,3 +97,9 @@ def test_lists_options_and_forms_are_quoted_alone(text: str, wanted: str) -> Non
     """Only the head and the signature of a post are shown with what was written."""
     quoted = quote_around(text, [(text.index(wanted), text.index(wanted) + len(wanted))], 200)
     assert not any(other in quoted for other in ("sails", "options", "mayor"))
+
+
+def test_the_label_of_a_row_is_no_speaker() -> None:
+    text = "\n".join(f"Row {n}: day: 2025-06-0{n}; load: {n}{n}" for n in range(1, 5))
+    place = text.index("2025-06-03")
+    assert quote_around(text, [(place, place + 10)], 200).count("Row") == 1

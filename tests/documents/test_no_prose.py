@@ -34,6 +34,7 @@ def hashes() -> str:
         ("app.min.js", "let a=1;", "minified code"),
         ("bundle.js", "var a=function(b){return b.c&&b.d(b.e)};" * 100, "minified code or data"),
         ("server.log", "2024-01-02 10:00:01 INFO started\n2024-01-02 10:00:02 WARN slow\n" * 10, "a log"),
+        ("app.jsonl", '{"ts": "2024-01-02T10:00:01Z", "level": "info", "msg": "started"}\n' * 20, "a log"),
         ("messages.txt", "Jan 12 10:00:01 host sshd[311]: Accepted key\n" * 10, "a log"),
         ("access.log", '127.0.0.1 - - [10/Oct/2023:13:55:36 +0000] "GET / HTTP/1.1" 200 23\n' * 10, "a log"),
         ("measured.txt", numbers(), "data of numbers"),
@@ -103,6 +104,11 @@ def test_what_is_no_prose_is_left_out_of_a_folder_and_read_by_its_own_path(
             "test_paths.py",
             "def test_paths() -> None:\n"
             + "".join(f"    g.add([({n}, {n + 1}), ({n + 2}, {n + 30}), ({n}, 7)])\n" for n in range(60)),
+        ),
+        (
+            "pyproject.toml",
+            "[project.entry-points]\n"
+            + "".join(f'hook{n} = "lampkeeper.projects.hooks.part{n}:run"\n' for n in range(30)),
         ),
         ("chinese.txt", "知识图谱是一种用图结构表示实体与关系的方法。" * 80),
         (

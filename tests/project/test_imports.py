@@ -18,7 +18,7 @@ ALLOWED = {
     "core": set(),
     "documents": {"core"},
     "llm": {"core"},
-    "extraction": {"core", "llm"},
+    "extraction": {"core", "documents", "llm"},
     "hierarchy": {"core", "llm"},
     "retrieval": {"core", "documents"},
     "adapters": {"core"},

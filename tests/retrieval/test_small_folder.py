@@ -392,3 +392,24 @@ async def test_names_that_no_passage_has_together_are_told(
 ) -> None:
     told = (await engine.query(Query(question))).warnings
     assert ("No passage found has 'Unox' and 'Bremen' together: it may not be told." in told) is apart
+
+
+async def test_an_outline_of_code_begins_with_what_its_folder_says_of_itself_and_quotes_no_licence(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "README.md": "# Lampkeeper\n\nLampkeeper is a library that keeps the lamps of a harbour burning.\n",
+        "Lamp.php": "<?php\n/**\n * Copyright 2007 Harbour.\n * You may not use this file except in compliance with the License.\n */\n"
+        "/** A lamp keeps its own wick and oil and tells when both run out. */\nclass Lamp {\n}\n",
+    }
+    (tmp_path / "lampkeeper").mkdir()
+    for name, text in files.items():
+        (tmp_path / "lampkeeper" / name).write_text(text)
+    async with open_engine(tmp_path / "data", embedder="minilm") as engine:
+        source = DocumentSource(path=str(tmp_path / "lampkeeper"))
+        await finish(engine, await engine.submit_ingest([source], allowed=None))
+        text = (await engine.query(Query("What is this project about?"))).context.text
+    said = [line for line in text.splitlines() if re.search(r"\[d\d+:c\d+\]$", line)]
+    assert said[0].startswith("- Lampkeeper is a library")
+    assert any("A lamp keeps its own wick" in line for line in said)
+    assert "License" not in text

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from leanrag_engine.core.model import Chunk, is_code
+from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.sentences import (
     Piece,
     PieceKind,
@@ -16,6 +16,7 @@ from leanrag_engine.core.text.language.sentences import (
     pieces,
 )
 from leanrag_engine.core.text.language.words import plain_apostrophes, word_count
+from leanrag_engine.documents.notices import without_notices
 
 from .names.mentions import Mention
 from .words.tokens import Sentence, is_technical, tokenize
@@ -38,32 +39,6 @@ _CONTENTS = re.compile(
 )
 """A line of a table of contents: words, a gap or dots, a page."""
 _PREFIXES = frozenset(["multi", "inter", "intra", "non", "pre", "post", "semi", "sub", "super", "self", "cross", "co", "anti", "re"])  # fmt: skip
-
-
-_LEADING_COMMENTS = re.compile(r"(?:\s*(?:(?:#|//|;|--|%)[^\n]*(?:\n|$)|/\*.*?\*/|<!--.*?-->))+", re.DOTALL)
-_COMMENTED = re.compile(r"(?:[^\n]*\w[^\n]*(?:\n|$))+")  # Lines of comments up to one without a word
-_FIELDS = re.compile(r"[\w\"'-]+[ \t]*:|#[^\n]*\n[\w\"'-]+[ \t]*:")
-_NOTICE = re.compile(
-    r"copyright|©|licen[cs]e|spdx-|warrant(?:y|ies)\b|redistribut|permission is hereby|all rights reserved|\bcoding[:=]",
-    re.IGNORECASE,
-)
-
-
-def without_notices(chunk: Chunk) -> Chunk:
-    """Blank licence, copyright and encoding in the comments that source code begins with, and the front matter of Markdown, whose
-    place is after an empty line: they say nothing of the subject."""
-    if chunk.start == 1 and chunk.media_type == "text/markdown" and _FIELDS.match(chunk.text):
-        fields, gap, rest = chunk.text.partition("\n\n")
-        return replace(chunk, text=f"{' ' * len(fields)}{gap}{rest}")
-    if chunk.start or not is_code(chunk.media_type):
-        return chunk
-    head = _LEADING_COMMENTS.match(chunk.text)
-    if head is None:
-        return chunk
-    blank = _COMMENTED.sub(
-        lambda part: re.sub(r"\S", " ", part[0]) if _NOTICE.search(part[0]) else part[0], head[0]
-    )
-    return replace(chunk, text=blank + chunk.text[head.end() :])
 
 
 def parse_chunks(chunks: Sequence[Chunk]) -> list[ParsedChunk]:

@@ -192,14 +192,20 @@ def list_files(
     return FoundFiles(tuple(sources), tuple(failed), tuple(folders))
 
 
+_PACKED = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".epub", ".odt", ".ods", ".odp"})
+_TEXT_SHARE = 0.1  # of the bytes of such a file, roughly: the rest are pictures, fonts and layout
+
+
 def measure_due(request: IngestRequest, held: Sequence[Document], data_dir: Path) -> tuple[int, int]:
-    """Return how many documents of a request must be read, and their bytes. Raises as ``list_files`` and ``plan_sync``."""
+    """Return how many documents of a request must be read, and about how many bytes of text they hold. Raises as ``list_files`` and
+    ``plan_sync``."""
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     found = list_files(request, held, allowed, data_dir)
     if request.sync and found.folders:
         plan_sync(found.sources, found.folders, held, request)
     due, _ = split_unchanged(found.sources, held, allowed)
-    return len(due), count_bytes(due)
+    packed = [each for each in due if Path(each.path or "").suffix.lower() in _PACKED]
+    return len(due), count_bytes(due) - round((1 - _TEXT_SHARE) * count_bytes(packed))
 
 
 def group_skipped(found: FoundFiles, *, most: int = 200) -> tuple[LeftOut, ...]:

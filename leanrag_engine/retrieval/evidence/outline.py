@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from itertools import zip_longest
+import re
+from itertools import chain, zip_longest
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from leanrag_engine.core.model import Chunk, Document, ScoreParts
+from leanrag_engine.core.model import Chunk, Document, ScoreParts, is_code
 from leanrag_engine.core.text.citation import format_citation
 from leanrag_engine.core.text.language.sentences import is_statement, sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import one_line, shorten
+from leanrag_engine.documents.notices import without_notices
 from leanrag_engine.retrieval.context.rendering import OUTLINE_LINE, Statement
 from leanrag_engine.retrieval.filters import select_documents
 from leanrag_engine.retrieval.index import BuildState
@@ -21,22 +24,26 @@ if TYPE_CHECKING:
 
 LINE_TOKENS = 40  # Tokens of a line of an outline, roughly
 LONGEST, FEWEST_WORDS = 200, 8  # Characters of a first sentence at most, and its words at least
+_COMMENT = re.compile(r"^(?:[/*#;%!-]+\s+)+|(?<= )/{2,3} (?=\w)")
+_CODE = re.compile(r"[{};]\s|[{}=;]$|\w\(\)|<\w")
 NAMED = 12  # Folders and topics that the first lines name
 
 
 async def outline_documents(run: QueryRun) -> list[Statement]:
-    """Return a line for each document that fits, the largest of each folder first, in order of date and path; several for each,
+    """Return a line for each document that fits, the largest of each folder first, what tells of its folder first, then in order of date and path; several for each,
     spread over it, where they are few. The first lines name folders and topics."""
     store, collection = run.index.documents, run.index.collection.name
     documents = select_documents(await store.find_all(collection), run.query.filters)
     root = find_folder(each.source for each in documents)
     folders: dict[str, list[Document]] = {}
-    for each in sorted(documents, key=lambda each: -each.chunks):
+    for each in sorted(
+        documents, key=lambda each: (not _is_guide(each), is_code(each.media_type), -each.chunks)
+    ):
         folder = os.path.dirname(each.source.removeprefix(root))  # noqa: PTH120 - not this machine's
         folders.setdefault(folder, []).append(each)
     most = run.query.token_budget // LINE_TOKENS
     chosen = [each for row in zip_longest(*folders.values()) for each in row if each][:most]
-    chosen.sort(key=lambda each: (each.own_date, each.source, each.number))
+    chosen.sort(key=lambda each: (not _is_guide(each), each.own_date, each.source, each.number))
     labels = await store.chunk_labels(collection, [each.number for each in chosen])
     lines = most // max(len(chosen), 1)
     cited = [
@@ -51,7 +58,7 @@ async def outline_documents(run: QueryRun) -> list[Statement]:
     if topics := await _name_topics(run):
         said.append(("Topics", f"{', '.join(topics)}.", ()))
     for chunk in await store.chunks_by_citation(collection, cited):
-        heading = chunk.windows[0].heading or chunk.title
+        heading = (chunk.number > 1 and chunk.windows[0].heading) or chunk.title
         dated = f" ({chunk.own_date})" if chunk.own_date and chunk.own_date not in heading else ""
         said.append((f"{heading}{dated}", _first_sentence(chunk), (chunk.citation,)))
     fixed = ScoreParts(fixed=1.0)
@@ -66,8 +73,17 @@ async def _name_topics(run: QueryRun) -> list[str]:
     return [each.name for each in sorted(clusters, key=lambda each: -each.mentions)[:NAMED]]
 
 
+def _is_guide(document: Document) -> bool:
+    """Return whether a file is what its folder says of itself."""
+    return PurePath(document.source).stem.lower() in ("readme", "index", "about", "overview")
+
+
 def _first_sentence(chunk: Chunk) -> str:
-    """Return the first statement that is more than a greeting, else the beginning."""
-    told = (one_line(chunk.text[start:end]) for start, end in sentences(chunk.text))
-    said = (each for each in told if word_count(each) >= FEWEST_WORDS and is_statement(each))
-    return shorten(next(said, one_line(chunk.text)), LONGEST)
+    """Return the first statement that is more than a greeting or a licence, else what code defines, or the beginning."""
+    text, code = without_notices(chunk).text, is_code(chunk.media_type)
+    told = (_COMMENT.sub("", one_line(text[start:end])) for start, end in sentences(text))
+    long = (each for each in told if word_count(each) >= FEWEST_WORDS and is_statement(each))
+    said = (each for each in long if not (code and _CODE.search(each)))
+    signatures = [re.findall(r".*\w.*", each.heading)[-1:] for each in chunk.windows] if code else ()
+    names = dict.fromkeys(line.strip(" {:") for line in chain.from_iterable(signatures))
+    return shorten(next(said, "; ".join(names) or _COMMENT.sub("", one_line(text).strip())), LONGEST)

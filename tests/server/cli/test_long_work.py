@@ -133,7 +133,7 @@ def large(tmp_path: Path) -> Path:
     return folder
 
 
-LARGE = "300 MB in 3 files: about 400,000 passages, about 4 h on 2 cores."
+LARGE = "300 MB of text in 3 files: about 400,000 passages, about 4 h on 2 cores."
 
 
 def test_long_work_says_before_it_begins_how_long_it_takes(large: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from leanrag_engine.core.text.language.sentences import find_turn
+from leanrag_engine.core.text.records import TABLE_LINE
 from leanrag_engine.core.text.shortening import cut_middle, one_line, shorten
 
 from .sentences import sentences
@@ -59,7 +60,7 @@ def find_statement(text: str, start: int, end: int, limit: int) -> tuple[int, in
     paragraph = text[first : last if last >= 0 else len(text)]
     first += len(paragraph) - len(paragraph.lstrip())
     paragraph = paragraph.strip()
-    turn = find_turn(paragraph)
+    turn = None if TABLE_LINE.match(paragraph) else find_turn(paragraph)
     if turn and len(paragraph) <= limit:
         return first, first + len(paragraph), ""
     held = [span for span in _cut_paragraph(paragraph) if first + span[0] < end and start < first + span[1]]

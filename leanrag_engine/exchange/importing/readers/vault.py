@@ -23,9 +23,9 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
+from leanrag_engine.documents.notices import without_notices
 from leanrag_engine.exchange.importing.assembling import Assembled, join_document
 from leanrag_engine.exchange.importing.graph import Remarks
-from leanrag_engine.extraction.heuristic.passages import without_notices
 
 from .tables import MOST_BYTES
 
