@@ -117,7 +117,7 @@ def nearness(own: str, named: Sequence[str]) -> float:
 
 def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
     """Return ``windows``; none of the first stands before one of a later version of its file, or, where ``text`` asks for what holds now and it holds
-    half of the words, a newer one, that holds all words of the text that it says, and is nearly as near: it is marked as older. Where the text names a date or,
+    half of the words, a newer one, that holds all words of the text that it says, and is nearly as near: it is marked as older. Where the text names a date (a year: if it does not ask for now) or,
     not asking for now, a version, they stay."""
     most, near = 30, 0.6
     first = list(windows[:most])
@@ -125,7 +125,8 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     versions = any(_tell_version(each.chunk.source)[1] for each in first)
     tests = [_is_later_version] if versions and (now or not _NUMBERED.search(text)) else []
     tests += [_is_later, _is_valid] if now else []
-    if not tests or find_named_dates(text):
+    named = find_named_dates(text)
+    if not tests or (named and not (now and all(map(str.isdecimal, named)))):
         return list(windows)
     words = QueryWords(find_whole_words(NOW.sub(" ", text)))
     held = {each.key: words.find(each.indexed_text) for each in first}

@@ -317,3 +317,15 @@ def test_the_year_in_the_name_of_a_file_tells_which_edition_is_newer() -> None:
     ]
     ranked = put_newer_first(named, "What is the excess for theft now?")
     assert [each.chunk.source for each in ranked] == ["terms/home_2025.md", "terms/home_2023.md"]
+
+
+def test_the_latest_statement_on_a_year_is_the_newest_that_names_it() -> None:
+    said = "The outlook for revenue in 2025 is {}."
+    found = statements(
+        ("2024-03-01", said.format(100), 5.0),
+        ("2025-08-01", said.format(120), 4.5),
+        ("2026-08-01", "The outlook for revenue in 2026 is 9.", 4.4),
+    )
+    ranked = put_newer_first(found, "What is the latest outlook for revenue in 2025?")
+    assert [(each.chunk.id, each.older) for each in ranked[:2]] == [("c1", False), ("c0", True)]
+    assert put_newer_first(found, "What was the outlook for revenue in 2025?") == found
