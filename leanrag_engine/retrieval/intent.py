@@ -8,14 +8,14 @@ from leanrag_engine.core.text.word_lists import read_words
 
 TextSearch = Callable[[str], re.Match[str] | None]
 
-_OVERVIEW = re.compile(
+OVERVIEW = re.compile(
     r"\b(?:(?:main|major|central|overall|key|common|recurring|general) (?:\w+ ){0,2}(?:themes?|topics?|ideas?|points?|subjects?|motifs?)"
     r"|worum geht(?: es)?(?: hier)?|(?:gib mir )?(?:eine |einen )?(?:zusammenfassung|überblick)|de quoi (?:s'agit-il|parle-t-on)|résumé"
-    r"|de qué (?:se )?trata|resumen|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?P<subject>(?:\w+ ){1,5}?)(?:all )?about(?=\W*$)"
+    r"|de qué (?:se )?trata|resumen|overview|summar(?:y|i[sz]e)|gist|what (?:is|are) (?P<subject>(?:[\w'’.-]+ ){1,8}?)(?:all )?about(?=\W*$)"
     r"|what(?: is|'s|’s) in (?=(?:this|the|my|these) (?:folder|collection|library|notes|files|documents|vault|repo\w*|project)\b|here\b)|(?:what|which) (?:topics|subjects|areas) (?:do|does|are) (?=.{0,40}\bcover(?:ed)?\b))\b",
     re.IGNORECASE,
 )
-asks_for_overview: TextSearch = _OVERVIEW.search
+asks_for_overview: TextSearch = OVERVIEW.search
 """Says whether an English text asks what all is about."""
 EVERYTHING = read_words("language", "everything")
 """Words that say of what an overview is wanted, where it is of all there is."""
@@ -110,7 +110,7 @@ def find_sender(text: str) -> str:
 
 def asks_about_all(text: str) -> bool:
     """Return whether an English text asks what all is about and names no subject of its own."""
-    rest, count = _OVERVIEW.subn(r" \g<subject>", text)
+    rest, count = OVERVIEW.subn(r" \g<subject>", text)
     return count > 0 and not content_words(re.sub(r"\b[Tt]hese \w+s\b", " ", rest)) - EVERYTHING
 
 

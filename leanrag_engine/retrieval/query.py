@@ -13,7 +13,7 @@ from .context.explanation import explain_subgraph
 from .context.rendering import Statement
 from .context.statements import is_written
 from .evidence.citations import Beneath, find_bearers, load_citations, sample_clusters
-from .evidence.outline import outline_documents
+from .evidence.outline import find_named_document, keep_to_document, outline_document, outline_documents
 from .evidence.passages import order_plain, put_anchors_first, rank_passages, rank_sources
 from .evidence.pool import (
     leave_out_seen,
@@ -191,6 +191,9 @@ async def _answer_from(
         windows = await show_turns(run, windows, [each.text for each in found])
         windows = [choose_rows(ranking, each.text) for ranking, each in zip(windows, found, strict=True)]
     statements, leading = await _find_statements(run, found, graph, wider, beneath, sources)
+    if len(windows) == 1 and (named := find_named_document(found[0].text, windows[0])):
+        windows = [keep_to_document(windows[0], named)]
+        leading = leading or await outline_document(run, named)
     graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements, leading)
 

@@ -413,3 +413,30 @@ async def test_an_outline_of_code_begins_with_what_its_folder_says_of_itself_and
     assert said[0].startswith("- Lampkeeper is a library")
     assert any("A lamp keeps its own wick" in line for line in said)
     assert "License" not in text
+
+
+async def test_an_overview_of_a_document_has_a_line_for_each_of_its_sections_and_nothing_of_others(
+    tmp_path: Path,
+) -> None:
+    parts = {
+        "Summary": "wick",
+        "Oil": "oil",
+        "Glass": "glass",
+        "Keepers": "keeper",
+        "References": "overview of lamps",
+    }
+    sections = (
+        f"## {name}\n\nThe {word} of each lamp in the harbour was checked twice in that year. {f'It is in order, said Ada {word}. ' * 40}\n"
+        for name, word in parts.items()
+    )
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/lamps.md").write_text("# Harbour lamps\n\n" + "\n".join(sections))
+    for number in range(3):
+        text = f"# Lamp {number}\n\nAn overview of lamp {number}: it burns in the harbour, as all lamps do.\n"
+        (tmp_path / f"notes/lamp{number}.md").write_text(text)
+    async with open_engine(tmp_path / "data", embedder="minilm") as engine:
+        source = DocumentSource(path=str(tmp_path / "notes"))
+        await finish(engine, await engine.submit_ingest([source], allowed=None))
+        text = (await engine.query(Query("Give me an overview of the harbour lamps"))).context.text
+    assert re.findall(r"^- (\w+): The", text, re.MULTILINE) == ["Summary", "Oil", "Glass", "Keepers"]
+    assert "lamp0.md" not in text

@@ -332,9 +332,11 @@ def render_excerpt(
 
 def render_statement(statement: Statement, named: bool = True) -> str:
     """Render a statement with its citations; if ``named``, after its subject, unless the sentence names that itself."""
-    text = one_line(sanitise(statement.text))
-    if named:
-        text = name_subject(one_line(sanitise(statement.subject)).split(" — "), text)
+    text, subject = one_line(sanitise(statement.text)), one_line(sanitise(statement.subject))
+    if statement.kind == OUTLINE_LINE and not text.casefold().startswith(subject.casefold()):
+        text = f"{subject}: {text}"
+    elif named:
+        text = name_subject(subject.split(" — "), text)
     return f"{text}{''.join(f' [{citation}]' for citation in statement.citations)}"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -11,13 +13,15 @@ from typing import TYPE_CHECKING
 from leanrag_engine.core.model import Chunk, Document, ScoreParts, is_code
 from leanrag_engine.core.text.citation import format_citation
 from leanrag_engine.core.text.language.sentences import is_statement, sentences
-from leanrag_engine.core.text.language.words import word_count
+from leanrag_engine.core.text.language.words import content_words, word_count
 from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import one_line, shorten
 from leanrag_engine.documents.notices import without_notices
 from leanrag_engine.retrieval.context.rendering import OUTLINE_LINE, Statement
 from leanrag_engine.retrieval.filters import select_documents
 from leanrag_engine.retrieval.index import BuildState
+from leanrag_engine.retrieval.intent import EVERYTHING, OVERVIEW, asks_for_overview
+from leanrag_engine.retrieval.search.relevance import RankedWindow
 
 if TYPE_CHECKING:
     from .run import QueryRun
@@ -26,6 +30,14 @@ LINE_TOKENS = 40  # Tokens of a line of an outline, roughly
 LONGEST, FEWEST_WORDS = 200, 8  # Characters of a first sentence at most, and its words at least
 _COMMENT = re.compile(r"^(?:[/*#;%!-]+\s+)+|(?<= )/{2,3} (?=\w)")
 _CODE = re.compile(r"[{};]\s|[{}=;]$|\w\(\)|<\w")
+_FOUND, _READ, _SECTIONS = (
+    20,
+    60,
+    3,
+)  # Windows that may be of a named document, chunks of it that are read, and its sections at least
+_BACK_MATTER = re.compile(
+    r"\b(?:references|bibliography|literature|acknowledge?ments?|contents|index|licen[cs]e)$", re.IGNORECASE
+)
 NAMED = 12  # Folders and topics that the first lines name
 
 
@@ -65,6 +77,61 @@ async def outline_documents(run: QueryRun) -> list[Statement]:
     return [Statement(*each, 1.0, OUTLINE_LINE, kept=True, parts=fixed) for each in said]
 
 
+def find_named_document(text: str, windows: Sequence[RankedWindow]) -> str:
+    """Return the id of the one document that a text names of which it wants an overview; "" if it does not want one, or names none of those
+    found."""
+    if not asks_for_overview(text):
+        return ""
+    asked = content_words(OVERVIEW.sub(r" \g<subject>", text)) - EVERYTHING
+    named = set[str]()
+    for chunk in {each.chunk.document_id: each.chunk for each in windows[:_FOUND]}.values():
+        title, name = (
+            content_words(each.replace("_", " ")) for each in (chunk.title, PurePath(chunk.source).stem)
+        )
+        if asked and (asked <= title | name or set() < title <= asked):
+            named.add(chunk.document_id)
+    return named.pop() if len(named) == 1 else ""
+
+
+def keep_to_document(windows: Sequence[RankedWindow], id_: str) -> list[RankedWindow]:
+    """Return the windows; those of other documents than the one of which an overview is wanted, and its references, are less near."""
+    return [
+        each
+        if each.chunk.document_id == id_ and not _BACK_MATTER.search(each.heading)
+        else replace(each.add("unfound", -each.value / 2), near=each.near / 4, kept=False, exact=False)
+        for each in windows
+    ]
+
+
+async def outline_document(run: QueryRun, id_: str) -> list[Statement]:
+    """Return a line for each section of a document, its beginning first; none if it has few sections."""
+    store, collection = run.index.documents, run.index.collection.name
+    ids = await store.chunk_ids(collection, [id_])
+    chunks = await store.chunks(collection, ids[:: -(-len(ids) // _READ)])
+    parts = [
+        (chunk, window)
+        for chunk in chunks
+        for window in chunk.windows
+        if not _BACK_MATTER.search(window.heading)
+    ]
+    headings = [window.heading.split(" > ") for _, window in parts]
+    depth = next(
+        (deep for deep in (1, 2, 3) if len({tuple(each[:deep]) for each in headings}) > _SECTIONS), 3
+    )
+    sections: dict[str, tuple[Chunk, str]] = {}
+    for (chunk, window), heading in zip(parts, headings, strict=True):
+        said = next(_find_statements(chunk.quote(window)), "")
+        if said:
+            sections.setdefault(heading[:depth][-1] or chunk.title, (chunk, said))
+    step = -(-len(sections) // (run.query.token_budget // (2 * LINE_TOKENS)))
+    lines = [*sections.items()][::step] if len(sections) >= _SECTIONS else []
+    fixed = ScoreParts(fixed=1.0)
+    return [
+        Statement(name, shorten(said, LONGEST), (chunk.citation,), 1.0, OUTLINE_LINE, kept=True, parts=fixed)
+        for name, (chunk, said) in lines
+    ]
+
+
 async def _name_topics(run: QueryRun) -> list[str]:
     """Return the names of the largest clusters of the lowest layer."""
     if run.index.state is BuildState.MISSING or not run.scope.everything:
@@ -81,9 +148,12 @@ def _is_guide(document: Document) -> bool:
 def _first_sentence(chunk: Chunk) -> str:
     """Return the first statement that is more than a greeting or a licence, else what code defines, or the beginning."""
     text, code = without_notices(chunk).text, is_code(chunk.media_type)
-    told = (_COMMENT.sub("", one_line(text[start:end])) for start, end in sentences(text))
-    long = (each for each in told if word_count(each) >= FEWEST_WORDS and is_statement(each))
-    said = (each for each in long if not (code and _CODE.search(each)))
+    said = (each for each in _find_statements(text) if not (code and _CODE.search(each)))
     signatures = [re.findall(r".*\w.*", each.heading)[-1:] for each in chunk.windows] if code else ()
     names = dict.fromkeys(line.strip(" {:") for line in chain.from_iterable(signatures))
     return shorten(next(said, "; ".join(names) or _COMMENT.sub("", one_line(text).strip())), LONGEST)
+
+
+def _find_statements(text: str) -> Iterator[str]:
+    told = (_COMMENT.sub("", one_line(text[start:end])) for start, end in sentences(text))
+    return (each for each in told if word_count(each) >= FEWEST_WORDS and is_statement(each))
