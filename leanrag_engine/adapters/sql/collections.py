@@ -2,10 +2,10 @@
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import (
     Connection,
@@ -45,6 +45,9 @@ from .schema.tables import (
     type_schemas,
     unsettled_vectors,
 )
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _COLLECTION = select(collections).where(collections.c.name == bindparam("name"))
 _STATE = _COLLECTION.with_only_columns(collections.c.number, collections.c.revision)
@@ -119,6 +122,15 @@ def state_of(connection: Connection, name: str) -> tuple[int, int]:
     )
 
 
+def named(work: Callable[Concatenate[Connection, int, P], T]) -> Callable[Concatenate[Connection, str, P], T]:
+    """Return what does ``work``, which takes the number of a collection, on that of a name. Raises as :func:`number_of`."""
+
+    def find_and_work(connection: Connection, name: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return work(connection, number_of(connection, name), *args, **kwargs)
+
+    return find_and_work
+
+
 def rename(connection: Connection, name: str, new: str) -> None:
     """Rename the collection and its jobs. Raises ``NotFound``, and ``InvalidInput`` if ``new`` is taken."""
     number = number_of(connection, name)
@@ -168,12 +180,10 @@ def check_free(connection: Connection, name: str) -> None:
         )
 
 
-def raise_revision(connection: Connection, name: str) -> int:
-    """Raise the collection's revision by one, so that its generation is stale; return the collection's number."""
-    number = number_of(connection, name)
-    here = collections.c.number == number
+def raise_revision(connection: Connection, collection: int) -> None:
+    """Raise the revision of collection number ``collection`` by one, so that its generation is stale."""
+    here = collections.c.number == collection
     connection.execute(update(collections).where(here).values(revision=collections.c.revision + 1))
-    return number
 
 
 # --- schemas of extraction -----------------------------------------------------------------
@@ -195,13 +205,13 @@ def schema_digest(connection: Connection, collection: int) -> str:
     return connection.execute(statement).scalar() or ""
 
 
-def put_schema(connection: Connection, name: str, schema: ExtractionSchema | None) -> None:
+def put_schema(connection: Connection, collection: int, schema: ExtractionSchema | None) -> None:
     """Give the collection this schema in place of the one it has, or none. The published generation becomes stale."""
-    number = raise_revision(connection, name)
-    connection.execute(delete(type_schemas).where(type_schemas.c.collection == number))
+    raise_revision(connection, collection)
+    connection.execute(delete(type_schemas).where(type_schemas.c.collection == collection))
     if schema is not None:
         row = {
-            "collection": number,
+            "collection": collection,
             "digest": schema.digest,
             "name": schema.name,
             "types": [schema.entities, schema.relations, schema.attributes],
@@ -254,11 +264,6 @@ def find_generations(connection: Connection, collection: int, limit: int = 2**31
     """Return the stored generations of collection number ``collection``, newest first."""
     rows = connection.execute(_GENERATIONS, {"collection": collection, "limit": limit})
     return [_generation(row) for row in rows.all()]
-
-
-def find_generations_in(connection: Connection, name: str) -> list[Generation]:
-    """Return the generations of the collection that still exist, newest first."""
-    return find_generations(connection, number_of(connection, name))
 
 
 def _generation(row: Row[Any]) -> Generation:

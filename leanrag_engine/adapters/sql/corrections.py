@@ -12,30 +12,30 @@ from . import collections as collection_rows
 from .schema.tables import corrections, from_json
 
 
-def put(connection: Connection, name: str, new: Correction) -> Correction:
+def put(connection: Connection, collection: int, new: Correction) -> Correction:
     """Store a correction, unless an equal one is stored, and return it with its number; the build becomes stale."""
-    for held in find_all(connection, name):
+    for held in find_all(connection, collection):
         if replace(held, number=new.number) == new:
             return held
-    row = asdict(new) | {"collection": collection_rows.raise_revision(connection, name)}
-    row |= {"created_at": datetime.now(UTC)}
+    collection_rows.raise_revision(connection, collection)
+    row = asdict(new) | {"collection": collection, "created_at": datetime.now(UTC)}
     del row["number"]
     stored = insert(corrections).values(row).returning(corrections)
     return _correction(connection.execute(stored).one())
 
 
-def find_all(connection: Connection, name: str) -> list[Correction]:
+def find_all(connection: Connection, collection: int) -> list[Correction]:
     """Return the corrections in the order in which they were made."""
-    here = corrections.c.collection == collection_rows.number_of(connection, name)
+    here = corrections.c.collection == collection
     rows = connection.execute(select(corrections).where(here).order_by(corrections.c.number))
     return [_correction(row) for row in rows]
 
 
-def remove(connection: Connection, name: str, number: int) -> None:
+def remove(connection: Connection, collection: int, number: int) -> None:
     """Delete a correction, if it exists. The published generation becomes stale then."""
-    here = corrections.c.collection == collection_rows.number_of(connection, name)
-    if connection.execute(delete(corrections).where(here, corrections.c.number == number)).rowcount:
-        collection_rows.raise_revision(connection, name)
+    this = (corrections.c.collection == collection) & (corrections.c.number == number)
+    if connection.execute(delete(corrections).where(this)).rowcount:
+        collection_rows.raise_revision(connection, collection)
 
 
 def _correction(row: Row[Any]) -> Correction:

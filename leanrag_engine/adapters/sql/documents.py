@@ -19,7 +19,6 @@ from sqlalchemy import (
     Connection,
     Row,
     RowMapping,
-    Select,
     bindparam,
     delete,
     func,
@@ -163,19 +162,17 @@ class _PlacedDocument:
     is_retitled: bool
 
 
-def put_all(connection: Connection, name: str, new: Sequence[PreparedDocument]) -> list[Document]:
+def put_all(connection: Connection, collection: int, new: Sequence[PreparedDocument]) -> list[Document]:
     """Write documents of different ids together; one that replaces another keeps its number and all chunks that it has too (by id).
     Kept chunks keep their citation and the extracts that a model or an agent wrote. A new chunk gets a citation that no other one
     has had: an old citation never shows another text. The collection's revision grows by one for each document."""
-    collection = collection_rows.number_of(connection, name)
     known = select(*documents.c["id", "number", "title", "last_chunk", "added"]).where(
         documents.c.collection == collection, among(documents.c.id, [each.read.document.id for each in new])
     )
     held = {row.id: row for row in connection.execute(known)}
-    old = find_chunk_ids(connection, collection, [*held])
-    replies.cut_descriptions(
-        connection, collection, old - {part.id for each in new for part in each.read.chunks}
-    )
+    gone = {*chunk_ids(connection, collection, [*held])}
+    gone -= {part.id for each in new for part in each.read.chunks}
+    replies.cut_descriptions(connection, collection, gone)
     more = sum(each.read.document.id not in held for each in new)
     raised = (
         update(collections)
@@ -238,13 +235,6 @@ def _remove_missing_chunks(
     return {id_: label for id_, label in held.items() if id_ in wanted}
 
 
-def find_chunk_ids(connection: Connection, collection: int, ids: Sequence[str]) -> set[str]:
-    """Return the ids of the chunks of the documents of these ``ids``."""
-    mine = select(documents.c.number).where(documents.c.collection == collection, among(documents.c.id, ids))
-    here = (chunks.c.collection == collection) & chunks.c.document.in_(mine)
-    return set(connection.scalars(select(chunks.c.id).where(here)))
-
-
 def remove(connection: Connection, collection: int, id_: str) -> None:
     """Delete the document ``id_``, its chunks and extracts; do nothing if it does not exist."""
     this = (documents.c.collection == collection) & (documents.c.id == id_)
@@ -283,9 +273,8 @@ def _write_documents(connection: Connection, collection: int, placed: Sequence[_
         connection.execute(insert(documents), new)
 
 
-def put_file_stamps(connection: Connection, name: str, stamps: Mapping[str, tuple[str, str]]) -> None:
+def put_file_stamps(connection: Connection, collection: int, stamps: Mapping[str, tuple[str, str]]) -> None:
     """Record stamp and digest of files whose documents are unchanged, by the ids of the documents."""
-    collection = collection_rows.number_of(connection, name)
     this = (documents.c.collection == collection) & (documents.c.id == bindparam("this"))
     changed = update(documents).where(this)
     changed = changed.values(file_stamp=bindparam("new_stamp"), file_digest=bindparam("new_digest"))
@@ -295,9 +284,8 @@ def put_file_stamps(connection: Connection, name: str, stamps: Mapping[str, tupl
     connection.execute(changed, rows)
 
 
-def put_extracts(connection: Connection, name: str, new: Sequence[Extract]) -> list[str]:
+def put_extracts(connection: Connection, collection: int, new: Sequence[Extract]) -> list[str]:
     """Replace all extracts of these chunks, return the existing chunks' ids. The revision grows by one if there are any."""
-    collection = collection_rows.number_of(connection, name)
     statement = (
         select(chunks.c.id, chunks.c.document, chunks.c.label)
         .where(chunks.c.collection == collection, among(chunks.c.id, {each.chunk_id for each in new}))
@@ -312,7 +300,7 @@ def put_extracts(connection: Connection, name: str, new: Sequence[Extract]) -> l
     placed = [(*places[each.chunk_id], each) for each in new if each.chunk_id in places]
     connection.execute(insert(extracts), _extract_rows(collection, placed))
     _set_reading(connection, collection, list(places), ReadingState.DONE)
-    collection_rows.raise_revision(connection, name)
+    collection_rows.raise_revision(connection, collection)
     return list(places)
 
 
@@ -324,22 +312,20 @@ class ReadingState(StrEnum):
     DONE = ""  # It was read, or a build without a model has had it
 
 
-def ask_for(connection: Connection, name: str, ids: Sequence[str]) -> None:
+def ask_for(connection: Connection, collection: int, ids: Sequence[str]) -> None:
     """Record that a model is asked to read these chunks: they are due until ``put_extracts`` has their extracts."""
-    _set_reading(connection, collection_rows.number_of(connection, name), ids, ReadingState.ASKED)
+    _set_reading(connection, collection, ids, ReadingState.ASKED)
 
 
-def accept_heuristic(connection: Connection, name: str) -> None:
+def accept_heuristic(connection: Connection, collection: int) -> None:
     """Record that a build without a model has had all chunks: only an upgrade has a model read them."""
-    here = (chunks.c.collection == collection_rows.number_of(connection, name)) & (
-        chunks.c.reading == ReadingState.NEW.value
-    )
+    here = (chunks.c.collection == collection) & (chunks.c.reading == ReadingState.NEW.value)
     connection.execute(update(chunks).where(here).values(reading=ReadingState.DONE.value))
 
 
-def count_asked(connection: Connection, name: str) -> int:
+def count_asked(connection: Connection, collection: int) -> int:
     """Return the number of chunks that a model was asked to read and has not."""
-    here = chunks.c.collection == collection_rows.number_of(connection, name)
+    here = chunks.c.collection == collection
     wanted = select(func.count()).where(here, chunks.c.reading == ReadingState.ASKED.value)
     return int(connection.execute(wanted).scalar_one())
 
@@ -465,19 +451,15 @@ def _relation_values(relation: ExtractedRelation) -> list[object]:
 # --- read documents ------------------------------------------------------------------------
 
 
-def find(connection: Connection, name: str, ids: Sequence[str]) -> dict[str, Document]:
+def find(connection: Connection, collection: int, ids: Sequence[str]) -> dict[str, Document]:
     """Return the documents with these ids by id; unknown ids are left out."""
-    rows = connection.execute(_documents(connection, name).where(among(documents.c.id, ids))).mappings()
-    return {row["id"]: _document_of(row) for row in rows}
+    wanted = select(documents).where(documents.c.collection == collection, among(documents.c.id, ids))
+    return {row["id"]: _document_of(row) for row in connection.execute(wanted).mappings()}
 
 
-def find_all(connection: Connection, name: str) -> list[Document]:
-    rows = connection.execute(_documents(connection, name).order_by(documents.c.number)).mappings()
-    return [_document_of(row) for row in rows]
-
-
-def _documents(connection: Connection, name: str) -> Select[Any]:
-    return select(documents).where(documents.c.collection == collection_rows.number_of(connection, name))
+def find_all(connection: Connection, collection: int) -> list[Document]:
+    held = select(documents).where(documents.c.collection == collection).order_by(documents.c.number)
+    return [_document_of(row) for row in connection.execute(held).mappings()]
 
 
 def _document_of(row: RowMapping) -> Document:
@@ -529,20 +511,19 @@ def chunks_with(
     return [held[id_] for id_ in ids if id_ in held]
 
 
-def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) -> list[Chunk]:
+def chunks_cited(connection: Connection, collection: int, citations: Sequence[str]) -> list[Chunk]:
     places = [place for each in citations if (place := parse_citation(each))]
-    statement = _chunks(connection, name).where(among_pairs(_CITED, places))
-    cited = {chunk.citation: chunk for chunk in _chunks_of(connection.execute(statement).all())}
+    found = _read_chunks(connection, collection, among_pairs(_CITED, places))
+    cited = {chunk.citation: chunk for chunk in found}
     return [cited[citation] for place in places if (citation := format_citation(*place)) in cited]
 
 
-def all_chunks(connection: Connection, name: str) -> list[Chunk]:
-    return _chunks_of(connection.execute(_chunks(connection, name).order_by(*_READING)).all())
+def all_chunks(connection: Connection, collection: int) -> list[Chunk]:
+    return _read_chunks(connection, collection)
 
 
-def chunk_heads(connection: Connection, name: str) -> list[ChunkHead]:
+def chunk_heads(connection: Connection, collection: int) -> list[ChunkHead]:
     """Return all chunks without their texts, in reading order."""
-    collection = collection_rows.number_of(connection, name)
     titles = select(documents.c.number, documents.c.id, documents.c.title)
     held = {
         number: (id_, title)
@@ -553,8 +534,7 @@ def chunk_heads(connection: Connection, name: str) -> list[ChunkHead]:
     return [ChunkHead(id_, held[document][0], number, held[document][1]) for id_, document, number in rows]
 
 
-def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) -> list[str]:
-    collection = collection_rows.number_of(connection, name)
+def chunk_ids(connection: Connection, collection: int, document_ids: Sequence[str]) -> list[str]:
     # A join would go through all chunks of the collection, for they are wanted in their order.
     given = select(documents.c.number).where(
         documents.c.collection == collection, among(documents.c.id, document_ids)
@@ -563,16 +543,16 @@ def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) ->
     return list(connection.execute(select(chunks.c.id).where(*mine).order_by(*_READING)).scalars())
 
 
-def find_dated(connection: Connection, name: str, day: str, most: int) -> list[str]:
-    collection, begins = collection_rows.number_of(connection, name), "____" * day.startswith("-") + day
+def find_dated(connection: Connection, collection: int, day: str, most: int) -> list[str]:
+    begins = "____" * day.startswith("-") + day
     mine = documents.c.collection == collection, documents.c.date_origin != FILE_TIME
     found = select(documents.c.id).where(*mine, documents.c.date.like(f"{begins}%")).limit(most + 1)
     ids = connection.execute(found).scalars().all()
-    return chunk_ids(connection, name, ids) if len(ids) <= most else []
+    return chunk_ids(connection, collection, ids) if len(ids) <= most else []
 
 
-def find_called(connection: Connection, name: str, word: str) -> list[str]:
-    collection, called = collection_rows.number_of(connection, name), word.casefold()
+def find_called(connection: Connection, collection: int, word: str) -> list[str]:
+    called = word.casefold()
     held = select(documents.c.number, documents.c.source).where(
         documents.c.collection == collection, contains_letters(documents.c.source, word)
     )
@@ -585,32 +565,37 @@ def find_called(connection: Connection, name: str, word: str) -> list[str]:
     return list(connection.execute(found.order_by(chunks.c.number, chunks.c.document)).scalars())
 
 
-def count_tokens(connection: Connection, name: str) -> dict[int, int]:
-    mine = chunks.c.collection == collection_rows.number_of(connection, name)
-    statement = select(chunks.c.document, func.sum(chunks.c.tokens)).where(mine).group_by(chunks.c.document)
-    return {document: int(tokens) for document, tokens in connection.execute(statement)}
+def count_tokens(connection: Connection, collection: int) -> dict[int, int]:
+    sums = select(chunks.c.document, func.sum(chunks.c.tokens)).where(chunks.c.collection == collection)
+    rows = connection.execute(sums.group_by(chunks.c.document))
+    return {document: int(tokens) for document, tokens in rows}
 
 
-def documents_containing(connection: Connection, name: str, letters: str) -> list[int]:
+def documents_containing(connection: Connection, collection: int, letters: str) -> list[int]:
     holds = select(chunks.c.number).where(_IN_DOCUMENT, contains_letters(chunks.c.text, letters)).exists()
-    mine = documents.c.collection == collection_rows.number_of(connection, name)
-    return list(connection.execute(select(documents.c.number).where(mine, holds)).scalars())
+    found = select(documents.c.number).where(documents.c.collection == collection, holds)
+    return list(connection.execute(found).scalars())
 
 
 def passage_texts(
-    connection: Connection, name: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
+    connection: Connection,
+    collection: int,
+    numbers: Sequence[int] | None,
+    *,
+    after: tuple[int, int],
+    limit: int,
 ) -> list[PassageText]:
     statement = select(*chunks.c["document", "number", "label", "start", "tokens", "text"]).where(
-        chunks.c.collection == collection_rows.number_of(connection, name), tuple_(*_READING) > after
+        chunks.c.collection == collection, tuple_(*_READING) > after
     )
     if numbers is not None:
         statement = statement.where(among(chunks.c.document, numbers))
     return [PassageText(*row) for row in connection.execute(statement.order_by(*_READING).limit(limit))]
 
 
-def labels_of(connection: Connection, name: str, numbers: Sequence[int]) -> dict[int, list[int]]:
+def labels_of(connection: Connection, collection: int, numbers: Sequence[int]) -> dict[int, list[int]]:
     """Return the labels of the chunks of documents, by the document's number, in reading order."""
-    mine = chunks.c.collection == collection_rows.number_of(connection, name)
+    mine = chunks.c.collection == collection
     statement = select(chunks.c.document, chunks.c.label).where(mine, among(chunks.c.document, numbers))
     found: dict[int, list[int]] = {}
     for document, label in connection.execute(statement.order_by(*_READING)):
@@ -618,36 +603,32 @@ def labels_of(connection: Connection, name: str, numbers: Sequence[int]) -> dict
     return found
 
 
-def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
+def pending_chunks(connection: Connection, collection: int) -> list[Chunk]:
     """Return the chunks that came in, or whose document got another title, after the published generation; all without one."""
-    published = collection_rows.find_generations(
-        connection, collection_rows.number_of(connection, name), limit=1
-    )
+    published = collection_rows.find_generations(connection, collection, limit=1)
     pending = chunks.c.revision > published[0].revision if published else true()
-    return _chunks_of(connection.execute(_chunks(connection, name).where(pending).order_by(*_READING)).all())
+    return _read_chunks(connection, collection, pending)
 
 
-def heuristic_chunks(connection: Connection, name: str, *, due: bool) -> list[Chunk]:
+def heuristic_chunks(connection: Connection, collection: int, *, due: bool) -> list[Chunk]:
     """Return the chunks that no model or agent has read yet, and those that a model read with another
     schema than the collection has now, in reading order. ``due`` limits them to those that the next build
     should have a model read: what it has not seen yet, and what a model failed to read."""
-    collection = collection_rows.number_of(connection, name)
     unread = ~_is_written(collection)
     if due:
         unread &= chunks.c.reading != ReadingState.DONE.value
     outdated = _is_outdated(connection, collection, extracts.c.method == Method.MODEL.value)
-    statement = _chunks(connection, name).where(unread | outdated)
-    return _chunks_of(connection.execute(statement.order_by(*_READING)).all())
+    return _read_chunks(connection, collection, unread | outdated)
 
 
-def count_outdated(connection: Connection, name: str) -> dict[str, int]:
+def count_outdated(connection: Connection, collection: int) -> dict[str, int]:
     """Return how many chunks were read by a model or an agent with another schema than there is now, by method."""
-    collection = collection_rows.number_of(connection, name)
     is_outdated = extracts.c.schema != collection_rows.schema_digest(connection, collection)
-    return _count_by_method(connection, collection, extracts.c.method.in_(_WRITTEN), is_outdated)
+    return count_extracts(connection, collection, extracts.c.method.in_(_WRITTEN), is_outdated)
 
 
 _WRITTEN = (Method.MODEL.value, Method.AGENT.value)
+_BY_MODEL_OR_AGENT = extracts.c.method != Method.HEURISTIC.value
 
 
 def _is_outdated(
@@ -666,8 +647,9 @@ def _is_outdated(
 def _is_written(collection: int) -> ColumnElement[bool]:
     """Return the condition that a model or an agent has read a chunk."""
     here = (extracts.c.document == chunks.c.document) & (extracts.c.chunk == chunks.c.label)
-    written = extracts.c.method != Method.HEURISTIC.value
-    return select(extracts.c.chunk).where(extracts.c.collection == collection, here, written).exists()
+    return (
+        select(extracts.c.chunk).where(extracts.c.collection == collection, here, _BY_MODEL_OR_AGENT).exists()
+    )
 
 
 def search_windows(connection: Connection, name: str, text: str, limit: int, counts: RowCounts) -> list[Hit]:
@@ -686,8 +668,7 @@ _READ, _FOUND, _EVERY = 64, 2_000, 1_000_000
 endings, so that only the texts say whether a word stands there as it is written."""
 
 
-def windows_with(connection: Connection, name: str, words: Sequence[str]) -> list[str]:
-    collection = collection_rows.number_of(connection, name)
+def windows_with(connection: Connection, collection: int, words: Sequence[str]) -> list[str]:
     forms = [form for word in words for form in whole_forms(word)]
     return _name_windows(connection, collection, fulltext.find_windows(connection, collection, forms, _EVERY))
 
@@ -706,8 +687,7 @@ def _find_chunk_ids(
     return {(document, label): id_ for document, label, id_ in rows}
 
 
-def find_absent(connection: Connection, name: str, words: Sequence[str]) -> list[str]:
-    collection = collection_rows.number_of(connection, name)
+def find_absent(connection: Connection, collection: int, words: Sequence[str]) -> list[str]:
     return [word for word in words if not fulltext.find_windows(connection, collection, whole_forms(word), 1)]
 
 
@@ -814,11 +794,10 @@ def _sort_windows(
     }
 
 
-def nearest_words(connection: Connection, name: str, word: str, limit: int = 3) -> tuple[str, ...]:
+def nearest_words(connection: Connection, collection: int, word: str, limit: int = 3) -> tuple[str, ...]:
     asked = spell_as_one(word)
     if not _SHORTEST_NAME <= len(asked) <= _LONGEST_NAME or has_cjk(asked):
         return ()
-    collection = collection_rows.number_of(connection, name)
     spelled = dict[str, Counter[str]]()
     for variant in fulltext.find_known(connection, collection, sorted(misspell(asked))):
         places = fulltext.find_windows(connection, collection, [[variant]], _FOUND)
@@ -851,8 +830,10 @@ def _begin_with(
     return [name for name, _ in found.most_common() if spell_as_one(name).startswith(asked)]
 
 
-def _chunks(connection: Connection, name: str) -> Select[Any]:
-    return _CHUNKS.params(collection=collection_rows.number_of(connection, name))
+def _read_chunks(connection: Connection, collection: int, *conditions: ColumnElement[bool]) -> list[Chunk]:
+    """Return the chunks of a collection that meet the conditions, in reading order."""
+    statement = _CHUNKS.where(*conditions).order_by(*_READING)
+    return _chunks_of(connection.execute(statement, {"collection": collection}).all())
 
 
 def _chunks_of(rows: Sequence[Sequence[Any]]) -> list[Chunk]:
@@ -868,14 +849,13 @@ def _chunks_of(rows: Sequence[Sequence[Any]]) -> list[Chunk]:
 # --- read extracts -------------------------------------------------------------------------
 
 
-def all_extracts(connection: Connection, name: str) -> list[Extract]:
+def all_extracts(connection: Connection, collection: int) -> list[Extract]:
     """Return all extracts in the reading order of their chunks."""
-    return _extracts_of(connection.execute(_extracts(connection, name)).all())
+    return _read_extracts(connection, collection)
 
 
-def extract_states(connection: Connection, name: str) -> list[ExtractState]:
+def extract_states(connection: Connection, collection: int) -> list[ExtractState]:
     """Return which extracts there are, in the reading order of their chunks."""
-    collection = collection_rows.number_of(connection, name)
     # Named one by one: for an inequality no index serves.
     methods = [method.value for method in Method if method is not Method.HEURISTIC]
     written = _STATES.add_columns(*_CONTENT).where(extracts.c.method.in_(methods))
@@ -892,14 +872,11 @@ def extract_states(connection: Connection, name: str) -> list[ExtractState]:
 
 
 def extracts_at(
-    connection: Connection, name: str, places: Sequence[tuple[int, int]]
+    connection: Connection, collection: int, places: Sequence[tuple[int, int]]
 ) -> list[tuple[ExtractState, Extract]]:
     """Return the extracts of the chunks with these numbers of document and chunk, as in citations, in reading order."""
     here = among_pairs((extracts.c.document, extracts.c.chunk), places)
-    rows = connection.execute(
-        _STATES.add_columns(*_CONTENT).where(here),
-        {"collection": collection_rows.number_of(connection, name)},
-    ).all()
+    rows = connection.execute(_STATES.add_columns(*_CONTENT).where(here), {"collection": collection}).all()
     states = [
         ExtractState(row[0], row[1], row[2], row[3] if row[6] == _HEURISTIC else _stamp(row), row[4], row[5])
         for row in rows
@@ -919,7 +896,7 @@ def _stamp(row: Sequence[Any]) -> int:
 
 
 def extracts_near(
-    connection: Connection, name: str, chunk_ids: Sequence[str], distance: int
+    connection: Connection, collection: int, chunk_ids: Sequence[str], distance: int
 ) -> list[Extract]:
     """Return what models and agents wrote of the chunks at most ``distance`` before or after these in their
     documents, in reading order."""
@@ -934,21 +911,18 @@ def extracts_near(
         )
         .exists()
     )
-    written = extracts.c.method != Method.HEURISTIC.value
-    return _extracts_of(connection.execute(_extracts(connection, name).where(written, near)).all())
+    return _read_extracts(connection, collection, _BY_MODEL_OR_AGENT, near)
 
 
 def submit_extracts(
-    connection: Connection, name: str, new: Sequence[Extract], replace: bool
+    connection: Connection, collection: int, new: Sequence[Extract], replace: bool
 ) -> list[SubmittedExtract]:
     """Store an agent's extracts, each of another chunk, in place of what those chunks had. Returns the chunks
     that still exist. What an agent or a model wrote of a chunk with the same schema, if it says something else,
     is replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored."""
-    ids = [each.chunk_id for each in new]
-    written = _extracts(connection, name).where(
-        extracts.c.method != Method.HEURISTIC.value, among(chunks.c.id, ids)
-    )
-    held = {each.chunk_id: each for each in _extracts_of(connection.execute(written).all())}
+    those = among(chunks.c.id, [each.chunk_id for each in new])
+    written = _read_extracts(connection, collection, _BY_MODEL_OR_AGENT, those)
+    held = {each.chunk_id: each for each in written}
     due = [
         each
         for each in new
@@ -956,7 +930,7 @@ def submit_extracts(
         # What was read with another schema is to be read again.
         or ((replace or earlier.schema != each.schema) and earlier != each)
     ]
-    stored = set(put_extracts(connection, name, due)) if due else set()
+    stored = set(put_extracts(connection, collection, due)) if due else set()
     found = []
     for each in new:
         earlier = held.get(each.chunk_id)
@@ -967,10 +941,9 @@ def submit_extracts(
     return found
 
 
-def chunk_readings(connection: Connection, name: str) -> list[ChunkReading]:
+def chunk_readings(connection: Connection, collection: int) -> list[ChunkReading]:
     """Return all chunks in reading order, without their texts, and whether a model or an agent has read them with the
     schema that the collection has now."""
-    collection = collection_rows.number_of(connection, name)
     columns = (chunks.c.id, chunks.c.tokens)
     outdated = _is_outdated(connection, collection, extracts.c.method.in_(_WRITTEN))
     written = (_is_written(collection) & ~outdated).label("written")
@@ -978,13 +951,17 @@ def chunk_readings(connection: Connection, name: str) -> list[ChunkReading]:
     return [ChunkReading(row.id, row.tokens, row.written) for row in connection.execute(statement)]
 
 
-def _extracts(connection: Connection, name: str) -> Select[Any]:
-    return (
+def _read_extracts(
+    connection: Connection, collection: int, *conditions: ColumnElement[bool]
+) -> list[Extract]:
+    """Return the extracts of a collection that meet the conditions, in the reading order of their chunks."""
+    statement = (
         select_unparsed(*_EXTRACT_COLUMNS)
         .join(chunks, _OF_CHUNK)
-        .where(extracts.c.collection == collection_rows.number_of(connection, name))
+        .where(extracts.c.collection == collection, *conditions)
         .order_by(*_READING, extracts.c.position)
     )
+    return _extracts_of(connection.execute(statement).all())
 
 
 def _extracts_of(rows: Sequence[Sequence[Any]]) -> list[Extract]:
@@ -1011,12 +988,7 @@ def _read_schema_values(
     return tuple([ExtractedAttribute(*each) for each in attributes]), confidence
 
 
-def count_extracts(connection: Connection, name: str) -> dict[str, int]:
-    """Return how many extracts were made by each method."""
-    return _count_by_method(connection, collection_rows.number_of(connection, name))
-
-
-def _count_by_method(
+def count_extracts(
     connection: Connection, collection: int, *conditions: ColumnElement[bool]
 ) -> dict[str, int]:
     """Return the number of a collection's extracts that meet the ``conditions``, by their method."""

@@ -40,20 +40,21 @@ def delete_documents(
     anything but present chunks and aggregated entities whose own text the deletion left as it was. The collection's
     revision grows by one, the vector version too.
     """
-    deleted = _find_names(connection, name, ids)
-    collection = collection_rows.raise_revision(connection, name)
-    replies.cut_descriptions(connection, collection, documents.find_chunk_ids(connection, collection, ids))
+    collection = collection_rows.number_of(connection, name)
+    deleted = _find_names(connection, collection, ids)
+    collection_rows.raise_revision(connection, collection)
+    replies.cut_descriptions(connection, collection, documents.chunk_ids(connection, collection, ids))
     for id_ in ids:
         documents.remove(connection, collection, id_)
     fulltext.open_windows(connection, collection).purge()
     before = collection_rows.find_generations(connection, collection)
     untouched = _find_untouched(connection, before[0].number, remaining) if before and remaining else set()
-    replies.drop_unfounded(connection, name, untouched)
+    replies.drop_unfounded(connection, collection, untouched)
     publishing.delete_generations(connection, before)
     generation = None
     if before and remaining:
-        generation = publishing.publish(connection, name, before[0].revision, remaining, publication)
-    history.forget_names(connection, name, remaining.all_entities if remaining else ())
+        generation = publishing.publish(connection, collection, before[0].revision, remaining, publication)
+    history.forget_names(connection, collection, remaining.all_entities if remaining else ())
     _remove_from_jobs(connection, name, deleted, left)
     _remove_notes(connection, name, deleted.ids, left)
     collection_rows.bump_vector_version(connection)
@@ -112,10 +113,9 @@ class _DocumentNames:
         return bool(found & self.ids) or (not found and item.get("title") in self.titles)
 
 
-def _find_names(connection: Connection, name: str, ids: Collection[str]) -> _DocumentNames:
+def _find_names(connection: Connection, collection: int, ids: Collection[str]) -> _DocumentNames:
     wanted = select(documents_table.c.id, documents_table.c.source, documents_table.c.title).where(
-        documents_table.c.collection == collection_rows.number_of(connection, name),
-        among(documents_table.c.id, ids),
+        documents_table.c.collection == collection, among(documents_table.c.id, ids)
     )
     rows = connection.execute(wanted).all()
     known = {text for row in rows for text in (row.id, row.source) if text}

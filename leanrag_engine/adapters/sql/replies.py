@@ -18,9 +18,8 @@ from .schema.tables import agent_texts, chunks, documents, replies
 _CACHED = replies.c.text.is_not(None)  # A row without its text counts for spending only
 
 
-def put(connection: Connection, name: str, record: ReplyRecord) -> None:
+def put(connection: Connection, collection: int, record: ReplyRecord) -> None:
     """Insert a reply; older replies to the same request lose their texts."""
-    collection = collection_rows.number_of(connection, name)
     connection.execute(update(replies).where(replies.c.digest == record.digest, _CACHED).values(text=None))
     row = {
         "digest": record.digest,
@@ -81,10 +80,9 @@ def sum_spending(connection: Connection, name: str | None, job: str = "", model:
     return [Spent(**row) for row in connection.execute(statement).mappings()]
 
 
-def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]) -> None:
+def drop_unfounded(connection: Connection, collection: int, untouched: Collection[str]) -> None:
     """Delete the texts of replies and of agents that rest on anything but chunks of the collection and the
     aggregated entities ``untouched``, or on unknown things."""
-    collection = collection_rows.number_of(connection, name)
     here = (replies.c.collection == collection) & _CACHED
     held = select(chunks.c.id).where(chunks.c.collection == collection).scalar_subquery()
     gone = rests_on_others(replies.c.chunk_ids, held, untouched)
@@ -95,17 +93,17 @@ def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]
 
 
 def put_texts(
-    connection: Connection, name: str, kind: AgentTextKind, new: Mapping[str, AgentText], replace: bool
+    connection: Connection, collection: int, kind: AgentTextKind, new: Mapping[str, AgentText], replace: bool
 ) -> list[str]:
     """Store an agent's texts by the ids of their tasks; return those that held another text, which stays unless ``replace``."""
-    held = texts(connection, name, kind, [*new])
+    held = texts(connection, collection, kind, [*new])
     others = [task for task, text in held.items() if text != new[task]]
     written = {
         task: each for task, each in new.items() if task not in held or (replace and held[task] != each)
     }
     if not written:
         return others
-    collection = collection_rows.raise_revision(connection, name)
+    collection_rows.raise_revision(connection, collection)
     here = (agent_texts.c.collection == collection) & (agent_texts.c.kind == kind)
     connection.execute(delete_from(agent_texts).where(here, among(agent_texts.c.task, [*written])))
     rows = [
@@ -117,10 +115,10 @@ def put_texts(
 
 
 def texts(
-    connection: Connection, name: str, kind: AgentTextKind, tasks: Sequence[str] | None = None
+    connection: Connection, collection: int, kind: AgentTextKind, tasks: Sequence[str] | None = None
 ) -> dict[str, AgentText]:
     """Return the texts of one kind by task id, sorted by it; only of ``tasks`` if they are given."""
-    here = agent_texts.c.collection == collection_rows.number_of(connection, name)
+    here = agent_texts.c.collection == collection
     columns = (agent_texts.c.task, agent_texts.c.text, agent_texts.c.chunk_ids)
     statement = select(*columns).where(here, agent_texts.c.kind == kind)
     if tasks is not None:

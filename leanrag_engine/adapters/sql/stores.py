@@ -38,6 +38,7 @@ from leanrag_engine.core.ports import ProgressReport, ignore_progress
 from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies
 from . import token_vectors as token_rows
+from .collections import named
 from .dialect.fulltext_index import RowCounts
 from .dialect.sqlite import opening
 from .dialect.transactions import Transactions
@@ -104,72 +105,72 @@ class SqlDocumentStore(_Store):
             await self._transactions.overwrite_deleted()
 
     schema = _reading(collection_rows.find_schema)
-    put_schema = _writing(collection_rows.put_schema)
+    put_schema = _writing(named(collection_rows.put_schema))
 
     async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
         """Add documents of different ids, all or none, or replace those of the same ids with their chunks and extracts (see
         :func:`documents.put_all`). Raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
         ids = [each.document.id for each in read]
-        held = frozenset(await self._transactions.read(documents.chunk_ids, collection, ids))
+        held = frozenset(await self.chunk_ids(collection, ids))
 
         def prepare() -> list[documents.PreparedDocument]:
             return [documents.prepare_document(each, held) for each in read]
 
         incoming = await to_thread.run_sync(prepare)
-        return await self._transactions.write(documents.put_all, collection, incoming)
+        return await self._transactions.write(named(documents.put_all), collection, incoming)
 
     async def put_file_stamps(self, collection: str, stamps: Mapping[str, tuple[str, str]]) -> None:
         if stamps:
-            await self._transactions.write(documents.put_file_stamps, collection, stamps)
+            await self._transactions.write(named(documents.put_file_stamps), collection, stamps)
 
-    find = _reading(documents.find)
-    find_all = _reading(documents.find_all)
+    find = _reading(named(documents.find))
+    find_all = _reading(named(documents.find_all))
 
     async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         return await self._transactions.read(documents.chunks_with, collection, ids, self._recent_chunks)
 
-    chunks_by_citation = _reading(documents.chunks_cited)
-    all_chunks = _reading(documents.all_chunks)
-    chunk_heads = _reading(documents.chunk_heads)
+    chunks_by_citation = _reading(named(documents.chunks_cited))
+    all_chunks = _reading(named(documents.all_chunks))
+    chunk_heads = _reading(named(documents.chunk_heads))
 
     def read_chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         """Do as ``chunks`` on this thread, which waits."""
         return self._transactions.read_now(documents.chunks_with, collection, ids)
 
-    documents_containing = _reading(documents.documents_containing)
-    passage_texts = _reading(documents.passage_texts)
-    chunk_ids = _reading(documents.chunk_ids)
-    find_dated = _reading(documents.find_dated)
-    find_called = _reading(documents.find_called)
-    count_tokens = _reading(documents.count_tokens)
-    chunk_labels = _reading(documents.labels_of)
-    pending_chunks = _reading(documents.pending_chunks)
-    extracts = _reading(documents.all_extracts)
-    extract_states = _reading(documents.extract_states)
-    extracts_at = _reading(documents.extracts_at)
-    count_extracts = _reading(documents.count_extracts)
-    count_outdated = _reading(documents.count_outdated)
-    heuristic_chunks = _reading(documents.heuristic_chunks)
-    ask_for = _writing(documents.ask_for)
-    accept_heuristic = _writing(documents.accept_heuristic)
-    count_asked = _reading(documents.count_asked)
-    submit_extracts = _writing(documents.submit_extracts)
-    chunk_readings = _reading(documents.chunk_readings)
-    extracts_near = _reading(documents.extracts_near)
-    put_extracts = _writing(documents.put_extracts)
+    documents_containing = _reading(named(documents.documents_containing))
+    passage_texts = _reading(named(documents.passage_texts))
+    chunk_ids = _reading(named(documents.chunk_ids))
+    find_dated = _reading(named(documents.find_dated))
+    find_called = _reading(named(documents.find_called))
+    count_tokens = _reading(named(documents.count_tokens))
+    chunk_labels = _reading(named(documents.labels_of))
+    pending_chunks = _reading(named(documents.pending_chunks))
+    extracts = _reading(named(documents.all_extracts))
+    extract_states = _reading(named(documents.extract_states))
+    extracts_at = _reading(named(documents.extracts_at))
+    count_extracts = _reading(named(documents.count_extracts))
+    count_outdated = _reading(named(documents.count_outdated))
+    heuristic_chunks = _reading(named(documents.heuristic_chunks))
+    ask_for = _writing(named(documents.ask_for))
+    accept_heuristic = _writing(named(documents.accept_heuristic))
+    count_asked = _reading(named(documents.count_asked))
+    submit_extracts = _writing(named(documents.submit_extracts))
+    chunk_readings = _reading(named(documents.chunk_readings))
+    extracts_near = _reading(named(documents.extracts_near))
+    put_extracts = _writing(named(documents.put_extracts))
 
-    put_token_vectors = _writing(token_rows.put)
-    token_vectors = _reading(token_rows.find)
-    chunks_without_tokens = _reading(token_rows.find_lacking)
+    put_token_vectors = _writing(named(token_rows.put))
+    token_vectors = _reading(named(token_rows.find))
+    chunks_without_tokens = _reading(named(token_rows.find_lacking))
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         return await self._transactions.read(
             documents.search_windows, collection, text, limit, self._row_counts
         )
 
-    windows_with = _reading(documents.windows_with)
-    find_absent = _reading(documents.find_absent)
-    nearest_words = _reading(documents.nearest_words)
+    windows_with = _reading(named(documents.windows_with))
+    find_absent = _reading(named(documents.find_absent))
+    nearest_words = _reading(named(documents.nearest_words))
 
     async def find_rare_words(
         self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
@@ -231,18 +232,18 @@ class SqlGenerationStore(_Store):
         build = await to_thread.run_sync(publishing.prepare_build, content, shared, report)
         note_places((build.entities.positions, build.relations.positions))
         return await self._transactions.write(
-            publishing.publish, collection, revision, build, publication, report
+            named(publishing.publish), collection, revision, build, publication, report
         )
 
-    prune = _writing(publishing.prune)
+    prune = _writing(named(publishing.prune))
     """Delete the data of the generations but the ``kept`` newest, and of those that were replaced longer ago than
     ``age``. The published one always stays, and the one before it for queries under way."""
 
-    history = _reading(history.find_all)
+    history = _reading(named(history.find_all))
     """Return an entry for each generation that the collection has had, newest first."""
 
     embedder_state = _reading(collection_rows.embedder_state)
-    find_all = _reading(collection_rows.find_generations_in)
+    find_all = _reading(named(collection_rows.find_generations))
     exists = _reading(collection_rows.generation_exists)
     layer = _reading(entity_rows.in_layer)
 
@@ -297,18 +298,18 @@ class SqlReplyStore(_Store):
     """The replies of chat models and the texts of agents. Implements :class:`leanrag_engine.core.ports.ReplyStore`."""
 
     find = _reading(replies.find)
-    put = _writing(replies.put)
+    put = _writing(named(replies.put))
     spending = _reading(replies.sum_spending)
-    put_texts = _writing(replies.put_texts)
-    texts = _reading(replies.texts)
+    put_texts = _writing(named(replies.put_texts))
+    texts = _reading(named(replies.texts))
 
 
 class SqlCorrectionStore(_Store):
     """The corrections of graphs: facts of their own, which every build applies."""
 
-    put = _writing(corrections.put)
-    find_all = _reading(corrections.find_all)
-    remove = _writing(corrections.remove)
+    put = _writing(named(corrections.put))
+    find_all = _reading(named(corrections.find_all))
+    remove = _writing(named(corrections.remove))
 
 
 class SqlJobStore(_Store):

@@ -8,7 +8,6 @@ from sqlalchemy import Connection, delete, insert, select
 
 from leanrag_engine.core.model import PackedTokens
 
-from . import collections as collection_rows
 from .dialect.statements import among, among_pairs
 from .schema.tables import chunks, is_of_chunk, token_vectors
 
@@ -16,16 +15,15 @@ _OF_CHUNK = is_of_chunk(token_vectors)
 
 
 def put(
-    connection: Connection, name: str, embedder: str, tokens: Mapping[str, Sequence[PackedTokens]]
+    connection: Connection, collection: int, embedder: str, tokens: Mapping[str, Sequence[PackedTokens]]
 ) -> None:
     """Keep the tokens of each window of chunks, by chunk id, in place of earlier ones. Chunks that are gone are passed over."""
-    number = collection_rows.number_of(connection, name)
     wanted = select(chunks.c.id, chunks.c.document, chunks.c.label).where(
-        chunks.c.collection == number, among(chunks.c.id, [*tokens])
+        chunks.c.collection == collection, among(chunks.c.id, [*tokens])
     )
     rows = [
         {
-            "collection": number,
+            "collection": collection,
             "document": document,
             "chunk": label,
             "embedder": embedder,
@@ -37,30 +35,30 @@ def put(
     here = among_pairs(
         (token_vectors.c.document, token_vectors.c.chunk), [(row["document"], row["chunk"]) for row in rows]
     )
-    connection.execute(delete(token_vectors).where(token_vectors.c.collection == number, here))
+    connection.execute(delete(token_vectors).where(token_vectors.c.collection == collection, here))
     if rows:
         connection.execute(insert(token_vectors), rows)
 
 
 def find(
-    connection: Connection, name: str, embedder: str, chunk_ids: Sequence[str]
+    connection: Connection, collection: int, embedder: str, chunk_ids: Sequence[str]
 ) -> dict[str, list[PackedTokens]]:
-    number = collection_rows.number_of(connection, name)
     rows = connection.execute(
         select(chunks.c.id, *token_vectors.c["counts", "tokens"])
         .join(token_vectors, _OF_CHUNK)
         .where(
-            chunks.c.collection == number, among(chunks.c.id, chunk_ids), token_vectors.c.embedder == embedder
+            chunks.c.collection == collection,
+            among(chunks.c.id, chunk_ids),
+            token_vectors.c.embedder == embedder,
         )
     )
     return {id_: _cut(tokens, counts) for id_, counts, tokens in rows}
 
 
-def find_lacking(connection: Connection, name: str, embedder: str) -> list[str]:
+def find_lacking(connection: Connection, collection: int, embedder: str) -> list[str]:
     """Return the ids of the chunks for which nothing of this embedder is kept."""
-    number = collection_rows.number_of(connection, name)
     held = select(token_vectors.c.chunk).where(_OF_CHUNK, token_vectors.c.embedder == embedder).exists()
-    wanted = select(chunks.c.id).where(chunks.c.collection == number, ~held)
+    wanted = select(chunks.c.id).where(chunks.c.collection == collection, ~held)
     return [*connection.execute(wanted).scalars()]
 
 

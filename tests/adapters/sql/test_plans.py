@@ -24,7 +24,7 @@ def test_the_rows_of_a_list_of_pairs_are_found_by_an_index() -> None:
     assert "(edition=? AND position=?)" in plan_of(statement)
 
 
-def test_the_chunks_of_a_document_are_found_without_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chunks_of_a_document_are_found_without_those_of_others() -> None:
     # Every document that comes in asks for them: 20,000 files took 28 ms of processor time each, 400 took 7.
     asked = []
 
@@ -36,8 +36,7 @@ def test_the_chunks_of_a_document_are_found_without_those_of_others(monkeypatch:
         def scalars(self) -> tuple[()]:
             return ()
 
-    monkeypatch.setattr(documents.collection_rows, "number_of", lambda *_: 1)
-    documents.chunk_ids(Recorder(), "default", ["a"])
+    documents.chunk_ids(Recorder(), 1, ["a"])
     assert "SEARCH chunks USING INDEX chunks_reading_order (collection=? AND document=?)" in plan_of(*asked)
 
 

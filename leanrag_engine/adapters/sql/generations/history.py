@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
-from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql import replies
 from leanrag_engine.adapters.sql.schema.tables import documents, from_json, generations, history
 from leanrag_engine.core.history import DocumentChanges, GraphChanges, HistoryEntry, Publication
@@ -33,8 +32,7 @@ def record(connection: Connection, collection: int, generation: Generation, publ
     )
 
 
-def find_all(connection: Connection, name: str) -> list[HistoryEntry]:
-    collection = collection_rows.number_of(connection, name)
+def find_all(connection: Connection, collection: int) -> list[HistoryEntry]:
     spent = replies.sum_spending_by_job(connection, collection)
     statement = (
         select(history, generations.c.number.label("kept"))
@@ -47,10 +45,10 @@ def find_all(connection: Connection, name: str) -> list[HistoryEntry]:
     return [_entry(row, spent.get(row.job) if row.job else None) for row in rows]
 
 
-def forget_names(connection: Connection, name: str, remaining: Iterable[Entity]) -> None:
+def forget_names(connection: Connection, collection: int, remaining: Iterable[Entity]) -> None:
     """Remove from all entries of the collection every name that no entity of ``remaining`` has; totals stay."""
     known = {(each.id, each.name) for each in remaining}
-    here = history.c.collection == collection_rows.number_of(connection, name)
+    here = history.c.collection == collection
     found = connection.execute(select(history.c.generation, history.c.changes).where(here))
     changed = []
     for row in found:

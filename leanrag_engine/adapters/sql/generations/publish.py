@@ -262,7 +262,7 @@ class _Watch:
 
 def publish(
     connection: Connection,
-    name: str,
+    collection: int,
     revision: int,
     build: Build,
     publication: Publication,
@@ -272,7 +272,6 @@ def publish(
     publishes it. An error that ``report`` raises rolls the transaction back: nothing is published. Raises
     ``StoreUnusable`` if the generation whose rows it shares is no longer the published one."""
     watch = _Watch(report, "writing", build.rows)
-    collection = collection_rows.number_of(connection, name)
     edition = _choose_edition(connection, collection, build.base)
     number = _insert_generation(connection, collection, edition, revision, build)
     if build.base is None:
@@ -332,8 +331,8 @@ def _end_rows(connection: Connection, edition: int, number: int, build: Build) -
     fulltext.open_names(connection, edition).remove_rows(build.entities.ended)
 
 
-def prune(connection: Connection, name: str, kept: int, age: timedelta) -> None:
-    found = collection_rows.find_generations_in(connection, name)
+def prune(connection: Connection, collection: int, kept: int, age: timedelta) -> None:
+    found = collection_rows.find_generations(connection, collection)
     oldest = datetime.now(UTC) - age
     delete_generations(
         connection,
