@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio.to_thread
+
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.ports import ArrayStore, ChatModel, EmbedderSource, Tokenizer, Workers, WriterLock
+from leanrag_engine.core.ports import (
+    ArrayStore,
+    ChatModel,
+    Embedder,
+    EmbedderSource,
+    Tokenizer,
+    Workers,
+    WriterLock,
+)
+from leanrag_engine.core.text.scripts import is_mostly_english, is_mostly_latin
 
 if TYPE_CHECKING:
     from .chroma.store import ChromaVectorStore
@@ -22,12 +33,6 @@ if TYPE_CHECKING:
         SqlJobStore,
         SqlReplyStore,
     )
-from collections.abc import Callable, Sequence
-
-import anyio.to_thread
-
-from leanrag_engine.core.ports import Embedder
-from leanrag_engine.core.text.scripts import is_mostly_english, is_mostly_latin
 
 
 @dataclass(eq=False)
@@ -163,23 +168,23 @@ async def _choose_workers(settings: Settings, size: int) -> Workers:
 @asynccontextmanager
 async def open_workers(settings: Settings, size: int) -> AsyncIterator[Workers]:
     """Open what reads documents of so many bytes together."""
-    workers = await _choose_workers(settings, size)
+    async with _closing(await _choose_workers(settings, size)) as workers:
+        yield workers
+
+
+def open_process() -> AbstractAsyncContextManager[Workers]:
+    """Open one process of our own, which ends with the work if that is cancelled."""
+    from .workers.pool import ProcessPool  # noqa: PLC0415 - only long texts pay for it
+
+    return _closing(ProcessPool(1))
+
+
+@asynccontextmanager
+async def _closing(workers: Workers) -> AsyncIterator[Workers]:
     try:
         yield workers
     finally:
         await workers.close()
-
-
-@asynccontextmanager
-async def open_process() -> AsyncIterator[Workers]:
-    """Open one process of our own, which ends with the work if that is cancelled."""
-    from .workers.pool import ProcessPool  # noqa: PLC0415 - only long texts pay for it
-
-    process = ProcessPool(1)
-    try:
-        yield process
-    finally:
-        await process.close()
 
 
 def embedder_source(settings: Settings) -> EmbedderSource:
@@ -189,14 +194,11 @@ def embedder_source(settings: Settings) -> EmbedderSource:
     if name == "fitted":
         return make_fitted_source()
     if name in {"auto", "minilm", "e5"}:
-        from leanrag_engine.adapters.wiring import AutomaticSource  # noqa: PLC0415
-
         from .embedders.e5.embedder import E5_SOURCE, find_weights  # noqa: PLC0415
         from .embedders.minilm.embedder import MINILM_SOURCE  # noqa: PLC0415
 
-        automatic = AutomaticSource(
-            MINILM_SOURCE, E5_SOURCE, make_fitted_source, has_multilingual=find_weights() is not None
-        )
+        has_e5 = find_weights() is not None
+        automatic = AutomaticSource(MINILM_SOURCE, E5_SOURCE, make_fitted_source, has_multilingual=has_e5)
         named: dict[str, EmbedderSource] = {"minilm": MINILM_SOURCE, "e5": E5_SOURCE, "auto": automatic}
         return named[name]
     if name.startswith("litellm/"):

@@ -92,9 +92,7 @@ class LiteLLMChatModel:
         # A call that waits for its next attempt releases its place for others, but stays begun until it is answered
         # or fails for good: if every call fails, only so many are tried before the first failure is reported.
         self._begun = anyio.Semaphore(2 * limits.concurrency)
-        self._address = {"api_base": api_base} if api_base else {}
-        if api_base and missing_keys(litellm, name):
-            self._address["api_key"] = NO_KEY
+        self._address = address_options(litellm, name, api_base)
         self._takes_schema = bool(litellm.supports_response_schema(model=name))
 
     @classmethod
@@ -119,16 +117,13 @@ class LiteLLMChatModel:
                 "Give one such as http://localhost:8000/v1.",
             )
         litellm = await anyio.to_thread.run_sync(import_litellm)
-        check_provider(litellm, name)
-        if calls and not api_base:
-            check_keys(litellm, name)
+        check_model(litellm, name, needs_key=calls and not api_base)
         return cls(litellm, name, api_base, seconds, attempts, limits, sleep, clock)
 
     @property
     def price(self) -> Price | None:
         """Return litellm's price for a model of this name, wherever it runs."""
-        prices = self._litellm.model_cost
-        known = prices.get(self.name) or prices.get(self.name.partition("/")[2]) or {}
+        known = find_listed(self._litellm, self.name)
         prompt, completion = known.get("input_cost_per_token"), known.get("output_cost_per_token")
         return None if prompt is None or completion is None else Price(prompt, completion)
 
@@ -314,21 +309,31 @@ def missing_keys(litellm: Any, name: str) -> list[str]:
     return sorted(missing) if all(each.endswith("_API_KEY") for each in missing) else []
 
 
-def check_provider(litellm: Any, name: str) -> None:
-    with suppress(*foreign_errors(litellm)):
+def address_options(litellm: Any, name: str, api_base: str) -> dict[str, Any]:
+    """Return the options of a call that say where the model is; none for its provider's own address."""
+    key = {"api_key": NO_KEY} if api_base and missing_keys(litellm, name) else {}
+    return {"api_base": api_base, **key} if api_base else {}
+
+
+def find_listed(litellm: Any, name: str) -> dict[str, Any]:
+    """Return what litellm lists of a model of this name, wherever it runs: prices, tokens that it reads at once."""
+    listed = litellm.model_cost
+    return listed.get(name) or listed.get(name.partition("/")[2]) or {}
+
+
+def check_model(litellm: Any, name: str, *, needs_key: bool) -> None:
+    """Raise ``InvalidInput`` for a model of an unknown provider, and one without the key that it needs."""
+    try:
         litellm.get_llm_provider(name)
-        return
-    near = find_nearest(name, litellm.model_cost, 3, cutoff=0.75)
-    guess = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise InvalidInput(
-        f"The provider of the model {name!r} is unknown.{guess}",
-        "Write provider/model, such as openai/gpt-4o-mini, anthropic/claude-sonnet-4-5 or ollama_chat/llama3.1; for a "
-        "server that speaks OpenAI's protocol write openai/ and the model's name there, and give its address.",
-    )
-
-
-def check_keys(litellm: Any, name: str) -> None:
-    if missing := missing_keys(litellm, name):
+    except foreign_errors(litellm):
+        near = find_nearest(name, litellm.model_cost, 3, cutoff=0.75)
+        guess = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise InvalidInput(
+            f"The provider of the model {name!r} is unknown.{guess}",
+            "Write provider/model, such as openai/gpt-4o-mini, anthropic/claude-sonnet-4-5 or ollama_chat/llama3.1; for a "
+            "server that speaks OpenAI's protocol write openai/ and the model's name there, and give its address.",
+        ) from None
+    if needs_key and (missing := missing_keys(litellm, name)):
         raise InvalidInput(
             f"Model {name!r} needs a key.",
             f"Set the environment variable {' or '.join(missing)}; for a server of your own give its address.",

@@ -14,16 +14,15 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.adapters.chat.model import (
-    NO_KEY,
+    address_options,
     advice,
-    check_keys,
-    check_provider,
+    check_model,
+    find_listed,
     foreign_errors,
     format_address,
     import_litellm,
     map_lasting_error,
     may_be_retried,
-    missing_keys,
     quote_error,
     retry_policy,
 )
@@ -179,7 +178,20 @@ class _EmbeddingRun:
 async def _call(model: LitellmModel, texts: list[str], role: Role) -> list[list[float]]:
     """Return the service's rows for ``texts``, in order, after as many attempts as the model allows."""
     litellm = await anyio.to_thread.run_sync(_litellm)
-    call = partial(_embedding, litellm, model, texts, role)
+    call = partial(
+        litellm.embedding,
+        model=model.model,
+        input=texts,
+        timeout=model.seconds,
+        max_retries=0,
+        num_retries=0,
+        encoding_format="float",
+        drop_params=True,
+        **address_options(litellm, model.model, model.api_base),
+    )
+    # Only some services accept it.
+    if kinds := _INPUT_TYPES.get(model.model.partition("/")[0]):
+        call = partial(call, input_type=kinds[role])
     try:
         patient = retry_policy(model.attempts, model.sleep)
         with watch("embedding", model.model) as embedding:
@@ -191,32 +203,6 @@ async def _call(model: LitellmModel, texts: list[str], role: Role) -> list[list[
         return _rows_of(reply, texts, model)
     # Outside the handler: the provider's error may hold a key, and would become the context of this one.
     raise _map_error(litellm, model, failure)
-
-
-def _embedding(litellm: Any, model: LitellmModel, texts: list[str], role: Role) -> Any:
-    return litellm.embedding(
-        model=model.model,
-        input=texts,
-        timeout=model.seconds,
-        max_retries=0,
-        num_retries=0,
-        encoding_format="float",
-        drop_params=True,
-        **_options(litellm, model, role),
-    )
-
-
-def _options(litellm: Any, model: LitellmModel, role: Role) -> dict[str, Any]:
-    """Return the options that only some services accept."""
-    options: dict[str, Any] = {}
-    provider = model.model.partition("/")[0]
-    if provider in _INPUT_TYPES:
-        options["input_type"] = _INPUT_TYPES[provider][role]
-    if model.api_base:
-        options["api_base"] = model.api_base
-        if missing_keys(litellm, model.model):
-            options["api_key"] = NO_KEY
-    return options
 
 
 def _rows_of(reply: Any, texts: list[str], model: LitellmModel) -> list[list[float]]:
@@ -239,13 +225,9 @@ def _litellm() -> Any:
 def _room(model: LitellmModel) -> int:
     """Return the tokens that the model reads at once. Raises ``InvalidInput`` if the model cannot be called at all."""
     litellm = _litellm()
-    check_provider(litellm, model.model)
-    if not model.api_base:
-        check_keys(litellm, model.model)
-    known = litellm.model_cost
+    check_model(litellm, model.model, needs_key=not model.api_base)
     # A small window for unknown models: services cut longer texts silently.
-    entry = known.get(model.model) or known.get(model.model.partition("/")[2]) or {}
-    return model.window or int(entry.get("max_input_tokens") or 512)
+    return model.window or int(find_listed(litellm, model.model).get("max_input_tokens") or 512)
 
 
 # --- errors --------------------------------------------------------------------------------
