@@ -140,8 +140,7 @@ class _SetReader(SetProblems):
 def _format_value(value: object) -> str:
     if value is MISSING:
         return "it is missing"
-    text = json.dumps(value, ensure_ascii=False, default=repr)
-    return f"it is {cut_end(text, 60)}"
+    return f"it is {cut_end(json.dumps(value, ensure_ascii=False, default=repr), 60)}"
 
 
 MISSING = object()  # Stands for a key that an object does not have

@@ -384,9 +384,8 @@ def _match(states: Sequence[ExtractState], before: MentionIndex | None) -> NDArr
     rows = zip(*before.states.T.tolist(), before.chunk_ids, strict=True)
     known = {key: row for row, key in enumerate(rows)}
     same = np.array([known.get(each[:5], -1) for each in states], dtype=np.intp)
-    held = same[same >= 0]
     # In another order everything may be merged in other words.
-    return same if (np.diff(held) > 0).all() else np.full(len(states), -1, dtype=np.intp)
+    return same if (np.diff(same[same >= 0]) > 0).all() else np.full(len(states), -1, dtype=np.intp)
 
 
 def _is_noun(key: str) -> bool:

@@ -210,8 +210,7 @@ class _Statements:
             return _MergedText()
         first = next(iter(self.counts))
         if len(self.counts) == 1 and word_count(first) <= DESCRIPTION_WORDS:
-            evidence = Evidence(0, len(first), self.chunks[first])
-            return _MergedText(first, (evidence,), self.methods[first])
+            return _MergedText(first, (Evidence(0, len(first), self.chunks[first]),), self.methods[first])
         statements = self._digest(names)
         if statements in known:
             return known[statements]

@@ -212,12 +212,11 @@ def _read_manifest(folder: Path) -> Manifest:
 
 def _summarise(folder: Path, manifest: Manifest) -> Backup:
     files = manifest["files"]
-    size = sum(entry["bytes"] for entry in files.values())
     return Backup(
         folder,
         manifest["created_at"],
         manifest["collections"],
-        size,
+        sum(entry["bytes"] for entry in files.values()),
         any(VECTORS in Path(each).parts for each in files),
     )
 

@@ -189,8 +189,7 @@ async def embed_rows(
     embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport
 ) -> VectorRows:
     """Return one row for each (id, text)."""
-    vectors = await embedder.embed([text for _, text in texts], report)
-    return VectorRows([id_ for id_, _ in texts], vectors)
+    return VectorRows([id_ for id_, _ in texts], await embedder.embed([text for _, text in texts], report))
 
 
 async def write_space(stores: Stores, space: str, rows: VectorRows, report: ProgressReport) -> None:

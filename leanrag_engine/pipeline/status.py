@@ -40,8 +40,7 @@ async def vector_counts(stores: Stores, generation: Generation | None) -> tuple[
     """Return the rows in the vector store by kind, and the errors of unreadable spaces. Raises ``StoreUnreachable``."""
     counts: dict[str, int] = {}
     problems: list[str] = []
-    spaces = generation.record.spaces.by_kind() if generation else {}
-    for kind, space in spaces.items():
+    for kind, space in (generation.record.spaces.by_kind() if generation else {}).items():
         try:
             counts[kind] = await stores.vectors.count(space)
         except StoreUnreachable:

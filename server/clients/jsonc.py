@@ -219,8 +219,7 @@ def skip(text: str, position: int) -> int:
 
 
 def dump_indented(text: str, value: Json, indent: str) -> str:
-    lines = json.dumps(value, indent=unit(text), ensure_ascii=False).split("\n")
-    return (newline(text) + indent).join(lines)
+    return (newline(text) + indent).join(json.dumps(value, indent=unit(text), ensure_ascii=False).split("\n"))
 
 
 def newline(text: str) -> str:

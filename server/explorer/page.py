@@ -38,10 +38,9 @@ _LOADED = re.compile(r'<(?:link rel="stylesheet"|script) .*?>(?:</script>)?\n')
 @cache
 def list_files() -> dict[str, bytes]:
     """Return the files of the page by name."""
-    folder = files(__package__).joinpath("assets")
     return {
         each.name: each.read_bytes()
-        for each in folder.iterdir()
+        for each in files(__package__).joinpath("assets").iterdir()
         if each.name.rpartition(".")[2] in MEDIA_TYPES
     }
 
@@ -107,8 +106,7 @@ async def write_page(engine: LeanRAG, collection: str, path: Path) -> int:
     history = [data.describe_history(each) for each in await engine.history(collection=collection)]
 
     def write() -> int:
-        content = {**data.describe_graph(graph), "history": history}
-        encoded = render_page(content).encode("utf-8")
+        encoded = render_page({**data.describe_graph(graph), "history": history}).encode("utf-8")
         write_output(path, encoded)
         return len(encoded)
 

@@ -76,8 +76,7 @@ class Explorer:
         self._collection = collection
 
     async def tree(self, engine: LeanRAG, _: Request) -> object:
-        heads = await engine.entity_heads(collection=self._collection)
-        return data.describe_tree(self._collection, heads)
+        return data.describe_tree(self._collection, await engine.entity_heads(collection=self._collection))
 
     async def links(self, engine: LeanRAG, request: Request) -> object:
         limit = _number(request, "limit", PAGE_SIZE)
@@ -90,8 +89,7 @@ class Explorer:
         return data.describe_links(page.relations)
 
     async def entity(self, engine: LeanRAG, request: Request) -> object:
-        ref = request.query_params.get("ref", "")
-        return await data.load_entity(engine, ref, self._collection)
+        return await data.load_entity(engine, request.query_params.get("ref", ""), self._collection)
 
     async def search(self, engine: LeanRAG, request: Request) -> object:
         """Return entities, and which of them have the text in their name or an alias."""
@@ -124,13 +122,11 @@ class Explorer:
         return [data.describe_document(each) for each in found]
 
     async def history(self, engine: LeanRAG, _: Request) -> object:
-        entries = await engine.history(collection=self._collection)
-        return [data.describe_history(each) for each in entries]
+        return [data.describe_history(each) for each in await engine.history(collection=self._collection)]
 
     async def suggestions(self, engine: LeanRAG, _: Request) -> object:
         """Return questions. Each was tried, so that the embedder is loaded when they arrive."""
-        found = await engine.suggest_questions(3, collection=self._collection)
-        return [each.text for each in found]
+        return [each.text for each in await engine.suggest_questions(3, collection=self._collection)]
 
     async def answer(self, engine: LeanRAG, request: Request) -> object:
         asked = Query(text=request.query_params.get("question", ""))

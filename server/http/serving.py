@@ -354,8 +354,7 @@ def host_patterns(http: HttpSettings, address: Address) -> list[str]:
 def origin_patterns(http: HttpSettings, address: Address) -> list[str]:
     """Return the allowed Origin headers: the configured pages, and on loopback those that this machine serves."""
     own = LOOPBACK_NAMES if address.is_loopback else ()
-    local = [f"http://{name}{port}" for name in own for port in ("", ":*")]
-    return [*http.http_allowed_origins, *local]
+    return [*http.http_allowed_origins, *[f"http://{name}{port}" for name in own for port in ("", ":*")]]
 
 
 async def health(handle: EngineHandle, _: Request) -> Response:

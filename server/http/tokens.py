@@ -198,8 +198,7 @@ class IntrospectedTokens:
         """Return the issuer's claims for the token, ``None`` if inactive. Raises ``IssuerUnavailable`` without an answer."""
         try:
             async with httpx2.AsyncClient(timeout=ISSUER_TIMEOUT_S, auth=self._credentials) as client:
-                form = {"token": token, "token_type_hint": "access_token"}
-                reply = await client.post(self._url, data=form)
+                reply = await client.post(self._url, data={"token": token, "token_type_hint": "access_token"})
                 reply.raise_for_status()
                 claims = reply.json()
         except (httpx2.HTTPError, ValueError) as problem:
@@ -332,8 +331,7 @@ class ClaimedRights:
         accepted = await self._inner.verify_token(token)
         if accepted is None:
             return None
-        claimed = (accepted.claims or {}).get(COLLECTIONS_CLAIM)
-        rights = rights_of_claims(accepted.scopes, claimed)
+        rights = rights_of_claims(accepted.scopes, (accepted.claims or {}).get(COLLECTIONS_CLAIM))
         if rights is None:
             return None
         return GrantedToken(**accepted.model_dump(), rights=replace(rights, holder=accepted.client_id))

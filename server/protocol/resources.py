@@ -132,8 +132,7 @@ def explain_errors(
 
 def text_of(result: CallToolResult) -> str:
     """Return the text of a tool's reply without its lines about the next call."""
-    text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
-    return without_steps(text)
+    return without_steps("\n".join(block.text for block in result.content if isinstance(block, TextContent)))
 
 
 def create_apps() -> Apps:

@@ -61,8 +61,7 @@ class Skills(Extension):
 
     def _describe(self, uri: str) -> dict[str, object]:
         file = self._files[uri]
-        digest = f"sha256:{hashlib.sha256(file).hexdigest()}"
-        resources = [{"uri": uri, "digest": digest, "size": len(file)}]
+        resources = [{"uri": uri, "digest": f"sha256:{hashlib.sha256(file).hexdigest()}", "size": len(file)}]
         return {"uri": uri, "frontmatter": read_front_matter(file), "resources": resources}
 
     async def _list(self, _: ServerRequestContext, params: PaginatedRequestParams) -> HandlerResult:

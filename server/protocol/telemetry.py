@@ -76,8 +76,7 @@ def start_telemetry_if_asked(wanted: bool, tools: Collection[str] = ()) -> None:
         trace.set_tracer_provider(traces)
         _providers.append(traces)
     if is_exported("METRICS"):
-        reader = PeriodicExportingMetricReader(OTLPMetricExporter())
-        meters = MeterProvider([reader], resource=resource)
+        meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource)
         metrics.set_meter_provider(meters)
         _providers.append(meters)
 

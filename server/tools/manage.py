@@ -128,8 +128,7 @@ Next: build_hierarchy."""
         """Get state, progress, failures and result of a job."""
         engine = await self._engine.get()
         where = await self._engine.collection_of_job(job_id, collection)
-        job = await engine.job(job_id, wait_seconds, collection=where)
-        return JobReply.from_engine(job).to_result()
+        return JobReply.from_engine(await engine.job(job_id, wait_seconds, collection=where)).to_result()
 
     async def cancel_job(
         self, job_id: JobId, collection: CollectionName = "default"
@@ -137,8 +136,7 @@ Next: build_hierarchy."""
         """Stop a job. Finished work is kept; the same ingest or build resumes it."""
         engine = await self._engine.get()
         where = await self._engine.collection_of_job(job_id, collection)
-        job = await engine.cancel_job(job_id, collection=where)
-        return JobReply.from_engine(job).to_result()
+        return JobReply.from_engine(await engine.cancel_job(job_id, collection=where)).to_result()
 
     async def merge_entities(
         self, entities: Strings, name: str = "", undo: Undo = False, collection: CollectionName = "default"

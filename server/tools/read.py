@@ -312,8 +312,7 @@ entity or relation."""
         # A caller who sees several collections may name none of them to see which there are.
         unnamed = collection == "default" and self._engine.sees_several_others
         selected = "default" if unnamed else await self._engine.choose(collection, strict=False)
-        collections = await engine.collections()
-        visible = [each for each in collections if self._engine.sees(each.name)]
+        visible = [each for each in await engine.collections() if self._engine.sees(each.name)]
         if selected not in [each.name for each in visible] and selected != "default":
             await engine.documents(collection=selected)  # raises, with the names that are like it
         return CollectionsReply.from_engine(visible, selected, engine.count_tokens).to_result()

@@ -64,8 +64,7 @@ class ChromaVectorStore:
         wanted = list(dict.fromkeys(ids))
         found: dict[str, Vectors] = {}
         for start in range(0, len(wanted), IDS):
-            batch = wanted[start : start + IDS]
-            found |= await self._run(partial(Index.fetch, space=space, ids=batch))
+            found |= await self._run(partial(Index.fetch, space=space, ids=wanted[start : start + IDS]))
         return found
 
     async def delete(self, space: str, ids: Sequence[str]) -> None:
@@ -73,8 +72,7 @@ class ChromaVectorStore:
         _check_name(space)
         wanted = list(dict.fromkeys(ids))
         for start in range(0, len(wanted), IDS):
-            batch = wanted[start : start + IDS]
-            await self._run(partial(Index.delete, space=space, ids=batch))
+            await self._run(partial(Index.delete, space=space, ids=wanted[start : start + IDS]))
 
     async def count(self, space: str) -> int:
         _check_name(space)

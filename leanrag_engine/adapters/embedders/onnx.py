@@ -93,8 +93,7 @@ class OnnxEmbedder(UnmeasuredEmbedder):
             for places in batches:
                 if report is not None:
                     report(Progress("embed", done, len(pieces.texts)))
-                batch = [pieces.texts[place] for place in places]
-                embedded = await anyio.to_thread.run_sync(run, batch)
+                embedded = await anyio.to_thread.run_sync(run, [pieces.texts[place] for place in places])
                 rows[places] = embedded.rows
                 tokens.update(zip(places, embedded.tokens, strict=False))
                 done += len(places)
@@ -109,8 +108,7 @@ class OnnxEmbedder(UnmeasuredEmbedder):
         spans: list[list[Span]] = []
         portion = 1024  # texts between two checks whether to stop
         for start in range(0, len(texts), portion):
-            part = texts[start : start + portion]
-            spans += await anyio.to_thread.run_sync(self._spans_of, part)
+            spans += await anyio.to_thread.run_sync(self._spans_of, texts[start : start + portion])
         return spans
 
     def _spans_of(self, texts: list[str]) -> list[list[Span]]:

@@ -96,8 +96,7 @@ class LitellmSource(PretrainedSource):
         room = await anyio.to_thread.run_sync(_room, self._model)
         sample = next((text for text in texts if text.strip()), "dimension")
         (row,) = await _call(self._model, [sample[:200]], "document")
-        state = json.dumps({"dimension": len(row)}).encode()
-        return LitellmEmbedder(self._model, len(row), room), state
+        return LitellmEmbedder(self._model, len(row), room), json.dumps({"dimension": len(row)}).encode()
 
     async def gave(self, identity: str) -> bool:
         return identity.startswith(self._model.key)

@@ -162,8 +162,7 @@ def copy(connection: Connection, name: str, new: str) -> Collection:
         held = (
             select(literal(target), *columns).where(table.c.collection == number).order_by(*table.primary_key)
         )
-        names = ["collection", *(each.name for each in columns)]
-        connection.execute(insert(table).from_select(names, held))
+        connection.execute(insert(table).from_select(["collection", *(each.name for each in columns)], held))
     index = fulltext.open_windows(connection, target)
     index.create()
     index.fill_from(fulltext.open_windows(connection, number).table)
@@ -191,8 +190,7 @@ def raise_revision(connection: Connection, collection: int) -> None:
 
 def find_schema(connection: Connection, name: str) -> ExtractionSchema | None:
     """Return the schema that constrains the collection's extraction; None if it has none, or does not exist."""
-    statement = select(type_schemas).join(collections).where(collections.c.name == name)
-    row = connection.execute(statement).first()
+    row = connection.execute(select(type_schemas).join(collections).where(collections.c.name == name)).first()
     if row is None:
         return None
     entities, relations, attributes = row.types

@@ -20,8 +20,7 @@ def put(connection: Connection, collection: int, new: Correction) -> Correction:
     collection_rows.raise_revision(connection, collection)
     row = asdict(new) | {"collection": collection, "created_at": datetime.now(UTC)}
     del row["number"]
-    stored = insert(corrections).values(row).returning(corrections)
-    return _correction(connection.execute(stored).one())
+    return _correction(connection.execute(insert(corrections).values(row).returning(corrections)).one())
 
 
 def find_all(connection: Connection, collection: int) -> list[Correction]:

@@ -859,8 +859,7 @@ def extract_states(connection: Connection, collection: int) -> list[ExtractState
     # Named one by one: for an inequality no index serves.
     methods = [method.value for method in Method if method is not Method.HEURISTIC]
     written = _STATES.add_columns(*_CONTENT).where(extracts.c.method.in_(methods))
-    found = connection.execute(written, {"collection": collection})
-    stamps = {row[:3]: _stamp(row) for row in found}
+    stamps = {row[:3]: _stamp(row) for row in connection.execute(written, {"collection": collection})}
     return [
         ExtractState(
             document, chunk, position, stamps.get((document, chunk, position), revision), id_, document_id
@@ -881,8 +880,7 @@ def extracts_at(
         ExtractState(row[0], row[1], row[2], row[3] if row[6] == _HEURISTIC else _stamp(row), row[4], row[5])
         for row in rows
     ]
-    read = _extracts_of([(row[4], *row[6:]) for row in rows])
-    return list(zip(states, read, strict=True))
+    return list(zip(states, _extracts_of([(row[4], *row[6:]) for row in rows]), strict=True))
 
 
 _HEURISTIC = Method.HEURISTIC.value

@@ -24,8 +24,7 @@ def put(connection: Connection, job: Job) -> None:
     cancel_requested = values.pop("cancel_requested")
     # A request may contain megabytes of text: it is written when the job is inserted and when it ends.
     updated = {name: value for name, value in values.items() if name != "request" or job.status.finished}
-    changed = connection.execute(update(jobs).where(jobs.c.id == job.id).values(updated))
-    if not changed.rowcount:
+    if not connection.execute(update(jobs).where(jobs.c.id == job.id).values(updated)).rowcount:
         connection.execute(insert(jobs).values(cancel_requested=cancel_requested, **values))
 
 
@@ -34,8 +33,7 @@ def put_progress(connection: Connection, job: Job) -> None:
     values = {
         name: getattr(job, name) for name in ("stage", "done", "total", "rate", "message", "updated_at")
     }
-    statement = update(jobs).where(jobs.c.id == job.id)
-    connection.execute(statement.values(status=job.status.value, **values))
+    connection.execute(update(jobs).where(jobs.c.id == job.id).values(status=job.status.value, **values))
 
 
 def find_state(connection: Connection, id_: str) -> JobState | None:

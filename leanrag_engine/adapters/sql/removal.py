@@ -126,8 +126,7 @@ def _remove_from_jobs(
     connection: Connection, name: str, deleted: _DocumentNames, left: Mapping[str, IngestRequest]
 ) -> None:
     """Remove the documents from the jobs. The request of an unfinished one, which still needs it, becomes what is ``left``."""
-    rows = select(jobs).where(jobs.c.collection == name)
-    for row in connection.execute(rows).mappings().all():
+    for row in connection.execute(select(jobs).where(jobs.c.collection == name)).mappings().all():
         unfinished = row["status"] not in FINISHED and left.get(row["id"], row["request"])
         record = {
             "request": unfinished or _remove_documents(row["request"], deleted),

@@ -110,8 +110,7 @@ class SqlDocumentStore(_Store):
     async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
         """Add documents of different ids, all or none, or replace those of the same ids with their chunks and extracts (see
         :func:`documents.put_all`). Raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
-        ids = [each.document.id for each in read]
-        held = frozenset(await self.chunk_ids(collection, ids))
+        held = frozenset(await self.chunk_ids(collection, [each.document.id for each in read]))
 
         def prepare() -> list[documents.PreparedDocument]:
             return [documents.prepare_document(each, held) for each in read]
@@ -343,8 +342,7 @@ class SqlDatabase(_Store):
         """Open the SQLite database in ``folder``; create it or bring it to this version's schema if that is
         allowed. Raises ``StoreUnusable`` if the folder cannot be written to (it need not, to be read) or the
         file is damaged, not ours or of a newer schema; ``NotReady`` if there is nothing to open read-only."""
-        database = await to_thread.run_sync(partial(opening.open_file, folder, read_only=read_only))
-        return cls(database)
+        return cls(await to_thread.run_sync(partial(opening.open_file, folder, read_only=read_only)))
 
     @classmethod
     async def connect(cls, url: str, *, read_only: bool) -> "SqlDatabase":
@@ -355,8 +353,7 @@ class SqlDatabase(_Store):
         parse_address(url)  # first, as the driver may not be installed
         from .dialect.postgres import server  # noqa: PLC0415 - as above
 
-        database = await to_thread.run_sync(partial(server.open_server, url, read_only=read_only))
-        return cls(database)
+        return cls(await to_thread.run_sync(partial(server.open_server, url, read_only=read_only)))
 
     identity = _reading(collection_rows.read_identity)
     renew_identity = _writing(collection_rows.renew_identity)

@@ -209,8 +209,7 @@ def _tokens_for(facts: float, curve: Sequence[FactCoverage]) -> float | None:
 def check(ways: Sequence[str], budgets: Sequence[int], sets: Sequence[ReplySet]) -> list[Strategy]:
     """Return the strategies of the engine among ``ways``. Raises ``InvalidInput`` before any work is done."""
     names = [each.strip() for each in ways if each.strip()]
-    flat = Strategy(FLAT, parse_strategies(["naive"])[0].query)
-    strategies = parse_strategies(names, [flat])
+    strategies = parse_strategies(names, [Strategy(FLAT, parse_strategies(["naive"])[0].query)])
     for strategy in strategies:
         for each in sets:
             asked = {

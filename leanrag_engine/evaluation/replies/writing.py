@@ -151,8 +151,7 @@ class QuestionFile:
 
     def reject(self, passage: SourcePassage, reason: str) -> None:
         """Store that no usable question was written on a passage, so that it is not asked for again."""
-        row = {"id": passage.id, "document": passage.document, "reason": reason}
-        self.content["rejected"].append(row)
+        self.content["rejected"].append({"id": passage.id, "document": passage.document, "reason": reason})
         self._store()
 
     def _store(self) -> None:
@@ -206,8 +205,7 @@ def read_question(corpus: SourceCorpus, passage: SourcePassage, item: JsonObject
 
 def _find_problem(corpus: SourceCorpus, question: WrittenQuestion, place: int) -> str:
     """Return what is wrong with a fact; "" if nothing is."""
-    fact = question.facts[place]
-    pattern = re.compile(pattern_of(fact), re.IGNORECASE)
+    pattern = re.compile(pattern_of(question.facts[place]), re.IGNORECASE)
     if not pattern.search(" ".join(question.passage.text.split())):
         return "does not stand in the passage word for word"
     if pattern.search(question.text):

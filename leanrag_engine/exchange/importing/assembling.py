@@ -101,11 +101,10 @@ class _Merged:
             self.entities[key] = given
             return
         self.remarks.add("entities of the same name as another, merged with it", name)
-        descriptions = dict.fromkeys(filter(None, (before.description, given.description)))
         self.entities[key] = replace(
             before,
             type=before.type or given.type,
-            description=" ".join(descriptions),
+            description=" ".join(dict.fromkeys(filter(None, (before.description, given.description)))),
             passages=tuple(dict.fromkeys((*before.passages, *given.passages))),
             aliases=tuple(dict.fromkeys((*before.aliases, *given.aliases))),
         )

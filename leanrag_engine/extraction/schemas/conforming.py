@@ -111,8 +111,7 @@ def conform(extracts: Sequence[Extract], schema: ExtractionSchema) -> tuple[list
     they are. A relation goes with its ends; one without a type, from a reading without a schema, stays."""
     proposals = _find_proposals(extracts, replace(schema, adopted=()))
     adopted = tuple(each.ref for each in proposals if each.adopted)
-    matcher = TypeMatcher(replace(schema, adopted=adopted))
-    filtering = _Filter(matcher)
+    filtering = _Filter(TypeMatcher(replace(schema, adopted=adopted)))
     found = [filtering.apply(extract) for extract in extracts]
     listed = proposals[: max(LISTED, len(adopted))]
     return found, SchemaEffects(

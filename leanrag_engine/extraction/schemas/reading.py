@@ -28,12 +28,11 @@ _READY = files(__package__).joinpath("ready")
 
 def ready_schemas() -> dict[str, ExtractionSchema]:
     """Return the schemas of the package by their names."""
-    names = sorted(each.name for each in _READY.iterdir() if each.name.endswith(".yaml"))
     return {
         name.removesuffix(".yaml"): parse_schema(
             _READY.joinpath(name).read_text(encoding="utf-8"), name.removesuffix(".yaml"), name
         )
-        for name in names
+        for name in sorted(each.name for each in _READY.iterdir() if each.name.endswith(".yaml"))
     }
 
 

@@ -296,11 +296,10 @@ class DescriptionWork(TextWork):
     async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
         entities = await self._stores.generations.layer(self._generation.number, 0)
         wanted = [each for each in entities if each.description and lacks_description(each)]
-        ordered = sorted(wanted, key=lambda each: (-each.mentions, each.id))
         return TextQueue(
             tuple(
                 QueuedWork(each.id, not is_described(each, submitted.get(each.id)), each.mentions)
-                for each in ordered
+                for each in sorted(wanted, key=lambda each: (-each.mentions, each.id))
             )
         )
 

@@ -228,8 +228,7 @@ async def index_build(
 ) -> list[SpaceIndex]:
     """Return the content of a build's spaces, with the rows of doubtful text: windows of documents ingested
     later, which may hold an old vector under the same id, the entities in them, and what an unfinished build may have changed."""
-    adjacency = await stores.adjacencies.of(generation)
-    beside = adjacency.entities_in([each.id for each in chunks.pending])
+    beside = (await stores.adjacencies.of(generation)).entities_in([each.id for each in chunks.pending])
     texts = await anyio.to_thread.run_sync(texts_by_kind, chunks.windows, hierarchy.layers)
     later = {id_ for id_, _ in texts_of_windows(chunks.pending)}
     vectors = await stores.adjacencies.find_vectors(generation)

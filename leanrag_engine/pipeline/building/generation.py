@@ -279,7 +279,6 @@ async def draft(
     if choice.mode == "update" and before and before.record.health:
         health = before.record.health
         plan = replace(plan, cluster_size=health.cluster_size, cap=health.cluster_cap)
-    known = base.mentions.keys_by_name() if base.mentions else {}
     built = await build(
         base.graph,
         fitted.embedder,
@@ -288,7 +287,7 @@ async def draft(
         sources=sources,
         previous=previous,
         mode=choice.mode,
-        name_keys=known,
+        name_keys=base.mentions.keys_by_name() if base.mentions else {},
         note_base=partial(note_base, base.graph) if choice.mode == "rebuild" else lambda _: None,
     )
     return DraftBuild(built, choice, base)
@@ -378,8 +377,7 @@ async def read_extracts(
 
     if schema is None:
         return ExtractSource(states, lambda rows: anyio.from_thread.run(fetch, rows), documents), None
-    read = await fetch(range(len(states)))
-    extracts, applied = await anyio.to_thread.run_sync(conform, read, schema)
+    extracts, applied = await anyio.to_thread.run_sync(conform, await fetch(range(len(states))), schema)
     return ExtractSource(states, lambda rows: [extracts[row] for row in rows], documents), applied
 
 

@@ -120,5 +120,4 @@ def cache_replies(model: ChatModel, stores: Stores, collection: str) -> ChatMode
     """Return the model with its replies cached and its spending recorded; unchanged if the data folder is read-only."""
     if stores.settings.read_only:
         return model
-    ledger = Ledger(stores.replies, collection, "")
-    return CachedModel(model, ledger, Budget(Caps()), stores.tokenizer)
+    return CachedModel(model, Ledger(stores.replies, collection, ""), Budget(Caps()), stores.tokenizer)

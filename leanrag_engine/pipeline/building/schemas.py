@@ -86,9 +86,8 @@ async def decide_type(stores: Stores, name: str, given: str, *, adopt: bool) -> 
     found = [each for each in known.values() if given.strip().lower() in (each.ref, each.name)]
     if len(found) != 1:
         near = [each.ref for each in found] or find_nearest(given, known, 5, cutoff=0.3) or list(known)[:5]
-        problem = f"Several types are called {given!r}." if found else f"No type {given!r} was proposed."
         raise NotFound(
-            problem,
+            f"Several types are called {given!r}." if found else f"No type {given!r} was proposed.",
             "Give one of these:"
             if near
             else "The last build kept nothing apart; `leanrag build` looks again.",

@@ -106,8 +106,7 @@ def _index_known(
     read: Callable[[Sequence[str]], Sequence[Chunk]],
 ) -> IndexedChunks:
     """Return the chunks of which those ``held`` are read already, and the others ``known``."""
-    before = [-1 if each.id in held else known.places[each.id] for each in heads]
-    places = np.array(before, dtype=np.intp)
+    places = np.array([-1 if each.id in held else known.places[each.id] for each in heads], dtype=np.intp)
     counts = np.zeros(len(heads), dtype=np.int32)
     stays = places >= 0
     counts[stays] = known.counts[places[stays]]

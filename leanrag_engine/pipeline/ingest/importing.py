@@ -112,8 +112,7 @@ def lay_clusters(clusters: Sequence[ForeignCluster], base: Graph) -> Hierarchy |
 
 
 def _find_home(entity: Entity, homes: Mapping[str, str]) -> str:
-    found = (homes.get(name_key(name)) for name in (entity.name, *entity.aliases))
-    return next(filter(None, found), "")
+    return next(filter(None, (homes.get(name_key(name)) for name in (entity.name, *entity.aliases))), "")
 
 
 def _make_entity(cluster: ForeignCluster, members: int) -> Entity:

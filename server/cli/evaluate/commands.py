@@ -265,8 +265,7 @@ async def write(
 
     async with open_writer(settings, budget) as model:
         with progress_bar() as show:
-            prompts = Prompts.open(settings.prompts_dir)
-            return await write_by_model(model, corpus, file, number, show, prompts)
+            return await write_by_model(model, corpus, file, number, show, Prompts.open(settings.prompts_dir))
 
 
 def remarks(corpus: SourceCorpus, found: WritingOutcome, file: QuestionFile, number: int) -> Iterator[str]:

@@ -149,8 +149,7 @@ def existing_folder(folder: Path) -> Path:
 def unseen_variables(environ: Mapping[str, str]) -> list[str]:
     """Return the settings of this shell that are not among the arguments: a desktop client does not see them."""
     written = {"LEANRAG_DATA_DIR", "LEANRAG_ALLOW_DIRS", "LEANRAG_COLLECTION", "LEANRAG_READ_ONLY"}
-    known = {*map(variable_of, Settings.model_fields)}
-    return sorted(name for name in known - written if environ.get(name))
+    return sorted(name for name in {*map(variable_of, Settings.model_fields)} - written if environ.get(name))
 
 
 # --- the commands --------------------------------------------------------------------------
@@ -241,8 +240,7 @@ def install(
                 command[1:] = keep_options(kind, file, name, command, clear=clear)
         entry = server_entry(kind, command)
         if plugin:
-            folder = plugin.expanduser().absolute()
-            install_plugin(kind, name, folder, entry, settings, dry_run=dry_run)
+            install_plugin(kind, name, plugin.expanduser().absolute(), entry, settings, dry_run=dry_run)
             return
         if show:
             print_entry(client, file, name, scope, entry, command)

@@ -102,8 +102,7 @@ def index_folder(folder: Path, settings: Settings) -> tuple[list[str], list[str]
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
         started = time.monotonic()
-        sources = [DocumentSource(path=str(folder))]
-        job = await run_ingest(engine, sources, sync=True)
+        job = await run_ingest(engine, [DocumentSource(path=str(folder))], sync=True)
         if job.status.value == "done":
             await tick_index(engine, settings, time.monotonic() - started)
         tick_missing(job)

@@ -122,13 +122,12 @@ async def grep(
     """
     from leanrag_engine.retrieval.request import Filters  # noqa: PLC0415 - heavy
 
-    filters = Filters(tuple(document or ()), since=since or None, until=until or None)
     found = await engine.search_text(
         pattern,
         match="pattern" if regex else "topic" if topic else "exact",
         by_document=by_document,
         by_date=by_date,
-        filters=filters,
+        filters=Filters(tuple(document or ()), since=since or None, until=until or None),
         limit=limit,
         collection=engine.settings.collection,
     )

@@ -61,13 +61,12 @@ def select_graph(graph: Subgraph, most_nodes: int = MOST_NODES) -> DrawnGraph:
     drawn = tuple(relations[:24])
     links = _link(graph, entities, chosen)
     nodes = _describe(graph, entities, chosen, _find_stray(graph, chosen, links, relations))
-    seeds = {seed.entity.id for seed in graph.seeds}
     return DrawnGraph(
         layers=_arrange(nodes, links),
         links=links,
         relations=drawn,
         nodes_left_out=len(entities) - len(chosen),
-        seeds_left_out=len(seeds - chosen.keys()),
+        seeds_left_out=len({seed.entity.id for seed in graph.seeds} - chosen.keys()),
         relations_left_out=len(graph.inter_cluster_relations) + len(graph.base_relations) - len(drawn),
     )
 

@@ -53,8 +53,7 @@ def draw_answer(result: QueryResult, count: Count, *, narrow: bool = False, evid
     pen.write_tokens(account)
     if evidence:
         pen.write_lines(result.context.lines, account)
-    title = f"Answer drawn: {result.query.text}"
-    return pen.finish(title, describe_answer(result, graph, account))
+    return pen.finish(f"Answer drawn: {result.query.text}", describe_answer(result, graph, account))
 
 
 def describe_graph(result: QueryResult, graph: DrawnGraph) -> str:

@@ -220,8 +220,7 @@ class SkippedCard(Card):
 
     @classmethod
     def from_engine(cls, skipped: LeftOut) -> SkippedCard:
-        examples = [shorten_line(each, LIMITS.glimpse) for each in skipped.examples[:3]]
-        return cls.of(skipped, examples=examples)
+        return cls.of(skipped, examples=[shorten_line(each, LIMITS.glimpse) for each in skipped.examples[:3]])
 
     def to_line(self) -> str:
         more = f" and {self.count - len(self.examples)} more" if self.count > len(self.examples) else ""

@@ -66,8 +66,7 @@ class MiniLMEmbedder(OnnxEmbedder):
         )
 
     def _spans_of(self, texts: list[str]) -> list[list[Span]]:
-        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
-        return [each.offsets for each in encoded]
+        return [each.offsets for each in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
 
     async def embed_with_tokens(
         self, texts: Sequence[str], report: ProgressReport | None = None

@@ -179,8 +179,7 @@ def relations_touching(
     connection: Connection, generation: int, ids: Sequence[str], limit: int
 ) -> list[Relation]:
     touching = _SELECTED_RELATIONS.where(visible(relations, generation), _touches(generation, ids))
-    statement = touching.order_by(*_STRONGEST).limit(max(limit, 0))
-    return _relations(connection.execute(statement).all())
+    return _relations(connection.execute(touching.order_by(*_STRONGEST).limit(max(limit, 0))).all())
 
 
 def relations_joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:

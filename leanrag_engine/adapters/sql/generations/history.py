@@ -40,9 +40,8 @@ def find_all(connection: Connection, collection: int) -> list[HistoryEntry]:
         .where(history.c.collection == collection)
         .order_by(history.c.generation.desc())
     )
-    rows = connection.execute(statement)
     # Only a build has a job here; other calls of models, such as answers, are recorded without one.
-    return [_entry(row, spent.get(row.job) if row.job else None) for row in rows]
+    return [_entry(row, spent.get(row.job) if row.job else None) for row in connection.execute(statement)]
 
 
 def forget_names(connection: Connection, collection: int, remaining: Iterable[Entity]) -> None:

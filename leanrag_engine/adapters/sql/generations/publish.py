@@ -201,15 +201,13 @@ def prepare_build(
         for layer, graph in enumerate(hierarchy.layers):
             added.extend(place_rows(layer, graph.entities))
             joined.extend(place_rows(layer, graph.relations))
-    watch = _Watch(report, "preparing", len(added.added))
     words = [
         (position, fulltext.make_indexed_entity(each))
-        for batch in watch.batches(added.added)
+        for batch in _Watch(report, "preparing", len(added.added)).batches(added.added)
         for position, each in batch
     ]
     names = sorted((key, position) for position, each in words for key in each.keys)
-    number = base.published.generation if base else None
-    return Build(content, number, added, joined, words, names)
+    return Build(content, base.published.generation if base else None, added, joined, words, names)
 
 
 def _find_changes(
@@ -217,9 +215,8 @@ def _find_changes(
 ) -> tuple[RowChanges[Entity], RowChanges[Relation]] | None:
     """Return what differs from the published generation; None if the hierarchy is better written as a whole."""
     entities_, relations_ = RowChanges[Entity](), RowChanges[Relation]()
-    nothing = Graph((), ())
     for number, (old, new) in enumerate(
-        zip_longest(shared.published.hierarchy.layers, hierarchy.layers, fillvalue=nothing)
+        zip_longest(shared.published.hierarchy.layers, hierarchy.layers, fillvalue=Graph((), ()))
     ):
         nodes = compare_rows(number, old.entities, _of_layer(shared.entities, number), new.entities)
         edges = compare_rows(number, old.relations, _of_layer(shared.relations, number), new.relations)

@@ -117,8 +117,7 @@ def list_rows(content: Any, path: Path, remarks: Remarks) -> list[Row]:
 def read_csv_rows(path: Path, remarks: Remarks) -> list[Row]:
     """Return the rows of a CSV file with a header, separated by commas, semicolons or tabs."""
     text = read_text(path, remarks)
-    header = text.partition("\n")[0]
-    separator = max(",;\t", key=header.count)
+    separator = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.DictReader(StringIO(text), delimiter=separator, restkey=SURPLUS, restval="")
     rows: list[Row] = []
     try:
@@ -216,8 +215,7 @@ def _read_tables(path: Path, read: ReadRows, suffixes: Sequence[str]) -> Foreign
     entities: list[Row] = []
     relations: list[Row] = []
     passages: list[Row] = []
-    files = [path] if path.is_file() else _list_tables(path, suffixes)
-    for file in files:
+    for file in [path] if path.is_file() else _list_tables(path, suffixes):
         if path.is_dir() and "chunk" in file.stem.lower():
             passages += _read_passages(file, read, remarks)
             continue

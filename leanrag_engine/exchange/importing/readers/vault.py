@@ -51,13 +51,11 @@ def assemble_vault(path: Path, tokenizer: Tokenizer, max_tokens: int, remarks: R
         raise InvalidInput(f"{path} is no folder.", "Give the folder of the notes.")
     files = [each for each in expand(str(path), allowed=None).files if each.suffix.lower() == ".md"]
     notes = [note for each in files for note in _read_note(each, path, remarks)]
-    names = _collect_names(notes, remarks)
-    links = _Links(names, remarks)
+    links = _Links(_collect_names(notes, remarks), remarks)
     read: list[ReadDocument] = []
     for note in notes:
         chunks = chunk(note.document, tokenizer=tokenizer, max_tokens=max_tokens, overlap=0)
-        extracts = [links.extract(note, each) for each in chunks]
-        read.append(join_document(note.document, chunks, extracts))
+        read.append(join_document(note.document, chunks, [links.extract(note, each) for each in chunks]))
     entities = {
         name_key(entity.name) for each in read for extract in each.extracts for entity in extract.entities
     }

@@ -106,11 +106,9 @@ def find_terms(
 def _add(passage: ParsedChunk, position: int, terms: Sequence[Mention], lexicon: Lexicon) -> None:
     """Add mentions to a sentence; of two that overlap, keep the longer."""
     if terms:
-        found = passage.mentions[position]
-        keys = {mention: key for key, mention in found}
-        kept = keep_longest([*keys, *terms])
+        keys = {mention: key for key, mention in passage.mentions[position]}
         passage.mentions[position] = [
-            (keys.get(mention) or lexicon.add(mention), mention) for mention in kept
+            (keys.get(mention) or lexicon.add(mention), mention) for mention in keep_longest([*keys, *terms])
         ]
 
 
@@ -166,8 +164,7 @@ def _salient_singles(usage: WordUsage, spread: Spread, fresh: Sequence[Sentence]
         and (count >= OPTIONS.fewest_of_headed if key in headed else _gathers(key, count, least, spread))
     ]
     most = min(OPTIONS.most_singles, OPTIONS.salient_words + words // OPTIONS.words_per_salient)
-    ranked = sorted(found, key=lambda key: (-counts[key] * (1 + (key in headed)), key))
-    return frozenset(ranked[:most])
+    return frozenset(sorted(found, key=lambda key: (-counts[key] * (1 + (key in headed)), key))[:most])
 
 
 def _gathers(key: str, count: int, least: int, spread: Spread) -> bool:
@@ -227,8 +224,7 @@ def _mention(sentence: Sentence, first: int, last: int, kind: Kind) -> Mention:
 def _find_uncased(passages: Sequence[ParsedChunk], usage: WordUsage, lexicon: Lexicon) -> None:
     """Take the most frequent words of 5 to 19 letters, in a script without capitals and without a segmenter."""
     often = [word for word, count in usage.small.items() if count > 1 and len(word) in range(5, 20)]
-    ranked = sorted(often, key=lambda word: (-usage.small[word], word))
-    chosen = frozenset(ranked[: OPTIONS.uncased_terms])
+    chosen = frozenset(sorted(often, key=lambda word: (-usage.small[word], word))[: OPTIONS.uncased_terms])
     for passage in passages:
         for position, sentence in enumerate(passage.sentences):
             terms = [

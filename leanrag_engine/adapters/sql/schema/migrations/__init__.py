@@ -17,8 +17,7 @@ def list_revisions(folder: Path = FOLDER) -> list[str]:
     """Return all revisions that ``folder`` can reach, oldest first."""
     from alembic.script import ScriptDirectory  # noqa: PLC0415 - only a store of another schema needs alembic
 
-    script = ScriptDirectory(str(folder))
-    return [step.revision for step in reversed(list(script.walk_revisions()))]
+    return [step.revision for step in reversed(list(ScriptDirectory(str(folder)).walk_revisions()))]
 
 
 def upgrade(connection: Connection, stored: str | None, folder: Path = FOLDER) -> None:
