@@ -38,7 +38,6 @@ class ReplyLimits:
     brief: int = 240  # Of a description or title in a list
     heading: int = 120  # Of a heading in an outline
     repeats: int = 10  # Other places where the text of a match stands, in citations
-    quote: int = 400  # Of a passage that a detailed answer repeats
     summary: int = 1200  # Of a summary in a chain of ancestors
     concise_relations: int = 3
     detailed_relations: int = 15
@@ -112,8 +111,9 @@ class NamedRef(Card):
     name: str
 
     @classmethod
-    def to(cls, entity: Entity) -> NamedRef:
-        return NamedRef(ref=entity.id, name=entity.name)
+    def to(cls, entity: Entity, /, **others: object) -> Self:
+        """Build a card of an entity as :meth:`of` does."""
+        return cls.of(entity, ref=entity.id, **others)
 
 
 def clean_value(value: object, *, multiline: bool) -> object:

@@ -57,13 +57,8 @@ class EntityCard(NamedRef):
 
     @classmethod
     def from_engine(cls, seed: Seed) -> EntityCard:
-        entity = seed.entity
-        return cls.of(
-            entity,
-            ref=entity.id,
-            description=shorten_line(describe_entity(entity), LIMITS.brief),
-            score=round(seed.score, 4),
-        )
+        description = shorten_line(describe_entity(seed.entity), LIMITS.brief)
+        return cls.to(seed.entity, description=description, score=round(seed.score, 4))
 
 
 def describe_entity(entity: Entity) -> str:
@@ -127,9 +122,8 @@ class AncestorsReply(ReplyModel):
         second: Entity | None = None,
     ) -> AncestorsReply:
         path = [
-            Ancestor.of(
+            Ancestor.to(
                 node,
-                ref=node.id,
                 description=shorten_line(describe_entity(node), LIMITS.summary),
                 found=format_found(found, node),
             )
@@ -338,7 +332,7 @@ class Member(NamedRef):
     @classmethod
     def from_engine(cls, entity: Entity, length: int, found: FoundPassages | None = None) -> Member:
         description = shorten_line(entity.description, length)
-        return cls.of(entity, ref=entity.id, description=description, found=format_found(found, entity))
+        return cls.to(entity, description=description, found=format_found(found, entity))
 
 
 class ClusterReply(NamedRef, ReplyModel):
@@ -372,9 +366,8 @@ class ClusterReply(NamedRef, ReplyModel):
             LIMITS.page_tokens // 2,
         )
         explained = LIMITS.summary if detailed else LIMITS.brief
-        return cls.of(
+        return cls.to(
             entity,
-            ref=entity.id,
             description=shorten_line(entity.description, LIMITS.summary),
             method=entity.method.value,
             stale=str(entity.stale or ""),

@@ -73,19 +73,15 @@ class QueryReply(ReplyModel):
             tokens=result.context.tokens,
             truncated=result.context.truncated,
             warnings=list(result.warnings) if detailed else [],
-            seeds=[
-                SeedCard(ref=seed.entity.id, name=seed.entity.name, score=round(seed.score, 2))
-                for seed in graph.seeds
-            ],
+            seeds=[SeedCard.to(seed.entity, score=round(seed.score, 2)) for seed in graph.seeds],
             sources=[each.chunk.citation for each in result.sources],
             lca=NamedRef.to(graph.lca) if graph.lca else None,
             groups=[
-                GroupCard(lca=NamedRef.to(group.lca), seeds=list(map(NamedRef.to, group.seeds)))
+                GroupCard(lca=NamedRef.to(group.lca), seeds=[*map(NamedRef.to, group.seeds)])
                 for group in (graph.groups if detailed else ())
             ],
             path=[
-                PathStep.of(node, ref=node.id, parent=node.parent_id or "")
-                for node in (graph.path if detailed else ())
+                PathStep.to(node, parent=node.parent_id or "") for node in (graph.path if detailed else ())
             ],
             relations=[
                 RelationCard.from_engine(each, names, detailed=True)

@@ -64,8 +64,7 @@ async def list_documents(
         if wanted in f"{each.source or each.id}\n{each.title}".casefold()
     ]
     generation = (await engine.status(name)).collection.generation
-    built = generation.revision if generation else -1
-    reply = DocumentsReply.from_engine(name, documents, built)
+    reply = DocumentsReply.from_engine(name, documents, generation.revision if generation else -1)
     if json:
         echo(reply.model_dump_json())
     elif contains and not documents:
@@ -110,13 +109,8 @@ async def read_branch(engine: LeanRAG, entity: Entity, depth: int, width: int) -
     if depth and entity.layer:
         view = await engine.cluster(entity.id, limit=width, collection=engine.settings.collection)
         members = view.members
-    return TreeNode(
-        ref=entity.id,
-        name=entity.name,
-        layer=entity.layer,
-        members=entity.members,
-        children=[await read_branch(engine, each, depth - 1, width) for each in members],
-    )
+    children = [await read_branch(engine, each, depth - 1, width) for each in members]
+    return TreeNode.to(entity, children=children)
 
 
 # --- collections ---------------------------------------------------------------------------
