@@ -240,10 +240,8 @@ def _items(kind: TaskKind, reply: Reply, count: int) -> dict[int, JsonObject]:
     cut = reply.finish_reason is FinishReason.LENGTH
     text = complete_text(replace(reply, finish_reason=FinishReason.STOP) if cut else reply)
     items = _find_items(kind, text)
-    if cut:
-        items = items[:-1]
-        if not items:
-            complete_text(reply)
+    if cut and not (items := items[:-1]):
+        complete_text(reply)
     numbered = {number: each for each in reversed(items) if (number := _number(each)) in range(1, count + 1)}
     # A model that got one task, or that answers all in order, may omit the numbers.
     return numbered or (dict(enumerate(items, 1)) if len(items) == count else {})

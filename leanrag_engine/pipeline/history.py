@@ -125,10 +125,9 @@ async def find_restorable(stores: Stores, collection: Collection, number: int) -
     if found is not None:
         return found
     kept = [each for each in entries if each.available and published and each.number != published.number]
-    forgotten = any(each.build.mode == "deletion" and each.number > number for each in entries)
     why = (
         "a deletion of documents since then has removed all that was built before it"
-        if forgotten
+        if any(each.build.mode == "deletion" and each.number > number for each in entries)
         else f"the last {stores.settings.kept_generations} are kept, for {stores.settings.kept_days} days"
         " (settings kept_generations and kept_days)"
     )

@@ -196,8 +196,7 @@ async def write_space(stores: Stores, space: str, rows: VectorRows, report: Prog
     """Write exactly these rows to a space: rows of a cancelled build are completed, an inconsistent space is dropped first."""
     try:
         # A space's name identifies its ids and texts, and rows are written in order: the rows in it are the first.
-        start = await stores.vectors.count(space)
-        await upsert(stores, space, rows, report, start=start)
+        await upsert(stores, space, rows, report, start=await stores.vectors.count(space))
         if await stores.vectors.count(space) == len(rows.ids):
             return
     except StoreUnusable:

@@ -56,8 +56,7 @@ def count_expected_vectors(held: Collection) -> Mapping[str, int]:
     if generation is None:
         return {}
     base, *above = [each.entities for each in generation.layers]
-    plain = {"entities": base, "aggregates": sum(above)}
-    return plain | dict(generation.record.vectors)
+    return {"entities": base, "aggregates": sum(above)} | dict(generation.record.vectors)
 
 
 def staleness_warnings(generation: Generation | None) -> list[str]:

@@ -79,9 +79,8 @@ def _describe_sentence(sentence: SupportedSentence) -> JsonObject:
 
 
 def _describe_relation(relation: Relation, entity: str) -> JsonObject:
-    other = relation.target_id if relation.source_id == entity else relation.source_id
     return {
-        "ref": other,
+        "ref": relation.target_id if relation.source_id == entity else relation.source_id,
         "strength": relation.strength,
         "description": shorten_line(describe_relation(relation), LIMITS.brief),
     }

@@ -315,10 +315,9 @@ def http_app(server: LeanRAGServer, http: HttpSettings, address: Address) -> Sta
     """Build the ASGI application that answers at ``/mcp``, ``/health`` and ``/``."""
     server.custom_route("/health", methods=["GET"])(partial(health, server.handle))
     server.custom_route("/", methods=["GET"])(describe)
-    limit = http.http_max_request_mb * 1024 * 1024
     app = server.streamable_http_app(
         streamable_http_path=PATH,
-        max_request_body_size=limit,
+        max_request_body_size=http.http_max_request_mb * 1024 * 1024,
         session_idle_timeout=600,  # seconds; the SDK keeps 10,000 sessions for all callers together
         transport_security=TransportSecuritySettings(
             allowed_hosts=host_patterns(http, address), allowed_origins=origin_patterns(http, address)

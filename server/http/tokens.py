@@ -288,8 +288,7 @@ def read_tokens(file: Path) -> ListedTokens:
             tomllib.loads(file.expanduser().read_text(encoding="utf-8"))
         )
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise _unusable(file, reason) from problem
+        raise _unusable(file, getattr(problem, "strerror", None) or str(problem)) from problem
     except ValidationError as problem:
         first = problem.errors(include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

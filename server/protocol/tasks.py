@@ -128,5 +128,4 @@ def outcome(job: Job) -> CallToolResult:
     """Return the result that the call would have had if it had waited for the end."""
     from ..replies.work.jobs import IngestReply, JobReply  # noqa: PLC0415 - the start must not wait for them
 
-    reply = IngestReply if job.kind == "ingest" else JobReply
-    return reply.from_engine(job).to_result()
+    return (IngestReply if job.kind == "ingest" else JobReply).from_engine(job).to_result()

@@ -174,13 +174,12 @@ def put_all(connection: Connection, collection: int, new: Sequence[PreparedDocum
     gone -= {part.id for each in new for part in each.read.chunks}
     replies.cut_descriptions(connection, collection, gone)
     more = sum(each.read.document.id not in held for each in new)
-    raised = (
+    grown = connection.execute(
         update(collections)
         .where(collections.c.number == collection)
         .values(revision=collections.c.revision + len(new), last_document=collections.c.last_document + more)
         .returning(collections.c.revision, collections.c.last_document)
-    )
-    grown = connection.execute(raised).one()
+    ).one()
     numbers = count(grown.last_document - more + 1)
     placed = []
     for revision, each in enumerate(new, grown.revision - len(new) + 1):

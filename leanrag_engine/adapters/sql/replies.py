@@ -62,10 +62,9 @@ _SUMS = (
 
 def sum_spending_by_job(connection: Connection, collection: int) -> dict[str, Spent]:
     """Add up calls, tokens and cost of all steps of each job of collection number ``collection``."""
-    statement = (
+    rows = connection.execute(
         select(replies.c.job, *_SUMS).where(replies.c.collection == collection).group_by(replies.c.job)
-    )
-    rows = connection.execute(statement).mappings()
+    ).mappings()
     return {row["job"]: Spent("", **{each.name: row[each.name] for each in _SUMS}) for row in rows}
 
 

@@ -290,8 +290,7 @@ def _pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
     if len(keys) <= OPTIONS.related_in_full:
         return list(combinations(keys, 2))
     chain = list(pairwise(keys))
-    fan = [(keys[0], key) for key in keys[2:]]
-    return [*chain, *fan][: max(OPTIONS.pairs_per_sentence, len(chain))]
+    return [*chain, *[(keys[0], key) for key in keys[2:]]][: max(OPTIONS.pairs_per_sentence, len(chain))]
 
 
 def _without_idle(

@@ -141,8 +141,7 @@ def _unwrap(text: str, vocabulary: frozenset[str]) -> str:
     def join(match: re.Match[str]) -> str:
         left, right = match[1], match[2]
         compound = right[0].isupper() or left.lower() in vocabulary or left.lower() in _PREFIXES
-        whole = (left + right).lower() in vocabulary or not compound
-        return left + right if whole else f"{left}-{right}"
+        return left + right if (left + right).lower() in vocabulary or not compound else f"{left}-{right}"
 
     if "-\n" in text:
         text = _BROKEN_WORD.sub(join, text)

@@ -63,8 +63,7 @@ class Topics:
         main = _topic(title) or next(iter(headings.values()), "")
         again = {topic.lower(): topic for topic in [*headings.values(), main] if len(topic.split()) > 1}
         if main:
-            base = without_remark(main)
-            again.setdefault(base.lower(), main)
+            again.setdefault(without_remark(main).lower(), main)
         return cls(main, headings, tuple(sorted(again.items(), key=lambda item: (-len(item[0]), item[0]))))
 
     def mentions(self, text: str) -> Iterator[Mention]:

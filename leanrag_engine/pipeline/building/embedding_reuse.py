@@ -68,8 +68,7 @@ class SpaceIndex:
     def locate(self, texts: EmbeddedTexts) -> Places:
         """Return the place of each of these ids, −1 where there is none or its text is in doubt."""
         # An update continues with the windows that it has compared.
-        same = texts is self.texts
-        places = np.arange(len(texts)) if same else self.texts.locate(texts.ids)
+        places = np.arange(len(texts)) if texts is self.texts else self.texts.locate(texts.ids)
         if self.doubtful:
             places[np.isin(places, [*self.doubtful])] = -1
         return places
@@ -214,11 +213,11 @@ async def reuse_vectors(
 ) -> ReusingEmbedder:
     """Return ``embedder``, which reuses the vectors of the build ``before``, of ``hierarchy``, if they have its identity."""
     shelves: list[SpaceIndex] = []
-    same = before is not None and (before.embedder, before.dimension) == (
-        embedder.identity,
-        embedder.dimension,
-    )
-    if before is not None and hierarchy is not None and same:
+    if (
+        before is not None
+        and hierarchy is not None
+        and (before.embedder, before.dimension) == (embedder.identity, embedder.dimension)
+    ):
         shelves = await index_build(stores, before, hierarchy, chunks)
     return ReusingEmbedder(embedder, stores.vectors, chunks.windows, shelves)
 

@@ -91,8 +91,7 @@ def build(
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
         job = await follow_job(engine, job, verbose=verbose)
         same = ["build", *(["--summaries-only"] if summaries_only else [])]
-        following = same if dry_run else ["query", "QUESTION"]
-        end(job, engine.settings, json=json, following=following)
+        end(job, engine.settings, json=json, following=same if dry_run else ["query", "QUESTION"])
 
     if upgrade and summaries_only:
         raise typer.BadParameter("--upgrade reads everything, --summaries-only reads nothing: give one.")
@@ -158,8 +157,7 @@ async def rollback(
     job = await engine.submit_rollback(generation, collection=engine.settings.collection)
     job = await follow_job(engine, job, verbose=verbose)
     pending = isinstance(job.result, RollbackResult) and job.result.pending
-    following = ["build"] if pending else ["query", "QUESTION"]
-    end(job, engine.settings, json=json, following=following)
+    end(job, engine.settings, json=json, following=["build"] if pending else ["query", "QUESTION"])
 
 
 # --- jobs ----------------------------------------------------------------------------------

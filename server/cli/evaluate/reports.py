@@ -198,9 +198,8 @@ def scores_table(found: Judgement) -> Table:
 
 
 def pairs_table(found: Judgement) -> Table:
-    first = found.names[0]
     table = make_table(
-        f"How often {first} beats the other way, in percent [95 % bounds]",
+        f"How often {found.names[0]} beats the other way, in percent [95 % bounds]",
         "against",
         *SHORT,
         "flips",
@@ -208,10 +207,9 @@ def pairs_table(found: Judgement) -> Table:
     )
     for name, wins in found.wins.items():
         flips = [each.flips for each in wins.values() if each.flips is not None]
-        cells = [format_wins(wins.get(measure)) for measure in MEASURES]
         table.add_row(
             name,
-            *cells,
+            *[format_wins(wins.get(measure)) for measure in MEASURES],
             f"{sum(flips) / len(flips):.0f} %" if flips else "–",
             str(min((each.votes for each in wins.values()), default=0)),
         )

@@ -22,8 +22,7 @@ STYLE = read_style("page.css", font=FONT)
 
 def render_page(result: QueryResult, count: Count) -> str:
     """Return the page as HTML. It needs no other file; ``count`` returns the tokens of texts."""
-    context = result.context
-    account = count_parts(context, count)
+    account = count_parts(result.context, count)
     title = escape_text(result.query.text)
     items = "".join(
         f"<li>{_render_line(line, tokens)}</li>"

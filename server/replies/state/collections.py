@@ -32,13 +32,12 @@ class CollectionCard(Card):
     def from_engine(cls, collection: Collection) -> CollectionCard:
         generation = collection.generation
         methods = generation.record.summaries.most_common() if generation else ()
-        heuristic = "heuristic" if generation else ""
         return cls.of(
             collection,
             entities=generation.layers[0].entities if generation else 0,
             layers=len(generation.layers) if generation else 0,
             embedder=generation.embedder_name if generation else "",
-            summaries=" and ".join(method for method, _ in methods) or heuristic,
+            summaries=" and ".join(method for method, _ in methods) or ("heuristic" if generation else ""),
             created_at=format_time(collection.created_at),
             built_at=format_time(generation.created_at) if generation else "",
             stale=bool(collection.documents) and collection.stale,
@@ -97,10 +96,9 @@ class ListedDocument(Card):
 
     def to_row(self, folder: str) -> list[str]:
         """Return the cells of its line, the path relative to ``folder`` if it lies beneath."""
-        state = "pending" if self.pending else "indexed"
         return [
             self.number,
-            state,
+            "pending" if self.pending else "indexed",
             self.date,
             count_things(self.chunks, "chunk"),
             self.path.removeprefix(folder) or self.id,

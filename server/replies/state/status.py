@@ -108,10 +108,9 @@ class HealthCard(Card):
         *lower, top = health.layers
         above = health.layers[1:]
         entities = sum(each.entities for each in above)
-        heuristic = sum(each.heuristic_entities * each.entities for each in above)
         return cls.of(
             health,
-            heuristic=round(heuristic / entities, 2),
+            heuristic=round(sum(each.heuristic_entities * each.entities for each in above) / entities, 2),
             islands=sum(each.islands for each in lower),
             pairs=_share_below(health.meetings.pairs, top.layer),
             sets=_share_below(health.meetings.sets, top.layer),

@@ -118,8 +118,7 @@ class SubmitReply(ReplyModel):
         else:
             step = f"Call build_hierarchy; then {AFTER[kind]}."
         if submission.outside:
-            types = ", ".join(submission.outside)
-            step += f" Not in the schema, so kept apart (passages): {types}."
+            step += f" Not in the schema, so kept apart (passages): {', '.join(submission.outside)}."
         return cls(
             accepted=len(submission.accepted),
             replaced=[f"{id_}: {earlier}" for id_, earlier in submission.replaced],

@@ -99,8 +99,7 @@ def _map(path: Path) -> memoryview:
 def _constants(tensors: dict[str, NDArray[Any]], dimension: int) -> dict[str, NDArray[Any]]:
     """Return the constants of the graph. Every text is of the first kind, whose vector is added to the places."""
     constants: dict[str, NDArray[Any]] = {}
-    places = tensors.pop("emb.pos").reshape(-1, dimension)
-    constants["places"] = places + tensors.pop("emb.type")[:dimension]
+    constants["places"] = tensors.pop("emb.pos").reshape(-1, dimension) + tensors.pop("emb.type")[:dimension]
     for name, values in tensors.items():
         if values.dtype != BLOCK:
             constants[name] = np.array(values)

@@ -120,10 +120,9 @@ def add_windows(
     connection: Connection, collection: int, rows: Iterable[tuple[tuple[int, int], IndexedWindow]]
 ) -> None:
     """Index windows, each given with the number of its document and the label of its chunk."""
-    values = [
-        (WindowPlace(*place, row.number).to_row(), row.title, row.heading, row.text) for place, row in rows
-    ]
-    open_windows(connection, collection).add(values)
+    open_windows(connection, collection).add(
+        [(WindowPlace(*place, row.number).to_row(), row.title, row.heading, row.text) for place, row in rows]
+    )
 
 
 def remove_windows(connection: Connection, collection: int, document: int, labels: Iterable[int]) -> None:

@@ -28,7 +28,6 @@ def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:
     entities = _read_table(folder, "entities", {"name": ("title", "name")})
     relations = _read_table(folder, "relationships", {"source": ("source",), "target": ("target",)})
     units = _read_table(folder, "text_units", {"text": ("text", "chunk")}, required=False)
-    documents = _read_table(folder, "documents", {"id": ("id",)}, required=False)
     return ForeignGraph(
         name=path.resolve().name,
         documents=[
@@ -38,7 +37,7 @@ def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:
                 get_raw_text(row, "text", "raw_content"),
                 _read_metadata(row),
             )
-            for row in documents
+            for row in _read_table(folder, "documents", {"id": ("id",)}, required=False)
         ],
         passages=[
             ForeignPassage(

@@ -93,8 +93,7 @@ def _chinese_role(word: str, tag: str) -> str:
     role = _CHINESE_ROLES.get(tag, "v" if tag in _CHINESE_MODIFIERS else "")
     person = word[0] in _SURNAMES or word.startswith(_LONG_SURNAMES)
     abstract = word[-1] in "度性率" or (len(word) > len("宣化") and word[-1] in "化文")
-    mistaken = (role == "p" and not person) or (role in "lo" and abstract)
-    return "n" if mistaken else role
+    return "n" if (role == "p" and not person) or (role in "lo" and abstract) else role
 
 
 def _japanese_units(text: str) -> Iterator[Unit]:
@@ -283,5 +282,4 @@ def _type(units: Sequence[Unit]) -> str:
     name = _join(units)
     if name.endswith(_INSTITUTION_ENDS) and name not in _INSTITUTIONS:
         return "organisation"
-    roles = {unit.role for unit in units}
-    return _TYPES.get(units[0].role, "") if len(roles) == 1 else ""
+    return _TYPES.get(units[0].role, "") if len({unit.role for unit in units}) == 1 else ""

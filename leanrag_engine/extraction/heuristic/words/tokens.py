@@ -126,9 +126,8 @@ def _tokenize_marked(match: re.Match[str], group: str, *, technical: bool, offse
         return [Token(inner, kind, start, end, inner.lower())]
     if group in _CODE_MARKS or not inner:
         return [Token("", "p", start, end, "")]
-    sign = Token('"', "p", start, match.start(group) + offset, "")
     return [
-        sign,
+        Token('"', "p", start, match.start(group) + offset, ""),
         *tokenize(match[group], technical=technical, offset=match.start(group) + offset),
         Token('"', "p", match.end(group) + offset, end, ""),
     ]
@@ -274,8 +273,7 @@ class WordUsage:
         self.english = 10 * self._functional >= words
         self.uncased = 2 * sum(count for word, count in self.small.items() if word == word.upper()) > words
         german = sum(self.small[word] for word in _GERMAN_WORDS)
-        capitals = self.capital.total()
-        self.capital_nouns = not self.english and 20 * german >= words and 6 * capitals >= words
+        self.capital_nouns = not self.english and 20 * german >= words and 6 * self.capital.total() >= words
         long = 15_000  # words; in a long text chance repeats phrases (not tuned)
         self.often += words // long
         self.narrative = words >= long and 100 * self._identifiers < words

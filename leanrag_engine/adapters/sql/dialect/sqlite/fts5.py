@@ -12,8 +12,7 @@ class Fts5Index(FullTextIndex):
     def create(self) -> None:
         # With the texts: from a table without them rows can only be removed by giving exactly the old words, which another
         # version of a segmenter would not find.
-        columns = ", ".join(self.table.columns)
-        options = f"{columns}, tokenize = '{self.table.tokenizer}'"
+        options = f"{', '.join(self.table.columns)}, tokenize = '{self.table.tokenizer}'"
         self.connection.execute(text(f"CREATE VIRTUAL TABLE {self.table.name} USING fts5({options})"))
 
     def add(self, rows: Sequence[tuple[int | str, ...]]) -> None:
