@@ -4,7 +4,6 @@ transaction: a resumed job finds the documents again. Heuristic summaries that u
 import logging
 import os
 import sys
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,9 +24,10 @@ from leanrag_engine.core.errors import (
 from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy
 from leanrag_engine.core.graphs.rows import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult, IngestRequest
-from leanrag_engine.core.model import BuildRecord, Chunk, Document, DocumentSource, Extract, Generation
+from leanrag_engine.core.model import BuildRecord, Chunk, Document, DocumentSource, Generation
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.shortening import count_things
@@ -202,9 +202,7 @@ async def _compute_remaining(
 ) -> RemainingBuild:
     """Return what remains of a build; ``replaced``: it was built from other versions of the deleted documents."""
     old = await read_hierarchy(stores, generation)
-    said: dict[str, list[Extract]] = defaultdict(list)
-    for extract in await stores.documents.extracts(generation.collection):
-        said[extract.chunk_id].append(extract)
+    said = group((each.chunk_id, each) for each in await stores.documents.extracts(generation.collection))
     living = RemainingChunks(
         {each.id: each for each in kept}, said, {each.id: each for each in gone}, has_unknown_texts=replaced
     )

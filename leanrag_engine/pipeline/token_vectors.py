@@ -8,6 +8,7 @@ import numpy as np
 
 from leanrag_engine.core.graphs.rows import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import PackedTokens, Vectors, parse_window_id
 from leanrag_engine.core.ports import Embedder, ProgressReport, find_token_embedder
 
@@ -27,10 +28,8 @@ async def embed_with_tokens(
     if by_token is None:
         return await embedder.embed(texts, report), {}
     rows, packed = await by_token.embed_with_tokens(texts, report)
-    tokens: dict[str, list[PackedTokens]] = {}
-    for (id_, _), each in zip(windows, packed, strict=True):
-        tokens.setdefault(parse_window_id(id_)[0], []).append(each)
-    return rows, tokens
+    ids = (parse_window_id(id_)[0] for id_, _ in windows)
+    return rows, group(zip(ids, packed, strict=True))
 
 
 async def embed_and_keep(

@@ -8,6 +8,7 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder
 from leanrag_engine.core.vectors import unit_rows
@@ -103,9 +104,7 @@ def repeat_windows(
     """Return the windows of ``texts``, given those of the ``distinct`` ones among them, and which of these each is."""
     if len(distinct) == len(texts):
         return windows, [*range(len(windows.owners))]
-    rows: dict[str, list[int]] = {}
-    for row, owner in enumerate(windows.owners):
-        rows.setdefault(distinct[owner], []).append(row)
+    rows = group((distinct[owner], row) for row, owner in enumerate(windows.owners))
     order = [(owner, row) for owner, text in enumerate(texts) for row in rows[text]]
     chosen = [row for _, row in order]
     return Windows(windows.vectors[chosen], tuple(owner for owner, _ in order)), chosen

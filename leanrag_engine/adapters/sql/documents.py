@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import (
     FILE_TIME,
     METHODS,
@@ -596,10 +597,7 @@ def labels_of(connection: Connection, collection: int, numbers: Sequence[int]) -
     """Return the labels of the chunks of documents, by the document's number, in reading order."""
     mine = chunks.c.collection == collection
     statement = select(chunks.c.document, chunks.c.label).where(mine, among(chunks.c.document, numbers))
-    found: dict[int, list[int]] = {}
-    for document, label in connection.execute(statement.order_by(*_READING)):
-        found.setdefault(document, []).append(label)
-    return found
+    return group((document, label) for document, label in connection.execute(statement.order_by(*_READING)))
 
 
 def pending_chunks(connection: Connection, collection: int) -> list[Chunk]:

@@ -12,6 +12,7 @@ import numpy as np
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.adapters.wiring import Adapters, compose, embedder_source
 from leanrag_engine.core.config import Settings
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import PassageText, Vectors
 from leanrag_engine.core.ports import Embedder, EmbedderSource, Progress, ProgressReport, Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
@@ -169,9 +170,7 @@ class ReplyEvaluation:
 
 def figures_of(results: Sequence[ReplyResult]) -> list[FactCoverage]:
     """Return the figures by budget, then by way, in the order of the results; questions have equal weight."""
-    by_key: dict[tuple[int, str], list[ReplyResult]] = {}
-    for each in results:
-        by_key.setdefault((each.budget, each.way), []).append(each)
+    by_key = group(((each.budget, each.way), each) for each in results)
     first = {budget: found for (budget, way), found in by_key.items() if way == results[0].way}
     figures = []
     for (budget, way), found in sorted(by_key.items(), key=lambda item: item[0][0]):

@@ -1,11 +1,11 @@
 """What is exported: a collection's documents and passages, and the layers of its published generation."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, Document, Entity, Generation, Relation
 from leanrag_engine.core.ports import DocumentStore, GenerationStore
 
@@ -35,10 +35,7 @@ class ExportedGraph:
     @cached_property
     def passages(self) -> Mapping[str, list[Chunk]]:
         """The passages by the ids of their documents, in reading order."""
-        found: dict[str, list[Chunk]] = defaultdict(list)
-        for chunk in self.chunks.values():
-            found[chunk.document_id].append(chunk)
-        return found
+        return group((chunk.document_id, chunk) for chunk in self.chunks.values())
 
     def cite(self, chunk_ids: Iterable[str]) -> list[str]:
         """Return the citations of chunks; those of documents that were deleted since the build are left out."""

@@ -13,6 +13,7 @@ from typing import Any
 import networkx as nx
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, Document, Entity, Relation
 from leanrag_engine.exchange.exporting.graph import ExportedGraph
 from leanrag_engine.exchange.formats import ExportFormat
@@ -80,11 +81,7 @@ def _list_text_units(graph: ExportedGraph) -> Iterator[Record]:
 
 
 def _by_chunk(items: Iterable[Entity | Relation]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for each in items:
-        for chunk_id in each.chunk_ids:
-            found[chunk_id].append(each.id)
-    return found
+    return group((chunk_id, each.id) for each in items for chunk_id in each.chunk_ids)
 
 
 def _count_degrees(relations: Iterable[Relation]) -> Counter[str]:
@@ -131,9 +128,7 @@ def _list_frames(graph: ExportedGraph) -> Iterator[tuple[Entity, Sequence[str], 
     the columns that communities and reports share."""
     upper = [entity for layer in reversed(graph.layers[1:]) for entity in layer.entities]
     numbers = {entity.id: number for number, entity in enumerate(upper)}
-    children: dict[str, list[int]] = defaultdict(list)
-    for number, entity in enumerate(upper):
-        children[entity.parent_id or ""].append(number)
+    children = group((entity.parent_id, number) for number, entity in enumerate(upper))
     members = _list_members(graph)
     for number, entity in enumerate(upper):
         yield (
@@ -201,14 +196,8 @@ def write_vault(graph: ExportedGraph, path: Path) -> None:
     entities = _name_notes((each.id, each.name) for each in graph.entities())
     documents = _name_notes((each.id, each.title) for each in graph.documents)
     places = {each.citation: f"Documents/{documents[each.document_id]}" for each in graph.chunks.values()}
-    around: dict[str, list[Relation]] = defaultdict(list)
-    for relation in graph.relations():
-        around[relation.source_id].append(relation)
-        around[relation.target_id].append(relation)
-    members: dict[str, list[Entity]] = defaultdict(list)
-    for entity in graph.entities():
-        if entity.parent_id:
-            members[entity.parent_id].append(entity)
+    around = group((end, each) for each in graph.relations() for end in (each.source_id, each.target_id))
+    members = group((each.parent_id, each) for each in graph.entities())
     links = {
         each.id: f"[[{_folder(each)}/{entities[each.id]}|{entities[each.id]}]]" for each in graph.entities()
     }

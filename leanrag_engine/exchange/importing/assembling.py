@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.jobs import ImportCounts
 from leanrag_engine.core.model import (
     Chunk,
@@ -281,10 +282,11 @@ def _write_out(
 ) -> list[tuple[ForeignDocument, list[ForeignPassage]]]:
     """Write entities and relations without a passage as lines, each entity followed by its relations, and cut those into
     passages, which they have then. Return the document of these, if there are any."""
-    own: dict[str, list[int]] = defaultdict(list)
-    for place, (source, _, relation) in enumerate(merged.relations):
-        if not relation.passages:
-            own[source].append(place)
+    own = group(
+        (source, place)
+        for place, (source, _, relation) in enumerate(merged.relations)
+        if not relation.passages
+    )
     related = {key for source, target, _ in merged.relations for key in (source, target)}
     lines: list[tuple[str, str, int]] = []
     for key, entity in merged.entities.items():

@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest
 from leanrag_engine.core.model import Document, DocumentSource
 from leanrag_engine.core.text.paths import read_path
@@ -71,9 +72,7 @@ def plan_sync(
         if folder.root is not None and not folder.files and (beneath[folder.root] or not sources):
             raise _empty_folder(folder, len(beneath[folder.root]))
     documents = list({each.id: each for found in beneath.values() for each in found}.values())
-    by_source: dict[str, list[Document]] = {}
-    for document in documents:
-        by_source.setdefault(document.source, []).append(document)
+    by_source = group((each.source, each) for each in documents)
     listed = [(printable_path(Path(each.path)), each) for each in sources]
     wanted = [
         again

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from leanrag_engine.core.grouping import group
+
 from .lettering import measure
 from .selection import DrawnGraph, DrawnNode
 
@@ -87,9 +89,7 @@ def _break_row(row: Sequence[DrawnNode], form: DrawingSize) -> list[Sequence[Dra
 
 def _find_centres(graph: DrawnGraph, form: DrawingSize) -> dict[str, float]:
     """Return the x of each box's middle: above its children, from the lowest layer up."""
-    children: dict[str, list[str]] = {}
-    for link in graph.links:
-        children.setdefault(link.parent, []).append(link.child)
+    children = group((link.parent, link.child) for link in graph.links)
     centres: dict[str, float] = {}
     for row in reversed(graph.layers):
         for line in _break_row(row, form):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Entity, Relation, Subgraph
 
 MOST_NODES = 30  # Nodes of one drawing: what a reader takes in at a glance
@@ -144,14 +145,12 @@ def _describe(
 def _arrange(nodes: Iterable[DrawnNode], links: Iterable[DrawnLink]) -> tuple[tuple[DrawnNode, ...], ...]:
     """Return the nodes in rows, the highest layer first, in the order of a walk down the tree."""
     by_id = {node.entity.id: node for node in nodes}
-    children: dict[str, list[str]] = {}
-    for link in links:
-        children.setdefault(link.parent, []).append(link.child)
+    children = group((link.parent, link.child) for link in links)
     below = {link.child for link in links}
     rows: dict[int, list[DrawnNode]] = {}
     waiting = [id_ for id_ in reversed(by_id) if id_ not in below]
     while waiting:
         node = by_id[waiting.pop()]
         rows.setdefault(node.entity.layer, []).append(node)
-        waiting += reversed(children.get(node.entity.id, []))
+        waiting += reversed(children[node.entity.id])
     return tuple(tuple(rows[layer]) for layer in sorted(rows, reverse=True))

@@ -1,11 +1,11 @@
 """Read the output of Microsoft GraphRAG: Parquet tables, in the column layouts from 0.1 to 2.x."""
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import METHODS, Finding, Method
 from leanrag_engine.exchange.importing.graph import (
     ForeignCluster,
@@ -102,9 +102,7 @@ def _read_clusters(folder: Path, entities: Sequence[Row], remarks: Remarks) -> l
                 remarks.add(
                     "members of communities that are no entities", f"{get_text(row, 'title')} → {id_}"
                 )
-    members: dict[str, list[str]] = defaultdict(list)
-    for id_, row in deepest.items():
-        members[get_text(row, "community")].append(names[id_])
+    members = group((get_text(row, "community"), names[id_]) for id_, row in deepest.items())
     levels = {_get_level(row) for row in deepest.values()}
     taken = [row for row in communities if len(levels) == 1 or get_text(row, "community") in members]
     if len(levels) > 1 and (left := len(communities) - len(taken)):
