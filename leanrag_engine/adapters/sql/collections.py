@@ -122,7 +122,9 @@ def state_of(connection: Connection, name: str) -> tuple[int, int]:
     )
 
 
-def named(work: Callable[Concatenate[Connection, int, P], T]) -> Callable[Concatenate[Connection, str, P], T]:
+def by_name(
+    work: Callable[Concatenate[Connection, int, P], T],
+) -> Callable[Concatenate[Connection, str, P], T]:
     """Return what does ``work``, which takes the number of a collection, on that of a name. Raises as :func:`number_of`."""
 
     def find_and_work(connection: Connection, name: str, /, *args: P.args, **kwargs: P.kwargs) -> T:

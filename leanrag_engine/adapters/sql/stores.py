@@ -38,7 +38,7 @@ from leanrag_engine.core.ports import ProgressReport, ignore_progress
 from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies
 from . import token_vectors as token_rows
-from .collections import named
+from .collections import by_name
 from .dialect.fulltext_index import RowCounts
 from .dialect.sqlite import opening
 from .dialect.transactions import Transactions
@@ -105,7 +105,7 @@ class SqlDocumentStore(_Store):
             await self._transactions.overwrite_deleted()
 
     schema = _reading(collection_rows.find_schema)
-    put_schema = _writing(named(collection_rows.put_schema))
+    put_schema = _writing(by_name(collection_rows.put_schema))
 
     async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
         """Add documents of different ids, all or none, or replace those of the same ids with their chunks and extracts (see
@@ -116,60 +116,60 @@ class SqlDocumentStore(_Store):
             return [documents.prepare_document(each, held) for each in read]
 
         incoming = await to_thread.run_sync(prepare)
-        return await self._transactions.write(named(documents.put_all), collection, incoming)
+        return await self._transactions.write(by_name(documents.put_all), collection, incoming)
 
     async def put_file_stamps(self, collection: str, stamps: Mapping[str, tuple[str, str]]) -> None:
         if stamps:
-            await self._transactions.write(named(documents.put_file_stamps), collection, stamps)
+            await self._transactions.write(by_name(documents.put_file_stamps), collection, stamps)
 
-    find = _reading(named(documents.find))
-    find_all = _reading(named(documents.find_all))
+    find = _reading(by_name(documents.find))
+    find_all = _reading(by_name(documents.find_all))
 
     async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         return await self._transactions.read(documents.chunks_with, collection, ids, self._recent_chunks)
 
-    chunks_by_citation = _reading(named(documents.chunks_cited))
-    all_chunks = _reading(named(documents.all_chunks))
-    chunk_heads = _reading(named(documents.chunk_heads))
+    chunks_by_citation = _reading(by_name(documents.chunks_cited))
+    all_chunks = _reading(by_name(documents.all_chunks))
+    chunk_heads = _reading(by_name(documents.chunk_heads))
 
     def read_chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         """Do as ``chunks`` on this thread, which waits."""
         return self._transactions.read_now(documents.chunks_with, collection, ids)
 
-    documents_containing = _reading(named(documents.documents_containing))
-    passage_texts = _reading(named(documents.passage_texts))
-    chunk_ids = _reading(named(documents.chunk_ids))
-    find_dated = _reading(named(documents.find_dated))
-    find_called = _reading(named(documents.find_called))
-    count_tokens = _reading(named(documents.count_tokens))
-    chunk_labels = _reading(named(documents.labels_of))
-    pending_chunks = _reading(named(documents.pending_chunks))
-    extracts = _reading(named(documents.all_extracts))
-    extract_states = _reading(named(documents.extract_states))
-    extracts_at = _reading(named(documents.extracts_at))
-    count_extracts = _reading(named(documents.count_extracts))
-    count_outdated = _reading(named(documents.count_outdated))
-    heuristic_chunks = _reading(named(documents.heuristic_chunks))
-    ask_for = _writing(named(documents.ask_for))
-    accept_heuristic = _writing(named(documents.accept_heuristic))
-    count_asked = _reading(named(documents.count_asked))
-    submit_extracts = _writing(named(documents.submit_extracts))
-    chunk_readings = _reading(named(documents.chunk_readings))
-    extracts_near = _reading(named(documents.extracts_near))
-    put_extracts = _writing(named(documents.put_extracts))
+    documents_containing = _reading(by_name(documents.documents_containing))
+    passage_texts = _reading(by_name(documents.passage_texts))
+    chunk_ids = _reading(by_name(documents.chunk_ids))
+    find_dated = _reading(by_name(documents.find_dated))
+    find_called = _reading(by_name(documents.find_called))
+    count_tokens = _reading(by_name(documents.count_tokens))
+    chunk_labels = _reading(by_name(documents.labels_of))
+    pending_chunks = _reading(by_name(documents.pending_chunks))
+    extracts = _reading(by_name(documents.all_extracts))
+    extract_states = _reading(by_name(documents.extract_states))
+    extracts_at = _reading(by_name(documents.extracts_at))
+    count_extracts = _reading(by_name(documents.count_extracts))
+    count_outdated = _reading(by_name(documents.count_outdated))
+    heuristic_chunks = _reading(by_name(documents.heuristic_chunks))
+    ask_for = _writing(by_name(documents.ask_for))
+    accept_heuristic = _writing(by_name(documents.accept_heuristic))
+    count_asked = _reading(by_name(documents.count_asked))
+    submit_extracts = _writing(by_name(documents.submit_extracts))
+    chunk_readings = _reading(by_name(documents.chunk_readings))
+    extracts_near = _reading(by_name(documents.extracts_near))
+    put_extracts = _writing(by_name(documents.put_extracts))
 
-    put_token_vectors = _writing(named(token_rows.put))
-    token_vectors = _reading(named(token_rows.find))
-    chunks_without_tokens = _reading(named(token_rows.find_lacking))
+    put_token_vectors = _writing(by_name(token_rows.put))
+    token_vectors = _reading(by_name(token_rows.find))
+    chunks_without_tokens = _reading(by_name(token_rows.find_lacking))
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
         return await self._transactions.read(
             documents.search_windows, collection, text, limit, self._row_counts
         )
 
-    windows_with = _reading(named(documents.windows_with))
-    find_absent = _reading(named(documents.find_absent))
-    nearest_words = _reading(named(documents.nearest_words))
+    windows_with = _reading(by_name(documents.windows_with))
+    find_absent = _reading(by_name(documents.find_absent))
+    nearest_words = _reading(by_name(documents.nearest_words))
 
     async def find_rare_words(
         self, collection: str, words: Sequence[str], most_documents: int = 3, most_windows: int = 8
@@ -231,18 +231,18 @@ class SqlGenerationStore(_Store):
         build = await to_thread.run_sync(publishing.prepare_build, content, shared, report)
         note_places((build.entities.positions, build.relations.positions))
         return await self._transactions.write(
-            named(publishing.publish), collection, revision, build, publication, report
+            by_name(publishing.publish), collection, revision, build, publication, report
         )
 
-    prune = _writing(named(publishing.prune))
+    prune = _writing(by_name(publishing.prune))
     """Delete the data of the generations but the ``kept`` newest, and of those that were replaced longer ago than
     ``age``. The published one always stays, and the one before it for queries under way."""
 
-    history = _reading(named(history.find_all))
+    history = _reading(by_name(history.find_all))
     """Return an entry for each generation that the collection has had, newest first."""
 
     embedder_state = _reading(collection_rows.embedder_state)
-    find_all = _reading(named(collection_rows.find_generations))
+    find_all = _reading(by_name(collection_rows.find_generations))
     exists = _reading(collection_rows.generation_exists)
     layer = _reading(entity_rows.in_layer)
 
@@ -297,18 +297,18 @@ class SqlReplyStore(_Store):
     """The replies of chat models and the texts of agents. Implements :class:`leanrag_engine.core.ports.ReplyStore`."""
 
     find = _reading(replies.find)
-    put = _writing(named(replies.put))
+    put = _writing(by_name(replies.put))
     spending = _reading(replies.sum_spending)
-    put_texts = _writing(named(replies.put_texts))
-    texts = _reading(named(replies.texts))
+    put_texts = _writing(by_name(replies.put_texts))
+    texts = _reading(by_name(replies.texts))
 
 
 class SqlCorrectionStore(_Store):
     """The corrections of graphs: facts of their own, which every build applies."""
 
-    put = _writing(named(corrections.put))
-    find_all = _reading(named(corrections.find_all))
-    remove = _writing(named(corrections.remove))
+    put = _writing(by_name(corrections.put))
+    find_all = _reading(by_name(corrections.find_all))
+    remove = _writing(by_name(corrections.remove))
 
 
 class SqlJobStore(_Store):
