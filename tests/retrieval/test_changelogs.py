@@ -38,6 +38,11 @@ async def engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lean
         )
         (folder / f"{number}.md").write_text(text)
     (folder / "manual.md").write_text("# Anchor\n\nA chain may rust.\n\n## 4.2 Care\n\nThe chain is oiled.\n")
+    today = "".join(
+        f"\n## Part {n}\n\nHow the wick changes with the weather, part {n}: {'the wick is dry. ' * 20}\n"
+        for n in range(9)
+    )
+    (folder / "wick.md").write_text(f"# The wick of the lamp\n{today}")
     async with open_engine(tmp_path_factory.mktemp("data"), embedder="minilm") as held:
         await finish(held, await held.submit_ingest([DocumentSource(path=str(folder))], allowed=None))
         yield held
@@ -68,3 +73,9 @@ async def test_what_each_release_fixed_is_told_of_each_although_in_the_same_word
     text = (await engine.query(Query("In which anchor versions was CVE-2020-25592 fixed?"))).context.text
     for number in ("3000.9", "3008.3", "3008.10"):
         assert re.search(rf"{re.escape(number)}.*\n(?:(?!###).*\n)*.*CVE-2020-25592", text), number
+
+
+async def test_how_something_changed_is_told_by_the_releases_that_name_it(engine: LeanRAG) -> None:
+    text = (await engine.query(Query("How did the wick of the lamp change over time?"))).context.text
+    told = {int(each) for each in re.findall(r"§ (\d+)\.10\.0", text)}
+    assert {30, 22, 14, 6} <= told

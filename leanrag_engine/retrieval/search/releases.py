@@ -81,16 +81,23 @@ def _find_named(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow
     return [each for each, count in zip(told, held, strict=True) if count == most]
 
 
-def raise_releases(windows: Sequence[RankedWindow], text: str, share: float = 0.2) -> list[RankedWindow]:
-    """Return the windows; where ``text`` asks for an order in time, those of releases gain that hold a word of it: what a documentation says
-    of today does not tell how it came."""
+def raise_releases(windows: Sequence[RankedWindow], text: str, share: float = 0.3) -> list[RankedWindow]:
+    """Return the windows; where ``text`` asks for an order in time, those of releases gain by the rare words of it that they hold, and those with half
+    as much as the best are kept: what a documentation says of today does not tell how it came."""
     if not asks_for_order(text) or not windows:
         return [*windows]
-    words, gain = QueryWords(find_whole_words(text)), share * max(each.near for each in windows)
     logs = {*find_changelogs(windows, "")}
+    told = [each for each in windows if each.chunk.document_id in logs and read_release(each)]
+    scores = QueryWords(find_whole_words(text)).score([each.text for each in told])
+    most, nearest = max(scores, default=0.0) or 1.0, max(each.near for each in windows)
+    gains = {each.key: score / most for each, score in zip(told, scores, strict=True) if score}
     raised = [
-        replace(each.add("recent", gain), near=each.near + gain)
-        if each.chunk.document_id in logs and read_release(each) and words.find(each.text)
+        replace(
+            each.add("recent", gain * share * nearest),
+            near=each.near + gain * share * nearest,
+            kept=each.kept or gain >= 0.5,  # noqa: PLR2004
+        )
+        if (gain := gains.get(each.key))
         else each
         for each in windows
     ]
