@@ -12,7 +12,7 @@ from functools import partial
 from inspect import signature
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import typer
@@ -71,8 +71,10 @@ def on_engine(
 
     def decorate(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         def command(data_dir: DataDir = None, collection: CollectionOption = None, **given: object) -> None:
-            set_ = {name: value(given) if callable(value) else value for name, value in more.items()}
-            settings = read_settings(data_dir, collection, **set_)
+            set_: dict[str, Any] = {
+                key: value(given) if callable(value) else value for key, value in more.items()
+            }
+            settings = read_settings(data_dir, set_.pop("collection", collection), **set_)
             if kept:
                 run_long(settings, partial(work, **given), kept)
             else:
@@ -103,11 +105,11 @@ def print_report(text: str, *, json: bool = False) -> None:
     echo(text)
 
 
-def print_rows(text: str) -> None:
-    """Print one row a line, at a terminal cut at its width."""
+def print_rows(text: str, *, json: bool = False) -> None:
+    """Print one row a line, at a terminal cut at its width, or JSON as it is."""
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - rich is heavy
 
-    if width := find_width():
+    if (width := find_width()) and not json:
         text = "\n".join(
             line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
             for line in text.splitlines()

@@ -130,10 +130,9 @@ async def history(
         print_report(reply.model_dump_json() if json else "\n".join(reply.to_lines()), json=json)
         return
     cards = [GenerationCard.from_engine(each) for each in entries]
-    if json:
-        typer.echo(dumps({"generations": [each.model_dump() for each in cards]}, ensure_ascii=False))
-    else:
-        print_report("\n".join(each.to_line() for each in cards) or "There is no build yet: leanrag build.")
+    shown = "\n".join(each.to_line() for each in cards) or "There is no build yet: leanrag build."
+    listed = {"generations": [each.model_dump() for each in cards]}
+    print_report(dumps(listed, ensure_ascii=False) if json else shown, json=json)
 
 
 @on_engine(KEPT_ROLLBACK)

@@ -156,9 +156,8 @@ def sync(
     async def sync_once(engine: LeanRAG) -> IngestReply:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
-        sources = [DocumentSource(path=path) for path in paths]
         more = {"build": build, "sync": True, "allow_empty": allow_empty, "dry_run": dry_run}
-        job = await run_ingest(engine, sources, verbose=verbose, **more)
+        job = await run_ingest(engine, [DocumentSource(path=path) for path in paths], verbose=verbose, **more)
         return print_outcomes(job, engine.settings, json=json, details=details, unchanged=False)
 
     async def work(engine: LeanRAG) -> None:
@@ -323,9 +322,7 @@ async def forget(
     print_deletion(reply, job, json=json)
     leave_unless_done(reply.status if found.documents else "failed")
     keep_away([document for _, document in found.documents], ignore=ignore, dry_run=dry_run)
-    lines: list[str] = []
-    if job and len(found.documents) < len(held):
-        lines = [say_next(["build"], engine.settings)]
+    lines = [say_next(["build"], engine.settings)] if job and len(found.documents) < len(held) else []
     if lines and build:
         job = await follow_job(engine, await engine.submit_build(collection=collection), verbose=verbose)
         lines = list_lines(JobReply.from_engine(job), job, engine.settings, ())

@@ -149,10 +149,8 @@ def list_schemas(json: Json = False) -> None:
     from leanrag_engine.extraction.schemas.reading import ready_schemas  # noqa: PLC0415
 
     found = {name: [*schema.entities] for name, schema in ready_schemas().items()}
-    if json:
-        typer.echo(dumps({"schemas": found}, ensure_ascii=False))
-    else:
-        print_report("\n".join(f"{name}: {', '.join(types)}" for name, types in found.items()))
+    shown = "\n".join(f"{name}: {', '.join(types)}" for name, types in found.items())
+    print_report(dumps({"schemas": found}, ensure_ascii=False) if json else shown, json=json)
 
 
 @schema_app.command("remove")
@@ -178,11 +176,9 @@ async def refuse_type(engine: LeanRAG, type_: Type, json: Json = False) -> None:
 
 async def decide_type(engine: LeanRAG, type_: str, *, json: bool, adopt: bool) -> None:
     found = await engine.decide_type(type_, adopt=adopt, collection=engine.settings.collection)
-    if json:
-        typer.echo(dumps({"type": found.ref, "adopted": adopt}))
-    else:
-        done = "is taken into the schema" if adopt else "is kept apart"
-        typer.echo(f"{found.ref} {done} from the next build on: leanrag build.")
+    done = "is taken into the schema" if adopt else "is kept apart"
+    shown = f"{found.ref} {done} from the next build on: leanrag build."
+    typer.echo(dumps({"type": found.ref, "adopted": adopt}) if json else shown)
 
 
 def print_schema(view: SchemaView, engine: LeanRAG, *, json: bool) -> None:

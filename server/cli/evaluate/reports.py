@@ -148,10 +148,9 @@ def _list_tables(found: Sequence[ReplyEvaluation]) -> list[tuple[str, list[FactC
 
 def coverage_table(title: str, figures: Sequence[FactCoverage]) -> Table:
     """Return a table with a row for each budget and way."""
-    compared = any(each.against for each in figures)
     columns = ["way", "budget", "tokens", "facts (%)", "all (%)"]
     first = figures[0].way
-    columns += [f"minus {first} [95 %]", f"{first} needs"] if compared else []
+    columns += [f"minus {first} [95 %]", f"{first} needs"] if any(each.against for each in figures) else []
     table = make_table(f"{title}: {figures[0].questions:,} questions", *columns)
     for each in figures:
         cells = [f"{each.tokens:,.0f}", f"{each.facts:.1f}", f"{each.all_facts:.1f}"]

@@ -154,21 +154,18 @@ def find_extras(settings: Settings) -> Iterator[Check]:
 
 async def find_models(settings: Settings) -> list[Check]:
     """Report whether the configured models have a key and their services accept a connection."""
-    if settings.llm_model:
-        findings = [await find_model(settings)]
-    else:
-        findings = [report("model", "ok", "none configured; everything works without")]
     addresses = {
         "Chroma server": settings.chroma_url,
         "model service": settings.llm_api_base if settings.llm_model else "",
         "embedder service": settings.embedder_api_base if "litellm/" in settings.embedder else "",
     }
-    return findings + [
-        await find_service(subject, address) for subject, address in addresses.items() if address
-    ]
+    services = [await find_service(subject, address) for subject, address in addresses.items() if address]
+    return [await find_model(settings), *services]
 
 
 async def find_model(settings: Settings) -> Check:
+    if not settings.llm_model:
+        return report("model", "ok", "none configured; everything works without")
     from leanrag_engine.pipeline.building.models import open_answer_model  # noqa: PLC0415 - heavy
 
     try:

@@ -311,9 +311,8 @@ def uninstall(
         if bool(name_) is every and not data:
             raise InvalidInput("Either a client or --all is needed.", f"Clients: {', '.join(CLIENTS)}.")
         check_name(name)
-        clients = [find_client(name_)] if name_ else [*CLIENTS] if every else []
         failed = False
-        for client in clients:
+        for client in [find_client(name_)] if name_ else [*CLIENTS] if every else []:
             try:
                 remove_entry(client, name, scope, config, every=every, dry_run=dry_run)
             except LeanRAGError as problem:

@@ -65,12 +65,10 @@ async def list_documents(
     ]
     generation = (await engine.status(name)).collection.generation
     reply = DocumentsReply.from_engine(name, documents, generation.revision if generation else -1)
-    if json:
-        echo(reply.model_dump_json())
-    elif contains and not documents:
+    if contains and not documents and not json:
         echo(f"No path or title of a document contains {contains!r}. `leanrag ls` lists all documents.")
     else:
-        print_rows(reply.to_markdown(find_width()))
+        print_rows(reply.model_dump_json() if json else reply.to_markdown(find_width()), json=json)
 
 
 @on_engine(read_only=True)
@@ -95,10 +93,7 @@ async def tree(
     name = engine.settings.collection
     chain = await engine.ancestors(top, collection=name) if top else [await engine.root(collection=name)]
     reply = TreeReply(root=await read_branch(engine, chain[0], depth, width))
-    if json:
-        echo(reply.model_dump_json())
-    else:
-        print_rows(reply.to_markdown())
+    print_rows(reply.model_dump_json() if json else reply.to_markdown(), json=json)
 
 
 async def read_branch(engine: LeanRAG, entity: Entity, depth: int, width: int) -> TreeNode:
@@ -173,8 +168,9 @@ async def rename_collection(engine: LeanRAG, name: Name, new: NewName) -> None:
 
 
 @app.command("copy")
-def copy_collection(
-    name: Name, new: NewName, verbose: Verbose = False, data_dir: DataDir = None, json: Json = False
+@on_engine(KEPT_COPY, chosen=False, collection=lambda given: given["name"])
+async def copy_collection(
+    engine: LeanRAG, name: Name, new: NewName, verbose: Verbose = False, json: Json = False
 ) -> None:
     """Copy a collection with its published build, agents' work and corrections, but without its history.
 
@@ -182,12 +178,8 @@ def copy_collection(
 
     Example: `leanrag collections copy notes trial`
     """
-
-    async def work(engine: LeanRAG) -> None:
-        job = await follow_job(engine, await engine.submit_copy(new, collection=name), verbose=verbose)
-        end(job, engine.settings.model_copy(update={"collection": new}), json=json, following=["ls"])
-
-    run_long(read_settings(data_dir, name), work, KEPT_COPY)
+    job = await follow_job(engine, await engine.submit_copy(new, collection=name), verbose=verbose)
+    end(job, engine.settings.model_copy(update={"collection": new}), json=json, following=["ls"])
 
 
 @app.command("delete")
