@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, JsonObject, Method
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.core.text.language.names import fold_case, name_key
@@ -155,14 +156,10 @@ def _passage_of(row: JsonObject) -> str:
 def extracts_from(entry: Entry, title: str, chunks: Sequence[Chunk]) -> list[Extract]:
     """Return one extract for each chunk: triples and entities whose names it contains; the rest goes to the first chunk."""
     texts = [fold_case(chunk.text) for chunk in chunks]
-    triples: list[list[Triple]] = [[] for _ in chunks]
-    names: list[list[str]] = [[] for _ in chunks]
-    for triple in entry.triples:
-        for place in _places((triple.subject, triple.object), texts):
-            triples[place].append(triple)
-    for name in entry.entities:
-        for place in _places((name,), texts):
-            names[place].append(name)
+    triples = group(
+        (place, each) for each in entry.triples for place in _places((each.subject, each.object), texts)
+    )
+    names = group((place, name) for name in entry.entities for place in _places((name,), texts))
     return [
         _extract(chunk, title if place == 0 else "", names[place], triples[place])
         for place, chunk in enumerate(chunks)
@@ -201,13 +198,9 @@ def _extract(chunk: Chunk, title: str, names: Sequence[str], triples: Sequence[T
 
 def _statements(triples: Sequence[Triple]) -> dict[str, list[str]]:
     """Return for each end its first three statements; those with it as subject come first."""
-    statements: dict[str, list[str]] = {}
-    sides = [(triple.subject, triple) for triple in triples] + [(triple.object, triple) for triple in triples]
-    for end, triple in sides:
-        own = statements.setdefault(name_key(end), [])
-        if triple.statement not in own:
-            own.append(triple.statement)
-    return {end: own[:3] for end, own in statements.items()}
+    ends = [(each.subject, each) for each in triples] + [(each.object, each) for each in triples]
+    statements = group((name_key(end), each.statement) for end, each in ends)
+    return {key: list(dict.fromkeys(own))[:3] for key, own in statements.items()}
 
 
 def _neighbours(key: str, triples: Sequence[Triple]) -> set[str]:

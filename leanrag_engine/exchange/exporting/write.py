@@ -64,7 +64,10 @@ def _join_text(passages: Iterable[Chunk]) -> str:
 
 
 def _list_text_units(graph: ExportedGraph) -> Iterator[Record]:
-    entities, relations = (_by_chunk(each) for each in (graph.layers[0].entities, graph.layers[0].relations))
+    entities, relations = (
+        group((chunk_id, each.id) for each in items for chunk_id in each.chunk_ids)
+        for items in (graph.layers[0].entities, graph.layers[0].relations)
+    )
     for number, chunk in enumerate(graph.chunks.values()):
         yield {
             "id": chunk.id,
@@ -78,10 +81,6 @@ def _list_text_units(graph: ExportedGraph) -> Iterator[Record]:
             "heading": chunk.heading,
             "start": chunk.start,
         }
-
-
-def _by_chunk(items: Iterable[Entity | Relation]) -> dict[str, list[str]]:
-    return group((chunk_id, each.id) for each in items for chunk_id in each.chunk_ids)
 
 
 def _count_degrees(relations: Iterable[Relation]) -> Counter[str]:
@@ -290,11 +289,7 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 def write_graphml(graph: ExportedGraph, path: Path) -> None:
     """Write nodes and edges with their attributes; lists are joined, as GraphML has none."""
     network = _build_network(graph)
-    attributes = [
-        *(fields for _, fields in network.nodes(data=True)),
-        *(fields for *_, fields in network.edges(data=True)),
-    ]
-    for fields in attributes:
+    for *_, fields in (*network.nodes(data=True), *network.edges(data=True)):
         fields.update({key: "; ".join(value) for key, value in fields.items() if isinstance(value, list)})
     nx.write_graphml(network, path)
 

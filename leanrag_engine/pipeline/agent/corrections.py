@@ -32,9 +32,8 @@ async def plan_merge(index: IndexSnapshot, entities: Sequence[str], name: str) -
     chosen = " ".join(name.split()) or next(iter(found.values())).name
     _check_name(chosen)
     names = dict.fromkeys([chosen, *(each.name for each in found.values())])
-    bearers = await index.generations.entities_by_name(index.generation.number, [*names])
     keys = {name_key(each) for each in names}
-    for each in bearers:
+    for each in await index.generations.entities_by_name(index.generation.number, [*names]):
         if not each.layer and each.id not in found and name_key(each.name) in keys:
             raise InvalidInput(
                 f"{each.name!r} is the name of another entity too (ref {each.id}), and a merge is by name.",

@@ -14,7 +14,6 @@ T = TypeVar("T")
 
 WorkKind = Literal["extraction", "summary", "relation", "description"]
 
-ID: JsonSchema = {"type": "string"}
 FORM = "\n---\n"
 """Separator in the instructions: the text after it is the reply format of chat models; agents have a schema."""
 SHOWN = 24_000  # Characters of all items in one reply: about 6,000 tokens. The first item is always whole
@@ -74,7 +73,7 @@ def publish_schema(kind: TaskKind) -> JsonSchema:
     """Return the schema of one item as an agent sees it: an answer with the id of its work."""
     return {
         **kind.item,
-        "properties": {"work_id": ID, **kind.item["properties"]},
+        "properties": {"work_id": {"type": "string"}, **kind.item["properties"]},
         "required": ["work_id", *kind.item["required"]],
     }
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from leanrag_engine.core.errors import ReplyUnusable, never_built
+from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import CheckedObject, Entity, Generation, JsonObject, Method, Relation
 from leanrag_engine.core.ports import AgentText, AgentTextKind
 from leanrag_engine.core.text.language.words import word_count
@@ -216,12 +217,10 @@ class RelationWork(TextWork):
         ends = {end for each in due for end in (each.source_id, each.target_id)}
         clusters = await self._stores.generations.entities(self._generation.number, sorted(ends))
         written = {each.id for each in clusters if each.method.written}
+        ready = [each for each in due if {each.source_id, each.target_id} <= written]
+        waiting = len(due) - len(ready)
         works = []
-        waiting = 0
-        for relation in due:
-            if not {relation.source_id, relation.target_id} <= written:
-                waiting += 1
-                continue
+        for relation in ready:
             given = submitted.get(relation.id)
             done = given and (not relation.stale or given.text["task"] == (await self._task(relation)).id)
             works.append(QueuedWork(relation.id, not done, relation.strength))
@@ -364,16 +363,9 @@ async def sort_by_kind(
     """Group submitted items by what their work is about: a cluster, an entity of G0, else a relation."""
     ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
     layers = {each.id: each.layer for each in await stores.generations.entities(generation.number, ids)}
-    found: dict[AgentTextKind, list[JsonObject]] = {}
-    for item in items:
+
+    def kind_of(item: JsonObject) -> AgentTextKind:
         layer = layers.get(str(item.get("work_id")))
-        found.setdefault("relation" if layer is None else "summary" if layer else "description", []).append(
-            item
-        )
-    return found
+        return "relation" if layer is None else "summary" if layer else "description"
 
-
-def require_generation(name: str, generation: Generation | None) -> Generation:
-    if generation is None:
-        raise never_built(name)
-    return generation
+    return group((kind_of(item), item) for item in items)

@@ -8,8 +8,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.errors import no_documents
-from leanrag_engine.core.model import Collection, Extract, ExtractionSchema, JsonObject, Method
+from leanrag_engine.core.errors import never_built, no_documents
+from leanrag_engine.core.model import Collection, Extract, ExtractionSchema, Generation, JsonObject, Method
 from leanrag_engine.core.ports import AgentTextKind
 from leanrag_engine.core.text.language.words import content_words, words
 from leanrag_engine.core.text.shortening import count_things
@@ -36,7 +36,7 @@ from .items import (
     refuse_replacing,
     select_page,
 )
-from .texts import TextWork, open_text_work, require_generation, sort_by_kind
+from .texts import TextWork, name_author, open_text_work, sort_by_kind
 
 
 class ChunkWork:
@@ -141,9 +141,9 @@ def measure_chunks(adjacency: Adjacency) -> dict[str, float]:
 
 
 def _describe(extract: Extract) -> str:
-    who = "an agent" if extract.method is Method.AGENT else "a model"
     entities = count_things(len(extract.entities), "entity", "entities")
-    return f"{entities} and {count_things(len(extract.relations), 'relation')} by {who}"
+    relations = count_things(len(extract.relations), "relation")
+    return f"{entities} and {relations} by {name_author(extract.method)}"
 
 
 class AgentWork:
@@ -173,8 +173,7 @@ class AgentWork:
 
     async def submit_texts(self, items: Sequence[JsonObject], *, replace: bool) -> Submission:
         """Store summaries, sentences on relations and descriptions, each with the ``work_id`` of its pending item."""
-        generation = require_generation(self._collection.name, self._collection.generation)
-        sorted_items = await sort_by_kind(self._stores, generation, items)
+        sorted_items = await sort_by_kind(self._stores, self._require_generation(), items)
         done = [await self._texts(kind).submit(each, replace) for kind, each in sorted_items.items()]
         return Submission(
             done[0].kind,
@@ -189,5 +188,9 @@ class AgentWork:
         return ChunkWork(self._stores, self._collection, self._prompts, schema)
 
     def _texts(self, kind: AgentTextKind) -> TextWork:
-        generation = require_generation(self._collection.name, self._collection.generation)
-        return open_text_work(kind, self._stores, generation, self._prompts)
+        return open_text_work(kind, self._stores, self._require_generation(), self._prompts)
+
+    def _require_generation(self) -> Generation:
+        if self._collection.generation is None:
+            raise never_built(self._collection.name)
+        return self._collection.generation
