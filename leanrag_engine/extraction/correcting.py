@@ -89,9 +89,7 @@ class NameCorrections:
     def _resolve(self, name: str) -> str:
         """Return the key of the entity that bears a name when this correction is made."""
         key = name_key(name)
-        if any(rule.target == key for rule in self._rules()):
-            return key
-        return self.forms.get(key, key)
+        return key if any(rule.target == key for rule in self._rules()) else self.forms.get(key, key)
 
     def _rules(self) -> list[_SplitRule]:
         return [rule for rules in self._splits.values() for rule in rules]

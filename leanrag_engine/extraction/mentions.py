@@ -334,11 +334,7 @@ class MentionTable:
         if missing:
             self.fresh |= zip(missing, self.read(missing), strict=True)
 
-    def find_forms(self) -> dict[str, str]:
-        """Map other forms of a name to its key: acronyms, and names without spaces."""
-        return self._map_acronyms() | self._map_joined_names()
-
-    def _map_acronyms(self) -> dict[str, str]:
+    def map_acronyms(self) -> dict[str, str]:
         """Map the key of an acronym to that of its long form, where the corpus defines exactly one. Other
         aliases may mean another entity in another document."""
         longs: dict[int, set[int]] = {}
@@ -348,7 +344,7 @@ class MentionTable:
         keys = self.words.keys
         return {keys[short]: keys[long] for short, long in single.items() if long not in single}
 
-    def _map_joined_names(self) -> dict[str, str]:
+    def map_joined_names(self) -> dict[str, str]:
         """Map the key of a name without spaces (*MeiLin*) to that of the spaced name (*Mei Lin*), where the corpus has both."""
         words, traits, name_keys = self.words, self.traits, self.name_keys
         first = find_first(self.mentions, len(words.names))

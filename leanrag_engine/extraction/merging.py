@@ -472,7 +472,7 @@ class _Merge:
                 report(Progress("merge", row, total, "extracts"))
 
         self._table = MentionTable.of(source.states, source.read, self._before, note)
-        self._forms = self._table.find_forms()
+        self._forms = self._table.map_acronyms() | self._table.map_joined_names()
         documents = {each.chunk_id: each.document_id for each in source.states} if corrections else {}
         self._corrected = NameCorrections.of(corrections, self._forms, documents)
         self._meanings = self._find_meanings()
@@ -546,7 +546,6 @@ class _Merge:
         moved = np.concatenate((then[then != now], now[then != now]))
         numbers = self._table.words.key_numbers
         titles = {*before.titles.items()} ^ {*self._corrected.titles.items()}
-        titled = [numbers[key] for key, _ in titles if key in numbers]
         changed = np.zeros(len(self._keys) + 1, dtype=bool)
         for each in (
             moved,
@@ -554,7 +553,7 @@ class _Merge:
             self._meanings[select_segments(starts, np.flatnonzero(same < 0))],
             np.flatnonzero(before.long),
             before.pair_ends[before.pair_long].ravel(),
-            np.array(titled, dtype=np.intp),
+            np.array([numbers[key] for key, _ in titles if key in numbers], dtype=np.intp),
         ):
             changed[each] = True
         return set(np.flatnonzero(changed[:-1]).tolist()), set(moved[moved >= 0].tolist())

@@ -185,10 +185,9 @@ def _contexts(
     """Return the context of each shared name of one document in its extracts, given as names by their keys."""
     found: dict[str, _Surroundings] = {}
     for here in extracts:
-        names = here.keys() & shared
         telling = {key for key in here if _is_telling(key) and (key not in wide or key in known.FIRST_NAMES)}
         common = here.keys() - telling - known.HONORIFICS
-        for name in names:
+        for name in here.keys() & shared:
             one = found.setdefault(name, _Surroundings(small=True))
             one.small = one.small and here[name][:1].islower()
             one.telling.update(telling - {name})

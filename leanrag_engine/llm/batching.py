@@ -266,9 +266,7 @@ def _find_items(kind: TaskKind, text: str) -> list[JsonObject]:
     items = found.get(ITEMS)
     if isinstance(items, Mapping):
         items = [items]
-    if isinstance(items, list):
-        return [each for each in items if isinstance(each, Mapping)]
-    return [found]
+    return [each for each in items if isinstance(each, Mapping)] if isinstance(items, list) else [found]
 
 
 def _read(task: Task[T], item: JsonObject | None) -> T | LeanRAGError:

@@ -50,9 +50,7 @@ class Usage:
             return f"{caps.calls} calls"
         if caps.tokens is not None and self.tokens > caps.tokens:
             return f"{caps.tokens} tokens"
-        if caps.cost is not None and self.cost > caps.cost:
-            return f"${caps.cost:g}"
-        return ""
+        return f"${caps.cost:g}" if caps.cost is not None and self.cost > caps.cost else ""
 
 
 class Budget:

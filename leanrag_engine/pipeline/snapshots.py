@@ -114,7 +114,6 @@ class Snapshots:
         found = await self.collection(collection)
         if not found.documents:
             raise no_documents(collection)
-        version = await self.see_other_writers()
         return IndexSnapshot(
             documents=self._stores.documents,
             generations=self._stores.generations,
@@ -123,7 +122,7 @@ class Snapshots:
             tokenizer=self._stores.tokenizer,
             collection=found,
             spaces=found.generation.record.spaces if found.generation else None,
-            version=version,
+            version=await self.see_other_writers(),
         )
 
     async def _is_valid(self, index: IndexSnapshot) -> bool:
@@ -170,8 +169,7 @@ class Snapshots:
     @asynccontextmanager
     async def write(self, collection: str, *, anew: bool) -> AsyncIterator[None]:
         """Open the vectors as they are now, and let a job write; ``anew``: it writes spaces of the published build again."""
-        version = await self._stores.generations.vector_version()
-        if version != self._own_vector_version:
+        if await self._stores.generations.vector_version() != self._own_vector_version:
             # Another process has written. It may have been killed before it changed the version for the second time.
             await self._stores.vectors.refresh()
         self._own_vector_version = -1

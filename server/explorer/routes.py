@@ -105,14 +105,13 @@ class Explorer:
         return {"refs": [*names], "named": named, "total": page.total}
 
     async def passages(self, engine: LeanRAG, request: Request) -> object:
-        limit = _number(request, "limit", PAGE_SIZE)
         citation = request.query_params.get("citation", "")
         page = await engine.sources(
             [citation] if citation else (),
             document=request.query_params.get("document", ""),
             neighbours=_number(request, "neighbours", 0) if citation else 0,
             offset=_number(request, "offset", 0),
-            limit=limit,
+            limit=_number(request, "limit", PAGE_SIZE),
             collection=self._collection,
         )
         return {"passages": [data.describe_passage(each) for each in page.chunks], "total": page.total}

@@ -342,10 +342,7 @@ def host_patterns(http: HttpSettings, address: Address) -> list[str]:
     names = [*http.http_allowed_hosts, *LOOPBACK_NAMES]
     if http.http_oauth_resource:
         names.append(urlsplit(http.http_oauth_resource).netloc.lower())
-    if address.is_wildcard:
-        names.append(socket.gethostname().lower())
-    else:
-        names.append(str(address).rpartition(":")[0])
+    names.append(socket.gethostname().lower() if address.is_wildcard else str(address).rpartition(":")[0])
     # With and without a port, unless the name includes one.
     return [form for name in dict.fromkeys(names) for form in (name, f"{name}:*")]
 

@@ -241,11 +241,10 @@ class RelationsReply(ReplyModel):
     def to_markdown(self) -> str:
         lines = ["No relation matches."]
         if self.relations:
-            cards = [f"- {relation.to_line()}" for relation in self.relations]
             order = "those with most found" if self.relations[0].found else "strongest"
             lines = [
                 f"{count_things(self.total, 'relation')}, {order} first; quoted from documents:",
-                quote_lines(cards),
+                quote_lines([f"- {relation.to_line()}" for relation in self.relations]),
             ]
         return "\n".join([*lines, *warning_lines(self.warnings), *cursor_lines(self.next_cursor)])
 

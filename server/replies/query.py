@@ -207,7 +207,6 @@ class AnswerReply(ReplyModel):
 
 
 def _format_round(card: RoundCard) -> str:
-    queries = "; ".join(card.queries)
     found = f"new: {', '.join(card.found)}" if card.found else "nothing new"
     missing = f" Then missing: {card.missing}" if card.missing else ""
-    return f"{queries} ({found}; {card.tokens} tokens).{missing}"
+    return f"{'; '.join(card.queries)} ({found}; {card.tokens} tokens).{missing}"

@@ -75,9 +75,8 @@ class SourceText(Card):
         refers_to = [
             f"{each.target} {disarm(shorten_line(each.label, LIMITS.glimpse))}" for each in references
         ]
-        page = chunk.page_at(chunk.start)
         named = {"document": chunk.title, "path": chunk.source, "date": chunk.own_date}
-        return cls.of(chunk, **named, page=page, refers_to=refers_to)
+        return cls.of(chunk, **named, page=chunk.page_at(chunk.start), refers_to=refers_to)
 
 
 class QuotedPassage(Card):

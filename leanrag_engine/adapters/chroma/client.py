@@ -152,9 +152,7 @@ class ChromaFolder:
         asked = "SELECT id FROM segments WHERE collection = ? AND scope = 'VECTOR'"
         with closing(sqlite3.connect(f"{database}?mode=ro", uri=True)) as opened:
             (name,) = opened.execute(asked, [place.id]).fetchone() or ("",)
-        if not name:
-            return self.folder
-        return self._folders.setdefault(place.id, self.folder / str(name))
+        return self._folders.setdefault(place.id, self.folder / str(name)) if name else self.folder
 
     def reading(self, space: str) -> AbstractContextManager[None]:
         return locks.hold_shared(self.folder, space)

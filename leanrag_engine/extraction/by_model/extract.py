@@ -69,13 +69,11 @@ def _entity(fields: Sequence[str]) -> JsonObject:
 
 def _relation(fields: Sequence[str]) -> JsonObject:
     """Take the longest text after the two ends as the description: keywords may precede or follow it."""
-    ends = dict(zip(("source", "target"), fields, strict=False))
     rest = fields[2:]
     figures = [each for each in rest if _IMPORTANCE.fullmatch(each)]
-    words = [each for each in rest if not _IMPORTANCE.fullmatch(each)]
     return {
-        **ends,
-        "description": max(words, key=len, default=""),
+        **dict(zip(("source", "target"), fields, strict=False)),
+        "description": max([each for each in rest if not _IMPORTANCE.fullmatch(each)], key=len, default=""),
         "importance": figures[-1] if figures else None,
     }
 

@@ -204,9 +204,8 @@ class _ChunkReader:
         found: dict[str, _ChunkEntity] = {}
         for position, mentions in enumerate(self._passage.mentions):
             for short, mention in mentions:
-                key = self._lexicon.resolve(short)
                 kind = Kind.TERM if mention.weak else mention.kind
-                entity = found.setdefault(key, _ChunkEntity(kind))
+                entity = found.setdefault(self._lexicon.resolve(short), _ChunkEntity(kind))
                 entity.places.setdefault(position, mention)
                 if _WEIGHTS[kind] > _WEIGHTS[entity.kind]:
                     entity.kind = kind
@@ -310,10 +309,9 @@ def _without_idle(
 def find_key_words(text: str, most: int = 3, longest_name: int = 60) -> tuple[ExtractedEntity, ...]:
     """Return something to name a text by that has no names and no terms: its ``most`` frequent words with content, each
     described by its first sentence; without any, its beginning."""
-    said = [text[start:end] for start, end in sentences(text)] or text.split("\n")
     found: dict[str, str] = {}
     counts: Counter[str] = Counter()
-    for sentence in said:
+    for sentence in [text[start:end] for start, end in sentences(text)] or text.split("\n"):
         for word in words(sentence):
             if word not in STOPWORDS and word[0].isalpha() and len(word) > (1 if has_cjk(word) else 2):
                 counts[word] += 1

@@ -89,9 +89,7 @@ class TypeMatcher:
 
 def simplify_type(kind: TypeKind, given: str) -> str:
     """Return one form for equal types: ``Works_for`` and ``works for`` are the same relation."""
-    if kind == "entity":
-        return type_name(given)
-    return cut_end(_unify_spaces(given).lower(), 40)
+    return type_name(given) if kind == "entity" else cut_end(_unify_spaces(given).lower(), 40)
 
 
 def _unify_spaces(given: str) -> str:
@@ -193,10 +191,8 @@ class _Filter:
 
     def _relation(self, relation: ExtractedRelation, names: set[str]) -> ExtractedRelation | None:
         type_ = self.matcher.find("relation", relation.type) if relation.type else ""
-        if relation.type and not type_:
-            self.apart += 1
-            return None
-        if not {name_key(relation.source), name_key(relation.target)} <= names:
+        ends = {name_key(relation.source), name_key(relation.target)}
+        if (relation.type and not type_) or not ends <= names:
             self.apart += 1
             return None
         return replace(relation, type=type_)

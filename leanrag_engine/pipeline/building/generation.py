@@ -234,10 +234,9 @@ async def fit(
     """Return the chunks of a collection with the embedder of the published build, if it serves, or a new one."""
     report(Progress("fit", 0, collection.chunks))
     chunks = await index_chunks(stores, collection, anew=mode == "rebuild")
-    texts = chunks.windows
     before = collection.generation.embedder if collection.generation else ""
     kept = await keep_embedder(stores, embedders, collection, chunks.pending, mode)
-    embedder, state, unknown = kept or (*await embedders.fit(texts, before), 0.0)
+    embedder, state, unknown = kept or (*await embedders.fit(chunks.windows, before), 0.0)
     # A rebuild looks at all rows, and makes good what is wrong with columns.
     read = read_hierarchy if mode == "rebuild" else open_hierarchy
     previous = await read(stores, collection.generation) if collection.generation else None

@@ -162,9 +162,8 @@ async def _find_content(
     changed = ~known
     changed[known] = shelf.texts.digests[places[known]] != texts.digests[known]
     if not await stores.generations.find_unsettled(shelf.space):
-        others = int((~known).sum())
         count = await stores.vectors.count(shelf.space) - len(shelf.certain)
-        if count in (0, others):  # none of the new ones, or, after an ingest, all of them
+        if count in (0, int((~known).sum())):  # none of the new ones, or, after an ingest, all of them
             left = np.zeros(len(shelf.texts), dtype=bool)
             left[shelf.certain] = True
             left[places[known]] = False

@@ -41,10 +41,9 @@ def draw_answer(result: QueryResult, count: Count, *, narrow: bool = False, evid
         result = await engine.query(Query(text="Who designed Skerryvore?"), collection="default")
         svg = draw_answer(result, engine.count_tokens)
     """
-    form = NARROW if narrow else WIDE
     graph = select_graph(result.subgraph)
     account = count_parts(result.context, count)
-    pen = _Pen(form)
+    pen = _Pen(NARROW if narrow else WIDE)
     pen.write_paragraph(result.query.text, SIZE + 4, "strong", most=4)
     pen.write_paragraph(describe_graph(result, graph), SIZE, "soft", most=6)
     if graph.layers:

@@ -246,13 +246,12 @@ class IngestReply(JobProgressReply):
         counted = f"{count_outcomes(job)}{more}." if outcomes else ""
         dry = "Dry run: nothing was changed." if job.dry_run else ""
         imported = describe_import(job.result.figures()) if job.kind == "import" and job.result else ""
-        message = " ".join(filter(None, (job.message, imported, counted, dry)))
         named = {each.id for each in job.documents}
         return cls.of(
             job,
             job_id=job.id,
             status=job.status.value,
-            message=message,
+            message=" ".join(filter(None, (job.message, imported, counted, dry))),
             counts=dict(Counter(each.status for each in job.documents)),
             documents=listed,
             skipped=[SkippedCard.from_engine(each) for each in job.skipped[: LIMITS.failures]],

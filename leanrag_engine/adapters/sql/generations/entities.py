@@ -152,11 +152,10 @@ def _find_spelled_alike(connection: Connection, generation: int, edition: int, k
 def _compare_keys(key: str, other: str) -> float:
     """Return the similarity of two name keys, from 0 to 1, the greater of that as a whole and of each word of
     ``key`` with its best match in ``other``."""
-    whole = similarity(key, other)
     words = key.split()
     best = [max((similarity(word, each) for each in other.split()), default=0.0) for word in words]
     by_word = _WORD_WEIGHT * sum(best) / len(words) if words else 0.0
-    return max(whole, by_word)
+    return max(similarity(key, other), by_word)
 
 
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)

@@ -48,9 +48,8 @@ def forget_names(connection: Connection, collection: int, remaining: Iterable[En
     """Remove from all entries of the collection every name that no entity of ``remaining`` has; totals stay."""
     known = {(each.id, each.name) for each in remaining}
     here = history.c.collection == collection
-    found = connection.execute(select(history.c.generation, history.c.changes).where(here))
     changed = []
-    for row in found:
+    for row in connection.execute(select(history.c.generation, history.c.changes).where(here)):
         changes = row.changes
         for kinds in changes.values():
             for change in kinds.values():

@@ -278,10 +278,8 @@ def _list_tables(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 
 
 def _read_passages(path: Path, read: ReadRows, remarks: Remarks) -> list[Row]:
-    if path.suffix == ".json":
-        rows = list_rows(read_json(path, remarks), path, remarks)
-    else:
-        rows = read(path, remarks)
+    is_json = path.suffix == ".json"
+    rows = list_rows(read_json(path, remarks), path, remarks) if is_json else read(path, remarks)
     refuse_columns(path, rows, {"text": TEXTS, "id": KEYS})
     return rows
 

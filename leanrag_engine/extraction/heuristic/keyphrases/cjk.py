@@ -151,9 +151,8 @@ def _korean_role(word: str, after: str) -> str:
         return "l"
     if word.endswith(_INSTITUTION_ENDS) and word not in _INSTITUTIONS:
         return "o"
-    title = after.startswith(tuple(_KOREAN_TITLES))
     person = len("김민수") <= len(word) <= len("남궁민수") and word[0] in _KOREAN_SURNAMES
-    return "p" if title and person else ""
+    return "p" if after.startswith(tuple(_KOREAN_TITLES)) and person else ""
 
 
 class Compound(NamedTuple):

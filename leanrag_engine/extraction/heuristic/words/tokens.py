@@ -92,8 +92,7 @@ def lower_shouted(name: str) -> str:
 
 def is_technical(text: str, code_characters: int) -> bool:
     """Return whether ``text`` is about code, so that a single lower-case word in quotes is an identifier."""
-    marks = len(_MARKS_OF_CODE.findall(text))
-    return 600 * marks > len(text) or 10 * code_characters > len(text)
+    return 600 * len(_MARKS_OF_CODE.findall(text)) > len(text) or 10 * code_characters > len(text)
 
 
 def tokenize(text: str, *, technical: bool, offset: int = 0) -> list[Token]:
