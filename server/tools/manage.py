@@ -234,6 +234,4 @@ def document_source(argument: DocumentArgument) -> DocumentSource:
             'Give {"path": "..."} or {"text": "...", "title": "..."}.',
         )
     metadata = {key: str(value) for key, value in argument.metadata.items()}
-    return DocumentSource(
-        path=argument.path, text=argument.text, title=argument.title, id=argument.id, metadata=metadata
-    )
+    return DocumentSource(**argument.model_dump(exclude={"metadata"}), metadata=metadata)
