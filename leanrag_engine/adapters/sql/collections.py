@@ -4,7 +4,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import (
@@ -127,6 +127,7 @@ def by_name(
 ) -> Callable[Concatenate[Connection, str, P], T]:
     """Return what does ``work``, which takes the number of a collection, on that of a name. Raises as :func:`number_of`."""
 
+    @wraps(work)
     def find_and_work(connection: Connection, name: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return work(connection, number_of(connection, name), *args, **kwargs)
 
