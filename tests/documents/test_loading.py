@@ -915,7 +915,7 @@ def test_a_word_document_is_read_in_its_order(tmp_path: Path) -> None:
     loaded = read(write_file(tmp_path, "x.docx", save_document(document)))
     assert (
         loaded.text
-        == "# Report\n\n## Methods\n\nFirst paragraph.\n\n| a | b |\n| c | d |\n\n- one\n- two\n\nLast."
+        == "# Report\n\n## Methods\n\nFirst paragraph.\n\n| a | b |\n| c | d |\n\n- one\n1. two\n\nLast."
     )
     assert loaded.title == "Report"
 

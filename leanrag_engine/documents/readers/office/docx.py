@@ -2,14 +2,17 @@
 opens the package and knows the styles; its paragraphs omit all of these, so this module walks the body."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
+from itertools import chain, islice
 from typing import Any
 
 from docx import Document
 from docx.document import Document as WordDocument
 from docx.opc.exceptions import OpcError
 from docx.oxml import parse_xml
+from docx.text.paragraph import Paragraph
 from lxml.etree import LxmlError
 
 from leanrag_engine.core.text.cleaning import clean
@@ -34,8 +37,12 @@ _SIGNS = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphe
 _NOTES = frozenset({f"{_W}footnoteReference", f"{_W}endnoteReference"})
 _HIDDEN = frozenset({_FALLBACK, _BOX, *(f"{_W}{tag}" for tag in ("del", "moveFrom", "pPr", "rPr"))})
 _BESIDE = {"footnotes": "", "endnotes": "", "comments": "Comment:", "header": "Header:", "footer": "Footer:"}
-_HEADING_STYLE = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_HEADING_STYLE = re.compile(r"heading ([1-9])|title", re.IGNORECASE)
 _DEEPEST = 9
+_LONGEST_HEADING, _LONGEST_NUMBER = 120, 40
+_LEVEL, _ANEW, _AT = (f"{_W}{tag}" for tag in ("lvl", "startOverride", "ilvl"))
+_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+_NO_STYLE = (0, "", "")
 _WIDEST = 63  # Columns of a table, as in Word
 
 
@@ -53,8 +60,15 @@ class _WordText:
     """The text of one Word document."""
 
     def __init__(self, document: WordDocument) -> None:
-        self._levels = _heading_levels(document)
-        lines = [*self._blocks(document.element.body), *dict.fromkeys(self._beside(document))]
+        styles = {each.get(f"{_W}styleId"): each for each in document.styles.element.iter(f"{_W}style")}
+        self._styles = {name: _read_style(styles, name) for name in styles}
+        self._numbering = _Numbering(document)
+        body = document.element.body
+        headings = (True for each in body.iter(_P) if self._level(each.find(f"{_W}pPr")))
+        # Where no more than the title has the style of a heading, bold lines are headings.
+        self._bold_in = body if len([*islice(headings, 2)]) <= 1 else None
+        self._bold = False
+        lines = [*self._blocks(body), *dict.fromkeys(self._beside(document))]
         self.text = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
     def _blocks(self, parent: _Element) -> Iterator[str]:
@@ -71,27 +85,38 @@ class _WordText:
                 yield from self._blocks(element)
 
     def _paragraph(self, element: _Element) -> Iterator[str]:
+        properties = element.find(f"{_W}pPr")
+        style = _value(properties, "pStyle")
+        _, of_style, depth_ = self._styles.get(style, _NO_STYLE)
+        unlisted = "List" if style.startswith("List") else "0"
+        list_ = _value(properties, "numPr/numId") or of_style or unlisted
+        depth = min(_DEEPEST, int(_value(properties, "numPr/ilvl") or depth_ or 0))
+        # "0" takes a paragraph out of the list of its style; an empty one counts too.
+        sign = self._numbering.count(list_, depth) if list_ != "0" else ""
         text = "".join(_inline(element)).strip()
         if not text:
             return
-        properties = element.find(f"{_W}pPr")
-        level = self._level(properties)
+        level, number = self._level(properties), sign.strip("- ")
+        if (number or self._bold) and len(text) > _LONGEST_HEADING:
+            level = 0  # A whole clause may have the style of a heading
+        elif not level and depth == 0 and (number or (self._bold and not sign)) and self._is_bold(element):
+            level, self._bold = 2, True  # Below numbered ones, others count too
         if level:
-            yield from ("", f"{'#' * min(level, 6)} {' '.join(text.split())}", "")
-        elif sign := _list_sign(properties):
+            yield from ("", f"{'#' * min(level, 6)} {' '.join((sign.lstrip('- ') + text).split())}", "")
+        elif sign:
             yield sign + text
         else:
             yield from ("", text, "")
 
     def _level(self, properties: _Element | None) -> int:
         """Return the heading level of a paragraph, 0 if it is not a heading."""
-        if properties is None:
-            return 0
-        outline = properties.find(f"{_W}outlineLvl")
-        if outline is not None:
-            level = int(outline.get(f"{_W}val", str(_DEEPEST))) + 1
-            return level if level <= _DEEPEST else 0
-        return self._levels.get(_style(properties), 0)
+        if outline := _value(properties, "outlineLvl"):
+            return int(outline) + 1 if int(outline) < _DEEPEST else 0
+        return self._styles.get(_value(properties, "pStyle"), _NO_STYLE)[0]
+
+    def _is_bold(self, paragraph: _Element) -> bool:
+        runs = Paragraph(paragraph, paragraph).runs if paragraph.getparent() is self._bold_in else []
+        return bool(runs) and all(run.bold or not run.text.strip() for run in runs)
 
     def _boxes(self, paragraph: _Element) -> Iterator[str]:
         """Yield the lines of text boxes anchored in a paragraph, without their copies for old programs."""
@@ -111,18 +136,16 @@ class _WordText:
 
     def _cells(self, row: _Element, above: Sequence[str]) -> Iterator[str]:
         """Yield the texts of a row's cells, of a cell that spans rows also below, and "" for further columns of one."""
-        before = row.find(f"{_W}trPr/{_W}gridBefore")
-        at = min(_WIDEST, int(before.get(f"{_W}val", "0"))) if before is not None else 0
+        at = min(_WIDEST, int(_value(row, "trPr/gridBefore") or 0))
         yield from [""] * at
         for cell in row.iter(_CELL):
             if next(cell.iterancestors(_ROW)) is not row:
                 continue
-            span = cell.find(f"{_W}tcPr/{_W}gridSpan")
             down = cell.find(f"{_W}tcPr/{_W}vMerge")
             text = self._flat(cell)
             if down is not None and down.get(f"{_W}val", "continue") == "continue" and at < len(above):
                 text = text or above[at]
-            width = min(_WIDEST, int(span.get(f"{_W}val", "1"))) if span is not None else 1
+            width = min(_WIDEST, int(_value(cell, "tcPr/gridSpan") or 1))
             yield from (text, *[""] * (width - 1))
             at += width
 
@@ -158,32 +181,73 @@ def _inline(element: _Element) -> Iterator[str]:
             yield from _inline(child)
 
 
-def _style(properties: _Element) -> str:
-    style = properties.find(f"{_W}pStyle")
-    return style.get(f"{_W}val", "") if style is not None else ""
+class _Numbering:
+    """Counts the numbers of paragraphs: none holds its own, Word makes them where it shows a document."""
+
+    def __init__(self, document: WordDocument) -> None:
+        self._lists: dict[str, tuple[dict[int, _Element], dict[int, int], dict[int, int]]] = {}
+        """Of each list its levels, where some of them begin anew, and the counts, which lists of one kind share."""
+        counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        for relation in document.part.rels.values():
+            if not relation.is_external and relation.reltype.endswith("/numbering"):
+                part = parse_xml(relation.target_part.blob)
+                kinds = {each.get(f"{_W}abstractNumId"): each for each in part.iter(f"{_W}abstractNum")}
+                for each in part.iter(f"{_W}num"):
+                    kind = _value(each, "abstractNumId")
+                    found = chain(islice(kinds.get(kind, each).iter(_LEVEL), _DEEPEST), each.iter(_LEVEL))
+                    levels = {int(level.get(_AT, "0")): level for level in found}
+                    starts = {
+                        int(it.getparent().get(_AT, "0")): int(it.get(f"{_W}val")) for it in each.iter(_ANEW)
+                    }
+                    self._lists[each.get(f"{_W}numId")] = levels, starts, counts[kind]
+
+    def count(self, list_: str, depth: int) -> str:
+        """Return what stands before the next item of a list: its number or, of bullets, a sign."""
+        levels, starts, counts = self._lists.get(list_, ({}, {}, {}))
+        level = levels.get(depth)
+        indent = "  " * depth
+        if level is None or _value(level, "numFmt") == "bullet":
+            return f"{indent}- "
+        counts[depth] = starts.pop(depth, counts[depth] + 1 if depth in counts else _start(level))
+        for deeper in range(depth + 1, _DEEPEST):
+            counts.pop(deeper, None)
+        pattern, in_figures = _value(level, "lvlText")[:_LONGEST_NUMBER], level.find(f"{_W}isLgl") is not None
+
+        def write(found: re.Match[str]) -> str:
+            above = levels.get(at := int(found[1]) - 1)
+            kind = "" if in_figures and at < depth else _value(above, "numFmt")
+            return _write_number(counts.get(at, _start(above)), kind)
+
+        number = re.sub("%([1-9])", write, pattern).strip()
+        return number and f"{'' if '%1' in pattern else indent}{number} "
 
 
-def _list_sign(properties: _Element | None) -> str:
-    """Return the sign of a list item, "" if the paragraph is not one."""
-    if properties is None:
-        return ""
-    depth = properties.find(f"{_W}numPr/{_W}ilvl")
-    if depth is None and properties.find(f"{_W}numPr") is None and not _style(properties).startswith("List"):
-        return ""
-    return "  " * min(_DEEPEST, int(depth.get(f"{_W}val", "0")) if depth is not None else 0) + "- "
+def _start(level: _Element | None) -> int:
+    return int(_value(level, "start") or 0)
 
 
-def _heading_levels(document: WordDocument) -> dict[str, int]:
-    """Return the heading level of each style that is a heading or is based on one."""
-    levels: dict[str, int] = {}
-    for style in document.styles:
-        ancestor: Any = style
-        for _ in range(_DEEPEST):
-            found = _HEADING_STYLE.fullmatch(ancestor.name or "")
-            if found or ancestor.name == "Title":
-                levels[style.style_id] = int(found[1]) if found else 1
-                break
-            ancestor = getattr(ancestor, "base_style", None)
-            if ancestor is None:
-                break
-    return levels
+def _write_number(number: int, kind: str) -> str:
+    """Write a number as a letter or in Roman numerals if the kind of its list says so."""
+    tens, ones = divmod(number, 10)
+    if not 0 < number < 40 or kind.startswith("decimal"):  # noqa: PLR2004 - no list is longer
+        return str(number).zfill(2 if kind == "decimalZero" else 1)
+    letters = chr(ord("a") + (number - 1) % 26) * (1 + (number - 1) // 26)
+    written = {"Letter": letters, "Roman": "x" * tens + _ONES[ones]}.get(kind[5:], str(number))
+    return written.upper() if kind.startswith("upper") else written
+
+
+def _value(parent: _Element | None, path: str) -> str:
+    """Return the value of the element at a path of names below ``parent``, "" for none."""
+    found = parent.find(_W + path.replace("/", f"/{_W}")) if parent is not None else None
+    return "" if found is None else found.get(f"{_W}val", "")
+
+
+def _read_style(styles: Mapping[str, _Element], name: str, above: int = _DEEPEST) -> tuple[int, str, str]:
+    """Return the level of a heading, the list, and the depth in it, that a style or those that it is based on give."""
+    if name not in styles or not above:
+        return _NO_STYLE
+    style = styles[name]
+    level, list_, depth = _read_style(styles, _value(style, "basedOn"), above - 1)
+    own, at = _HEADING_STYLE.fullmatch(_value(style, "name")), "pPr/numPr/"
+    level = int(own[1] or 1) if own else level
+    return level, _value(style, f"{at}numId") or list_, _value(style, f"{at}ilvl") or depth
