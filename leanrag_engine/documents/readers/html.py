@@ -13,7 +13,7 @@ from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.decoding import decode, has_byte_order_mark, is_iso_2022
 from leanrag_engine.documents.records import find_caption, format_rows
 
-from .reading import Reading, first_heading
+from .reading import Reading, first_heading, write_raised
 
 _Element = Any
 """An lxml element: the library carries no types."""
@@ -153,6 +153,7 @@ class _HtmlText:
         self._level = 1  # of the last heading
         self._items: list[int] = []  # of each open list the number of its next item, 0 where it has bullets
         self._pre = 0
+        self._raised: list[int] = []  # Where open superscripts begin
         self._cell: _Element | None = None
         self._tables: list[_HtmlTable] = []
         self._walk(root)
@@ -169,7 +170,7 @@ class _HtmlText:
                 self._say(element.text)
             else:
                 if not skipped:
-                    self._end(element)
+                    (self._end_raised if element.tag == "sup" else self._end)(element)
                 self._say(element.tail if element is not root else None)
         self._break(blank=True)
 
@@ -179,7 +180,9 @@ class _HtmlText:
 
     def _start(self, element: _Element) -> None:
         tag = element.tag
-        if self._cell is not None:
+        if tag == "sup":
+            self._raised.append(len(self._inline))
+        elif self._cell is not None:
             self._space(tag)
         elif tag in ("td", "th"):
             self._start_cell(element)
@@ -247,6 +250,12 @@ class _HtmlText:
         is_question = after is not None and after.tag == "dd" and said.endswith(("?", "？"))
         heads = said and not self._pre and (is_question or element.tag == "summary")
         return "#" * min(6, self._level + 1) + " " if heads else self._prefix
+
+    def _end_raised(self, element: _Element) -> None:
+        at = self._raised.pop()
+        linked = any(True for _ in (*element.iter("a"), *element.iterancestors("a")))
+        before, raised = "".join(self._inline[max(0, at - 3) : at]), "".join(self._inline[at:])
+        self._inline[at:] = [write_raised(before, raised, linked=linked)]
 
     def _space(self, tag: str) -> None:
         if tag in _BLOCKS or tag in _LINES:

@@ -133,3 +133,19 @@ def test_a_long_pattern_of_a_number_and_a_high_one_stay_short() -> None:
     add_clauses(document, (0, "x"))
     add_clauses(document, (1, "y"), list_=78)
     assert read(document) == f"## {'a' * 20} x\n\n  999999999. y"
+
+
+def test_raised_figures_of_a_word_document_belong_to_no_number() -> None:
+    document = docx.Document()
+    paragraph = document.add_paragraph("EUR 0.42")
+    paragraph.add_run("1").font.superscript = True
+    paragraph.add_run(" a unit, 10")
+    for part in ("-", "6"):
+        paragraph.add_run(part).font.superscript = True
+    paragraph.add_run(" m")
+    paragraph.add_run("3").font.superscript = True
+    paragraph.add_run(" of H")
+    paragraph.add_run("2").font.subscript = True
+    paragraph.add_run("O on the 1")
+    paragraph.add_run("st").font.superscript = True
+    assert read(document) == "EUR 0.42[1] a unit, 10^-6 m^3 of H2O on the 1st"

@@ -22,6 +22,7 @@ from leanrag_engine.documents.readers.reading import (
     office_date,
     reading_archive,
     sensible_title,
+    write_raised,
 )
 from leanrag_engine.documents.records import find_caption, format_rows
 
@@ -41,6 +42,7 @@ _HEADING_STYLE = re.compile(r"heading ([1-9])|title", re.IGNORECASE)
 _DEEPEST = 9
 _LONGEST_HEADING, _LONGEST_NUMBER = 120, 40
 _LEVEL, _ANEW, _AT = (f"{_W}{tag}" for tag in ("lvl", "startOverride", "ilvl"))
+_RAISED = re.compile("(?:\2[^\2\3]*\3)+")  # Between signs that no file of XML can hold
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _NO_STYLE = (0, "", "")
 _WIDEST = 63  # Columns of a table, as in Word
@@ -93,7 +95,7 @@ class _WordText:
         depth = min(_DEEPEST, int(_value(properties, "numPr/ilvl") or depth_ or 0))
         # "0" takes a paragraph out of the list of its style; an empty one counts too.
         sign = self._numbering.count(list_, depth) if list_ != "0" else ""
-        text = "".join(_inline(element)).strip()
+        text = _RAISED.sub(_write_raised, "".join(_inline(element))).strip()
         if not text:
             return
         level, number = self._level(properties), sign.strip("- ")
@@ -177,8 +179,15 @@ def _inline(element: _Element) -> Iterator[str]:
             yield f"[{described}]"
         elif child.tag in _NOTES:
             yield f"[{child.get(f'{_W}id')}]"
+        elif _value(child, "rPr/vertAlign") == "superscript":
+            yield from ("\2", *_inline(child), "\3")
         elif child.tag not in _HIDDEN:
             yield from _inline(child)
+
+
+def _write_raised(found: re.Match[str]) -> str:
+    before = found.string[max(0, found.start() - 9) : found.start()]
+    return write_raised(before, re.sub("[\2\3]", "", found[0]))
 
 
 class _Numbering:
