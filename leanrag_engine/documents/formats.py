@@ -24,7 +24,7 @@ from .decoding import decode
 from .readers.cards import read_cards
 from .readers.chats import read_chat, read_export
 from .readers.lightweight import write_asciidoc, write_org
-from .readers.pages import drop_running_lines, join_pages
+from .readers.pages import drop_running_lines, join_cut_words, join_pages
 from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
 from .records import write_records
@@ -149,8 +149,13 @@ def _text(data: bytes, name: str) -> Reading:
     pages = decode(data, name)[0].split("\f") if b"\f" in data else ()
     if len(pages) > 2:  # noqa: PLR2004 - an RFC, or what was a PDF
         pages = [clean(page).strip("\n") for page in pages]
-        return replace(join_pages(drop_running_lines(pages), ""), metadata=reading.metadata, first_line=0)
-    return replace(reading, text=write_records(reading.text), title=_find_field(reading.text))
+        return replace(
+            join_pages(join_cut_words(drop_running_lines(pages), keep_lines=True), ""),
+            metadata=reading.metadata,
+            first_line=0,
+        )
+    text = join_cut_words([write_records(reading.text)], keep_lines=True)[0]
+    return replace(reading, text=text, title=_find_field(reading.text))
 
 
 def _cards(data: bytes, name: str) -> Reading:

@@ -708,3 +708,33 @@ def test_a_document_that_begins_with_fields_is_called_by_its_title(tmp_path: Pat
     text = f"{head}\n\nIntroduction\n============\n\nThis document gives conventions.\n"
     assert read(tmp_path, name, text.encode()).title == "Style Guide for Python Code"
     assert read(tmp_path, name, text.replace("Title: ", "").encode()).title != "Style Guide for Python Code"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (
+            "The comprehensive plan.\nA compre-\n  hensive, long plan.",
+            "The comprehensive plan.\nA comprehensive,\n  long plan.",
+        ),
+        ("Use the back-\nend here.", "Use the back-end\nhere."),
+        (
+            "The harbour is old. The har-\nbour is a no-\nticed one.",
+            "The harbour is old. The harbour\nis a noticed\none.",
+        ),
+        ("A state-of-the-\nart pump.", "A state-of-the-art\npump."),
+        ("Pre-\nand post-war.", "Pre-\nand post-war."),
+        ("An old har-\nbour\nis here. The harbour.", "An old har-\nbour\nis here. The harbour."),
+        ("- a-\n- b", "- a-\n- b"),
+    ],
+)
+def test_words_cut_at_the_end_of_a_line_of_a_text_are_whole_and_lines_keep_their_number(
+    written: str, read: str
+) -> None:
+    assert formats.format_of("a.txt").read(written.encode(), "a.txt").text == read
+
+
+def test_long_words_without_an_end_are_read_in_linear_time() -> None:
+    started = time.perf_counter()
+    formats.format_of("a.txt").read(b"x" * 2_000_000 + b" " + b"x-\n" * 100_000, "a.txt")
+    assert time.perf_counter() - started < 5

@@ -16,6 +16,11 @@ _PRINTED = re.compile(
     r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}, \d{1,2}:\d\d(?: [AP]M)?(?: .*)?|[a-z]+://\S+ +\d+/\d+"
 )
 """What browsers print above and below a page."""
+_CUT_WORD = re.compile(
+    r"(?<![^\W\d_])(?P<left>[^\W\d_]{2,}+)[-\u2010][ \t]*\n(?P<indent>[ \t]*)(?!(?:and|or|und|oder|to|bis)\b)"
+    r"(?P<right>[^\W\d_]{2,}+)(?P<rest>[^\s-]{0,40}+)(?P<space>[ \t]*)"
+)
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _PRINTED_LINE = "\0printed"
 
 
@@ -49,6 +54,36 @@ def _running_keys(line: str, number: int) -> set[str]:
         if not _NAMING.search(rest) or len(rest.split()) > 2:  # noqa: PLR2004
             keys.add(f"{line[: found.start()]}\0{int(found[0]) - number}{line[found.end() :]}")
     return keys
+
+
+def join_cut_words(pages: Sequence[str], *, keep_lines: bool = False) -> list[str]:
+    """Join words cut at a line end; the rest of the document decides whether the hyphen stays. ``keep_lines``: in a text that
+    people typed, whose hyphens mostly belong there, and whose lines are those of its file."""
+    text = "\n".join(pages)
+    known = Counter(_WORD.findall(_CUT_WORD.sub("\n", text).lower()))
+    votes = [_keeps_hyphen(cut, known) for cut in _CUT_WORD.finditer(text)]
+    # If one cut within a word is certain, this document cuts words.
+    usual = (keep_lines or True in votes) and False not in votes
+
+    def whole(cut: re.Match[str]) -> str:
+        keeps = _keeps_hyphen(cut, known)
+        word = f"{cut['left']}{'-' if (usual if keeps is None else keeps) else ''}{cut['right']}{cut['rest']}"
+        if not keep_lines:
+            return word + cut["space"]
+        return f"{word}\n{cut['indent']}" if cut["space"] else cut[0]  # An empty line would end the paragraph
+
+    return [_CUT_WORD.sub(whole, page) for page in pages]
+
+
+def _keeps_hyphen(cut: re.Match[str], known: Counter[str]) -> bool | None:
+    """Return whether the hyphen stays; ``None`` if neither form nor both parts are words of the document."""
+    left, right = cut["left"].lower(), cut["right"].lower()
+    if cut["right"][0].isupper() or cut.string[max(0, cut.start() - 1)] == "-":
+        return True
+    whole, compound = known[left + right], known[f"{left}-{right}"]
+    if whole != compound:
+        return compound > whole
+    return True if all(part[3:] and known[part] for part in (left, right)) else None
 
 
 def join_pages(pages: Sequence[str], title: str) -> Reading:

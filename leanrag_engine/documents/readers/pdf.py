@@ -1,7 +1,6 @@
 """Read the text layer of PDFs, with page starts and rows of tables as records, without line-end hyphens, running heads and page numbers."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -13,14 +12,12 @@ from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.records import find_caption, format_rows
 
-from .pages import drop_running_lines, join_pages
+from .pages import drop_running_lines, join_cut_words, join_pages
 from .reading import MALFORMED, Reading, reading_as, sensible_title
 
 _LIGATURES = dict(enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"), 0xFB00))
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n?|\n|$)")
 _BLACK = re.compile(r"\S+")
-_CUT_WORD = re.compile(r"(?P<left>[^\W\d_]{2,})[-\u2010][ \t]*\n[ \t]*(?P<right>[^\W\d_]{2,})")
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
 def read_pdf(data: bytes, name: str) -> Reading:
@@ -35,7 +32,7 @@ def read_pdf(data: bytes, name: str) -> Reading:
             f"{name!r} has {len(pages)} page{'s' * (len(pages) != 1)} but no text layer: it seems to be scanned.",
             "Run text recognition (OCR) on it first, then give the result.",
         )
-    return replace(join_pages(_join_cut_words(drop_running_lines(pages)), title), date=date)
+    return replace(join_pages(join_cut_words(drop_running_lines(pages)), title), date=date)
 
 
 _PDFIUM = Lock()  # PDFium's functions must not run in two threads at once
@@ -132,29 +129,3 @@ def _find_rows(lines: Sequence[Sequence[_Cell]]) -> tuple[list[list[str]], int]:
     fewest, longest = 3, 40  # in columns of prose the first one is as wide as the others
     is_table = len(rows) >= fewest and sum(len(row[0]) for row in rows) <= longest * len(rows)
     return (rows, count) if is_table else ([], 1)
-
-
-def _join_cut_words(pages: Sequence[str]) -> list[str]:
-    """Join words cut at a line end; the rest of the document decides whether the hyphen stays."""
-    text = "\n".join(pages)
-    known = Counter(_WORD.findall(_CUT_WORD.sub("\n", text).lower()))
-    votes = [_keeps_hyphen(cut, known) for cut in _CUT_WORD.finditer(text)]
-    # If one cut within a word is certain, this document cuts words.
-    usual = True in votes and False not in votes
-
-    def whole(cut: re.Match[str]) -> str:
-        keeps = _keeps_hyphen(cut, known)
-        return f"{cut['left']}{'-' if (usual if keeps is None else keeps) else ''}{cut['right']}"
-
-    return [_CUT_WORD.sub(whole, page) for page in pages]
-
-
-def _keeps_hyphen(cut: re.Match[str], known: Counter[str]) -> bool | None:
-    """Return whether the hyphen stays; ``None`` if neither form nor both parts are words of the document."""
-    left, right = cut["left"].lower(), cut["right"].lower()
-    if cut["right"][0].isupper():
-        return True
-    whole, compound = known[left + right], known[f"{left}-{right}"]
-    if whole != compound:
-        return compound > whole
-    return True if all(part[3:] and known[part] for part in (left, right)) else None
