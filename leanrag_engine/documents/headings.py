@@ -4,10 +4,10 @@ give documents their titles (loading) and chunks their borders and paths (chunki
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from heapq import merge
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from leanrag_engine.core.model import is_code
@@ -25,13 +25,14 @@ _RANKS = (
 _RANK = {word: rank for rank, words in enumerate(_RANKS, 1) for word in words.split()}
 _LABEL = re.compile(
     rf"^[ \t]{{0,12}}(?:(?P<word>§|(?=[A-ZÀ-Ý])(?i:{'|'.join(map(re.escape, _RANK))})(?=[ \t]))[ \t]{{0,2}})?"
-    r"(?P<number>\d{1,3}(?:[a-z]|(?:\.\d{1,3}){1,4})?|[IVXLC]{1,7}|[A-Z](?:\.\d{1,3}){1,4})(?P<stop>[.:)]?)(?=[ \t]|$)"
+    r"(?P<number>\d{1,3}(?:[a-z]|(?:\.\d{1,3}){1,4})?|[IVXLC]{1,7}|[A-Z](?:\.\d{1,3}){1,4})(?P<stop>[.:)]|[ \t](?=[ \t])|)(?=[ \t]|$)"
     r"[ \t]*(?P<title>[^\n]*)$",
     re.MULTILINE,
 )
 _SMALL = "of|and|the|to|in|for|on|or|an?|by|with|from|as|at|into|under|its?|this|not"
+_LARGE = r"(?:[A-Z]\.){2,4}|[A-Z][\w'’/-]{0,30}"
 _RUN_IN = re.compile(
-    rf"[\"“]?[A-Z][\w'’/-]{{0,30}}(?:[,;]?[ ](?:{_SMALL}|[A-Z][\w'’/-]{{0,30}})){{0,9}}(?<!\b[A-Z])\.(?=[ \t—–-]|$)"
+    rf"[\"“]?(?:{_LARGE})(?:[,;]?[ ](?:{_SMALL}|{_LARGE})){{0,9}}(?<!\b[A-Z])\.(?=[ \t—–-]|$)"
 )
 _NO_TITLE = re.compile(r"^.{101}|[,;:]$|\.{3}|(?:\. ){3}|[ \t]{2,}\d+$|\t|[.!] |(?: \S+){12}")
 _ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
@@ -76,7 +77,9 @@ def drop_lists(text: str, found: Sequence[NumberedHeading]) -> Iterator[Numbered
     joined = [
         not text[one.end : other.start].strip()
         and (
-            len(other.path) <= len(one.path) and _follows(one, other)
+            len(other.path) <= len(one.path)
+            and (one.likely or len(other.path) == len(one.path))  # else a paragraph of the section before
+            and _follows(one, other)
             if one.rank == other.rank
             else one.rank > other.rank > 0
         )
@@ -99,11 +102,12 @@ def read_number(number: str) -> tuple[float, ...]:
 
 def _follows(last: NumberedHeading, found: NumberedHeading) -> bool:
     one, other = last.path, found.path
-    if len(other) > len(one):
-        return other[: len(one)] == one and max(other[len(one) :]) <= 1
-    *above, number = other
-    most = 3 if found.rank or above else 1  # A heading between them may not be known as one
-    return one[: len(above)] == tuple(above) and 0 < number - one[len(above)] <= most
+    at = next(
+        (at for at, (here, there) in enumerate(zip(one, other, strict=False)) if here != there), len(one)
+    )
+    step = other[at] - one[at] if at < min(len(one), len(other)) else at == len(one)
+    # One or two between them may not be known as headings.
+    return 0 < step <= 3 and len(other) > at and max(other[min(at + 1, len(one)) :], default=0) <= 1  # noqa: PLR2004
 
 
 def _find_end(text: str, label: re.Match[str]) -> int:
@@ -114,11 +118,16 @@ def _find_end(text: str, label: re.Match[str]) -> int:
     if not (blank or text[max(0, start - 200) : start].rstrip()[-1:] in ".;:!?)"):
         return 0
     after = text[end + 1 : end + 100].split("\n", 1)[0].strip()
-    run_in = _RUN_IN.match(title) if label["stop"] and (blank or worded) else None
-    if run_in and (run_in.end() < len(title) or not after[:1].islower()):
+    deep = worded or title.isupper() or "." in label["number"] or label["stop"].isspace()
+    run_in = _RUN_IN.match(title) if deep or label["stop"] else None
+    whole = run_in and run_in.end() == len(title)
+    if run_in and (not after[:1].islower() if whole else blank or deep):
         return label.start("title") + run_in.end()
-    deep = worded or title.isupper() or "." in label["number"]
-    alone = not after or (deep and end - start <= _LONGEST_ABOVE_TEXT and not after[0].islower())
+    alone = (
+        not after
+        or after[0] == "("
+        or (deep and end - start <= _LONGEST_ABOVE_TEXT and not after[0].islower())
+    )
     plain = title[:1].isupper() and not _NO_TITLE.search(title)
     if alone and label["stop"] != ")" and ((plain and (deep or title[-1] != ".")) or (worded and not title)):
         return end
@@ -192,6 +201,9 @@ _NUMBERED = re.compile(
 _NO_NUMBERED_TITLE = re.compile(
     r"[.,;:!?。，；：！？][\"'”’)]?$|\.{4}|(?:\. ){4}|[ \t]{2,}\d+$|^.{0,20}[。！？]"
 )
+_NO_SECTION = re.compile(
+    r"[;{}=<>|*]|\d[ \t]*\n|\n[ \t]*[a-z]"
+)  # Code, an entry with its page, or a sentence that goes on
 _DAY = rf"(?:\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d? (?:{MONTH}) \d{{4}}|(?:{MONTH}) \d\d?,? \d{{4}})"
 _VERSION = r"\d{1,3}+(?:\.\d{1,8}+){1,4}+[\w~+-]{0,20}+"
 _RELEASE = re.compile(
@@ -309,7 +321,7 @@ def _definitions(text: str, media_type: str) -> Iterator[Heading]:
         yield Heading(start, line_end if line_end >= 0 else len(text), 2 if inner else 1, title)
 
 
-def _section_numbers(text: str) -> Iterator[Heading]:
+def _section_numbers(text: str) -> Iterator[NumberedHeading]:
     """Find lines like ``2.3 Retrieval`` if the document has a ``2.1``, and the ``2 Method`` above them."""
     found = [
         match for match in _NUMBERED.finditer(text) if not _NO_NUMBERED_TITLE.search(match["title"].rstrip())
@@ -318,12 +330,19 @@ def _section_numbers(text: str) -> Iterator[Heading]:
     counts = Counter(each.path for each in labels)
     sections = {path[0] for path in counts if path[1:] == (1,)}
     alone = set(drop_lists(text, labels))
-    for each in labels:
-        title = " ".join(text[each.start : each.end].split())
+    top = listed = 0.0
+    for each, after in zip_longest(labels, labels[1:], fillvalue=NumberedHeading(0, 0, 0, ())):
+        title, (first, *below) = " ".join(text[each.start : each.end].split()), each.path
         # What stands again elsewhere is that of a table of contents, where lines follow each other or end with a page.
         is_entry = counts[each.path] > 1 and (each not in alone or title[-1].isdigit())
-        if each.path[0] in sections and not is_entry:
-            yield Heading(each.start, each.end, len(each.path), title)
+        is_item = not below and first <= top and after.path != (first, 1)
+        # One without others below it counts on from the last one, and from no item of a list.
+        counts_on = not below and 0 < top == first - 1 != listed
+        heads = first in sections or (counts_on and not _NO_SECTION.search(text, each.start, each.end + 2))
+        listed = first if not below and (not heads or is_entry or is_item) else 0.0
+        if heads and not is_entry and not is_item:
+            top = first
+            yield each
 
 
 def _tables(text: str) -> Iterator[Heading]:
@@ -353,13 +372,16 @@ def _plain(text: str) -> Iterator[Heading]:
     ]
     counted = find_numbered(text)
     below = 4 * any(each.rank for each in counted)  # Of a law, paragraphs are numbered below articles
+    both = [*merge(counted, _section_numbers(text), key=lambda each: each.start)]
+    known = {each.path for each in both}
     numbered = [
-        Heading(start, end, rank or below + len(path) - (path[0] < 0), " ".join(text[start:end].split()))
-        for start, end, rank, path, _ in counted  # A.1 is no part of the section before it, such as 9
+        Heading(
+            start, end, rank or below + len(path) - (path[:1] not in known), " ".join(text[start:end].split())
+        )
+        for start, end, rank, path, _ in both  # Without a 3 or an A, 3.1 or A.1 is no part of the section before it
     ]
-    sections = (replace(each, level=below + each.level) for each in _section_numbers(text))
     end = -1
-    found = (_markup_headings(text), numbered, sections, releases if releases[1:] else ())
+    found = (_markup_headings(text), numbered, releases if releases[1:] else ())
     for heading in merge(*found, key=lambda heading: heading.start):
         if heading.start >= end:
             end = heading.end
