@@ -148,12 +148,9 @@ def _text(data: bytes, name: str) -> Reading:
         return replace(chat, metadata={**chat.metadata, **reading.metadata})
     pages = decode(data, name)[0].split("\f") if b"\f" in data else ()
     if len(pages) > 2:  # noqa: PLR2004 - an RFC, or what was a PDF
-        pages = [clean(page).strip("\n") for page in pages]
-        return replace(
-            join_pages(join_cut_words(drop_running_lines(pages), keep_lines=True), ""),
-            metadata=reading.metadata,
-            first_line=0,
-        )
+        pages = drop_running_lines([clean(page).strip("\n") for page in pages])
+        whole = join_pages(join_cut_words(pages, keep_lines=True), "")
+        return replace(whole, metadata=reading.metadata, first_line=0)
     text = join_cut_words([write_records(reading.text)], keep_lines=True)[0]
     return replace(reading, text=text, title=_find_field(reading.text))
 

@@ -153,7 +153,6 @@ class _HtmlText:
         self._level = 1  # of the last heading
         self._items: list[int] = []  # of each open list the number of its next item, 0 where it has bullets
         self._pre = 0
-        self._raised: list[int] = []  # Where open superscripts begin
         self._cell: _Element | None = None
         self._tables: list[_HtmlTable] = []
         self._walk(root)
@@ -167,10 +166,14 @@ class _HtmlText:
                 walk.skip_subtree()
             elif event == "start":
                 self._start(element)
+                if element.tag == "sup":
+                    linked = any(True for _ in (*element.iter("a"), *element.iterancestors("a")))
+                    self._inline.append("\2\2" if linked else "\2")
                 self._say(element.text)
             else:
                 if not skipped:
-                    (self._end_raised if element.tag == "sup" else self._end)(element)
+                    self._end(element)
+                self._inline += ["\3"] * (element.tag == "sup")
                 self._say(element.tail if element is not root else None)
         self._break(blank=True)
 
@@ -180,9 +183,7 @@ class _HtmlText:
 
     def _start(self, element: _Element) -> None:
         tag = element.tag
-        if tag == "sup":
-            self._raised.append(len(self._inline))
-        elif self._cell is not None:
+        if self._cell is not None:
             self._space(tag)
         elif tag in ("td", "th"):
             self._start_cell(element)
@@ -223,7 +224,7 @@ class _HtmlText:
         if element is self._cell:
             self._cell = None
             if self._tables:
-                self._tables[-1].add(element, clean_line("".join(self._inline[self._began :])))
+                self._tables[-1].add(element, clean_line(write_raised("".join(self._inline[self._began :]))))
             self._inline.append(" ")
         elif self._cell is not None:
             self._space(tag)
@@ -251,12 +252,6 @@ class _HtmlText:
         heads = said and not self._pre and (is_question or element.tag == "summary")
         return "#" * min(6, self._level + 1) + " " if heads else self._prefix
 
-    def _end_raised(self, element: _Element) -> None:
-        at = self._raised.pop()
-        linked = any(True for _ in (*element.iter("a"), *element.iterancestors("a")))
-        before, raised = "".join(self._inline[max(0, at - 3) : at]), "".join(self._inline[at:])
-        self._inline[at:] = [write_raised(before, raised, linked=linked)]
-
     def _space(self, tag: str) -> None:
         if tag in _BLOCKS or tag in _LINES:
             self._inline.append(" ")
@@ -265,7 +260,7 @@ class _HtmlText:
         self._pre -= 1
         if self._pre:
             return
-        code = "".join(self._inline).strip("\n")
+        code = write_raised("".join(self._inline)).strip("\n")
         self._inline.clear()
         if code.strip():
             self._lines += ["```", *code.split("\n"), "```", ""]
@@ -275,7 +270,7 @@ class _HtmlText:
         if self._pre:
             self._inline.append("\n")
             return
-        line = _WHITE.sub(" ", "".join(self._inline)).strip()
+        line = _WHITE.sub(" ", write_raised("".join(self._inline))).strip()
         self._inline.clear()
         if line:
             self._lines.append(self._prefix + line)

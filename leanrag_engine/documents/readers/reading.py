@@ -88,18 +88,23 @@ _TEMPLATES = frozenset(["2013-12-23", "2013-01-27"])
 """The days of the templates of python-docx and python-pptx, which what they write bears."""
 
 
-_MARK = re.compile(r"(?=\D{0,9}\d)[-−–+\d,; ]{1,20}")
+_RAISED = re.compile("(\2+)([^\2\3]*)\3")
+_FIGURES = re.compile(r"(?=\D{0,9}\d)[-−–+\d,; ]{1,20}")
 _BASE = re.compile(r"(?<![\d.,])\d{1,2}$|(?<![^\W\d_])[^\W\d_]{1,2}$")
 """What may have an exponent: a short number without a fraction, a unit, a variable."""
 
 
-def write_raised(before: str, raised: str, *, linked: bool = False) -> str:
-    """Return raised figures such that they belong to no number before them: as an exponent, or as the mark of a note."""
-    signs = raised.strip()
-    if before.endswith("[") or not _MARK.fullmatch(signs):
-        return raised
-    is_exponent = not linked and signs != "1" and _BASE.search(before)
-    return f"^{signs}" if is_exponent else f"[{signs}]"
+def write_raised(text: str) -> str:
+    """Return a text whose raised figures, between the signs 2 and 3, are exponents, or marks of notes, as those in links (two 2s) are."""
+
+    def write(found: re.Match[str]) -> str:
+        before, signs = text[max(0, found.start() - 3) : found.start()], found[2].strip()
+        if before.endswith("[") or not _FIGURES.fullmatch(signs):
+            return found[2]
+        is_exponent = found[1] == "\2" and signs != "1" and _BASE.search(before)
+        return f"^{signs}" if is_exponent else f"[{signs}]"
+
+    return _RAISED.sub(write, text)
 
 
 def office_date(properties: Any) -> str:

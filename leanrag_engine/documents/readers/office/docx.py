@@ -29,6 +29,8 @@ from leanrag_engine.documents.records import find_caption, format_rows
 _Element = Any
 """An lxml element: the library carries no types."""
 
+_List = tuple[dict[int, _Element], dict[int, int], dict[int, int]]
+
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _P, _TABLE, _ROW, _CELL, _BOX = (f"{_W}{tag}" for tag in ("p", "tbl", "tr", "tc", "txbxContent"))
 _PICTURE = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
@@ -42,9 +44,8 @@ _HEADING_STYLE = re.compile(r"heading ([1-9])|title", re.IGNORECASE)
 _DEEPEST = 9
 _LONGEST_HEADING, _LONGEST_NUMBER = 120, 40
 _LEVEL, _ANEW, _AT = (f"{_W}{tag}" for tag in ("lvl", "startOverride", "ilvl"))
-_RAISED = re.compile("(?:\2[^\2\3]*\3)+")  # Between signs that no file of XML can hold
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
-_NO_STYLE = (0, "", "")
+_NO_STYLE = (0, "0", "0")
 _WIDEST = 63  # Columns of a table, as in Word
 
 
@@ -64,7 +65,7 @@ class _WordText:
     def __init__(self, document: WordDocument) -> None:
         styles = {each.get(f"{_W}styleId"): each for each in document.styles.element.iter(f"{_W}style")}
         self._styles = {name: _read_style(styles, name) for name in styles}
-        self._numbering = _Numbering(document)
+        self._lists = dict(_read_lists(document))
         body = document.element.body
         headings = (True for each in body.iter(_P) if self._level(each.find(f"{_W}pPr")))
         # Where no more than the title has the style of a heading, bold lines are headings.
@@ -88,14 +89,11 @@ class _WordText:
 
     def _paragraph(self, element: _Element) -> Iterator[str]:
         properties = element.find(f"{_W}pPr")
-        style = _value(properties, "pStyle")
-        _, of_style, depth_ = self._styles.get(style, _NO_STYLE)
-        unlisted = "List" if style.startswith("List") else "0"
-        list_ = _value(properties, "numPr/numId") or of_style or unlisted
-        depth = min(_DEEPEST, int(_value(properties, "numPr/ilvl") or depth_ or 0))
+        _, of_style, deep = self._styles.get(_value(properties, "pStyle"), _NO_STYLE)
+        depth = min(_DEEPEST, int(_value(properties, "numPr/ilvl") or deep))
         # "0" takes a paragraph out of the list of its style; an empty one counts too.
-        sign = self._numbering.count(list_, depth) if list_ != "0" else ""
-        text = _RAISED.sub(_write_raised, "".join(_inline(element))).strip()
+        sign = self._count(_value(properties, "numPr/numId") or of_style, depth)
+        text = write_raised("".join(_inline(element)).replace("\3\2", "")).strip()
         if not text:
             return
         level, number = self._level(properties), sign.strip("- ")
@@ -115,6 +113,28 @@ class _WordText:
         if outline := _value(properties, "outlineLvl"):
             return int(outline) + 1 if int(outline) < _DEEPEST else 0
         return self._styles.get(_value(properties, "pStyle"), _NO_STYLE)[0]
+
+    def _count(self, list_: str, depth: int) -> str:
+        """Return the number of the next item of a list, which Word makes where it shows one, or the sign of a bullet."""
+        if list_ == "0":
+            return ""
+        levels, starts, counts = self._lists.get(list_, ({}, {}, {}))
+        level = levels.get(depth)
+        indent = "  " * depth
+        if level is None or _value(level, "numFmt") == "bullet":
+            return f"{indent}- "
+        counts[depth] = starts.pop(depth, counts[depth] + 1 if depth in counts else _start(level))
+        for deeper in range(depth + 1, _DEEPEST):
+            counts.pop(deeper, None)
+        pattern, in_figures = _value(level, "lvlText")[:_LONGEST_NUMBER], level.find(f"{_W}isLgl") is not None
+
+        def write(found: re.Match[str]) -> str:
+            above = levels.get(at := int(found[1]) - 1)
+            kind = "" if in_figures and at < depth else _value(above, "numFmt")
+            return _write_number(counts.get(at, _start(above)), kind)
+
+        number = re.sub("%([1-9])", write, pattern).strip()
+        return number and f"{'' if '%1' in pattern else indent}{number} "
 
     def _is_bold(self, paragraph: _Element) -> bool:
         runs = Paragraph(paragraph, paragraph).runs if paragraph.getparent() is self._bold_in else []
@@ -185,50 +205,21 @@ def _inline(element: _Element) -> Iterator[str]:
             yield from _inline(child)
 
 
-def _write_raised(found: re.Match[str]) -> str:
-    before = found.string[max(0, found.start() - 9) : found.start()]
-    return write_raised(before, re.sub("[\2\3]", "", found[0]))
-
-
-class _Numbering:
-    """Counts the numbers of paragraphs: none holds its own, Word makes them where it shows a document."""
-
-    def __init__(self, document: WordDocument) -> None:
-        self._lists: dict[str, tuple[dict[int, _Element], dict[int, int], dict[int, int]]] = {}
-        """Of each list its levels, where some of them begin anew, and the counts, which lists of one kind share."""
-        counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        for relation in document.part.rels.values():
-            if not relation.is_external and relation.reltype.endswith("/numbering"):
-                part = parse_xml(relation.target_part.blob)
-                kinds = {each.get(f"{_W}abstractNumId"): each for each in part.iter(f"{_W}abstractNum")}
-                for each in part.iter(f"{_W}num"):
-                    kind = _value(each, "abstractNumId")
-                    found = chain(islice(kinds.get(kind, each).iter(_LEVEL), _DEEPEST), each.iter(_LEVEL))
-                    levels = {int(level.get(_AT, "0")): level for level in found}
-                    starts = {
-                        int(it.getparent().get(_AT, "0")): int(it.get(f"{_W}val")) for it in each.iter(_ANEW)
-                    }
-                    self._lists[each.get(f"{_W}numId")] = levels, starts, counts[kind]
-
-    def count(self, list_: str, depth: int) -> str:
-        """Return what stands before the next item of a list: its number or, of bullets, a sign."""
-        levels, starts, counts = self._lists.get(list_, ({}, {}, {}))
-        level = levels.get(depth)
-        indent = "  " * depth
-        if level is None or _value(level, "numFmt") == "bullet":
-            return f"{indent}- "
-        counts[depth] = starts.pop(depth, counts[depth] + 1 if depth in counts else _start(level))
-        for deeper in range(depth + 1, _DEEPEST):
-            counts.pop(deeper, None)
-        pattern, in_figures = _value(level, "lvlText")[:_LONGEST_NUMBER], level.find(f"{_W}isLgl") is not None
-
-        def write(found: re.Match[str]) -> str:
-            above = levels.get(at := int(found[1]) - 1)
-            kind = "" if in_figures and at < depth else _value(above, "numFmt")
-            return _write_number(counts.get(at, _start(above)), kind)
-
-        number = re.sub("%([1-9])", write, pattern).strip()
-        return number and f"{'' if '%1' in pattern else indent}{number} "
+def _read_lists(document: WordDocument) -> Iterator[tuple[str, _List]]:
+    """Yield each list with its levels, where some of them begin anew, and the counts, which lists of one kind share."""
+    counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for relation in document.part.rels.values():
+        if not relation.is_external and relation.reltype.endswith("/numbering"):
+            part = parse_xml(relation.target_part.blob)
+            kinds = {each.get(f"{_W}abstractNumId"): each for each in part.iter(f"{_W}abstractNum")}
+            for each in part.iter(f"{_W}num"):
+                kind = _value(each, "abstractNumId")
+                found = chain(islice(kinds.get(kind, each).iter(_LEVEL), _DEEPEST), each.iter(_LEVEL))
+                levels = {int(level.get(_AT, "0")): level for level in found}
+                starts = {
+                    int(it.getparent().get(_AT, "0")): int(it.get(f"{_W}val")) for it in each.iter(_ANEW)
+                }
+                yield each.get(f"{_W}numId"), (levels, starts, counts[kind])
 
 
 def _start(level: _Element | None) -> int:
@@ -257,6 +248,9 @@ def _read_style(styles: Mapping[str, _Element], name: str, above: int = _DEEPEST
         return _NO_STYLE
     style = styles[name]
     level, list_, depth = _read_style(styles, _value(style, "basedOn"), above - 1)
-    own, at = _HEADING_STYLE.fullmatch(_value(style, "name")), "pPr/numPr/"
-    level = int(own[1] or 1) if own else level
-    return level, _value(style, f"{at}numId") or list_, _value(style, f"{at}ilvl") or depth
+    if own := _HEADING_STYLE.fullmatch(_value(style, "name")):
+        level = int(own[1] or 1)
+    list_ = _value(style, "pPr/numPr/numId") or (
+        "List" if name.startswith("List") and list_ == "0" else list_
+    )
+    return level, list_, _value(style, "pPr/numPr/ilvl") or depth
