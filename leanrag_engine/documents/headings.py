@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import merge
-from itertools import pairwise, zip_longest
+from itertools import pairwise, takewhile, zip_longest
 from typing import NamedTuple
 
 from leanrag_engine.core.model import is_code
@@ -102,12 +102,10 @@ def read_number(number: str) -> tuple[float, ...]:
 
 def _follows(last: NumberedHeading, found: NumberedHeading) -> bool:
     one, other = last.path, found.path
-    at = next(
-        (at for at, (here, there) in enumerate(zip(one, other, strict=False)) if here != there), len(one)
-    )
-    step = other[at] - one[at] if at < min(len(one), len(other)) else at == len(one)
-    # One or two between them may not be known as headings.
-    return 0 < step <= 3 and len(other) > at and max(other[min(at + 1, len(one)) :], default=0) <= 1  # noqa: PLR2004
+    at = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    if at == len(other) or max(other[min(at + 1, len(one)) :], default=0) > 1:
+        return False
+    return at == len(one) or 0 < other[at] - one[at] <= 3  # noqa: PLR2004 - two between may not be known as headings
 
 
 def _find_end(text: str, label: re.Match[str]) -> int:
@@ -123,11 +121,7 @@ def _find_end(text: str, label: re.Match[str]) -> int:
     whole = run_in and run_in.end() == len(title)
     if run_in and (not after[:1].islower() if whole else blank or deep):
         return label.start("title") + run_in.end()
-    alone = (
-        not after
-        or after[0] == "("
-        or (deep and end - start <= _LONGEST_ABOVE_TEXT and not after[0].islower())
-    )
+    alone = after[:1] in ("", "(") or (deep and end - start <= _LONGEST_ABOVE_TEXT and not after[0].islower())
     plain = title[:1].isupper() and not _NO_TITLE.search(title)
     if alone and label["stop"] != ")" and ((plain and (deep or title[-1] != ".")) or (worded and not title)):
         return end
@@ -201,9 +195,7 @@ _NUMBERED = re.compile(
 _NO_NUMBERED_TITLE = re.compile(
     r"[.,;:!?。，；：！？][\"'”’)]?$|\.{4}|(?:\. ){4}|[ \t]{2,}\d+$|^.{0,20}[。！？]"
 )
-_NO_SECTION = re.compile(
-    r"[;{}=<>|*]|\d[ \t]*\n|\n[ \t]*[a-z]"
-)  # Code, an entry with its page, or a sentence that goes on
+_NO_SECTION = re.compile(r"[;{}=<>|*]|\d[ \t]*\n|\n[ \t]*[a-z]")  # Code, an entry with its page, a sentence
 _DAY = rf"(?:\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d? (?:{MONTH}) \d{{4}}|(?:{MONTH}) \d\d?,? \d{{4}})"
 _VERSION = r"\d{1,3}+(?:\.\d{1,8}+){1,4}+[\w~+-]{0,20}+"
 _RELEASE = re.compile(
@@ -373,12 +365,10 @@ def _plain(text: str) -> Iterator[Heading]:
     counted = find_numbered(text)
     below = 4 * any(each.rank for each in counted)  # Of a law, paragraphs are numbered below articles
     both = [*merge(counted, _section_numbers(text), key=lambda each: each.start)]
-    known = {each.path for each in both}
-    numbered = [
-        Heading(
-            start, end, rank or below + len(path) - (path[:1] not in known), " ".join(text[start:end].split())
-        )
-        for start, end, rank, path, _ in both  # Without a 3 or an A, 3.1 or A.1 is no part of the section before it
+    tops = {each.path for each in both}
+    numbered = [  # Without a 3 or an A, 3.1 or A.1 is no part of the section before it
+        Heading(at, end, rank or below + len(path) - (path[:1] not in tops), " ".join(text[at:end].split()))
+        for at, end, rank, path, _ in both
     ]
     end = -1
     found = (_markup_headings(text), numbered, releases if releases[1:] else ())

@@ -73,7 +73,8 @@ def first_heading(text: str, media_type: str) -> str:
         before = _NO_TEXT.sub(" ", text[: first.start]) if media_type == "text/markdown" else ""
         return first.title if len(before.split()) < _FEW_WORDS else ""
     opens = media_type != "text/html" and not text[: first.start].strip()
-    return first.title if opens and all(each.level > first.level for each in found) else ""
+    below_it = [each.level > first.level for each in found]  # None: it is that of a part, such as *Log*
+    return first.title if opens and below_it and all(below_it) else ""
 
 
 def sensible_title(title: object) -> str:
