@@ -548,7 +548,7 @@ def test_a_rule_at_the_top_is_no_front_matter(tmp_path: Path) -> None:
      ("x.rst", ".. _guide:\n\n==========\n   Tasks\n==========\n\nBasics\n======\n\nText", "Tasks"),
      ("x.rst", ":mod:`celery` and ``a.b`` --- `x`\n=================================\n\nText", "celery and a.b --- `x`"),
      ("x.rst", "S3\n--\n\nText", "S3"), ("x.rst", "Ada\n--\n\nText", "x"),
-     ("x.md", "## Second\n", "Second"), ("x.txt", "# First\n", "x")],
+     ("x.md", "## Second\n", "x"), ("x.md", "## Second\n\na\n\n### Third\n", "Second"), ("x.txt", "# First\n", "x")],
 )  # fmt: skip
 def test_titles_of_marked_text(tmp_path: Path, name: str, text: str, title: str) -> None:
     assert read(write_file(tmp_path, name, text)).title == title
@@ -715,6 +715,36 @@ def test_page_numbers_are_taken_out_and_running_heads_but_for_the_first(tmp_path
     assert len(lines) == len(bodies) + 2 + 2 * ("report" in number)
     starts = [document.text[page.start :].split("\n")[0] for page in document.pages]
     assert starts == ["Annual Report", *bodies[1:]]
+
+
+def test_a_running_head_that_begins_with_the_number_of_the_page_is_taken_out_everywhere(
+    tmp_path: Path,
+) -> None:
+    bodies = ["Ghosts walk.", "Clocks strike.", "Snow falls.", "Bells ring.", "Doors open.", "Bats fly."]
+    heads = [
+        "On ghosts",
+        *(f"{at} A report on ghosts" if at % 2 == 0 else f"Ada Lund {at}" for at in range(2, 7)),
+    ]
+    text = read(write_file(tmp_path, "x.pdf", pdf([*map(list, zip(heads, bodies, strict=True))]))).text
+    assert not [line for line in text.split("\n") if "A report" in line]
+    short = [[f"{at} ghost FAQ", body] for at, body in enumerate(bodies, 1)]
+    text = read(write_file(tmp_path, "y.pdf", pdf(short))).text
+    assert [line for line in text.split("\n") if line] == bodies
+    bills = [[f"Invoice {at}", body] for at, body in enumerate(bodies, 1)]
+    assert "Invoice 5" in read(write_file(tmp_path, "z.pdf", pdf(bills))).text
+
+
+def test_a_wide_line_does_not_end_the_paragraphs_of_a_column(tmp_path: Path) -> None:
+    column = [
+        "The ghost walks at night",
+        "and it sings as it goes.",
+        "It is heard in the town",
+        "by all who are awake.",
+    ]
+    title = "A long report on all of the ghosts that were seen in this house, and of what was done"
+    text = read(write_file(tmp_path, "x.pdf", pdf([[title, *column, *column, "The end.", *column]]))).text
+    assert "as it goes.\nIt is" in text
+    assert "The end.\n\nThe ghost" in text
 
 
 def test_what_a_browser_prints_around_a_page_and_the_heads_of_left_and_right_pages_stand_once(

@@ -21,7 +21,7 @@ _CUT_WORD = re.compile(
     r"(?P<right>[^\W\d_]{2,}+)(?P<rest>[^\s-]{0,40}+)(?P<space>[ \t]*)"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_PRINTED_LINE = "\0printed"
+_PRINTED_LINE = "\1printed"
 
 
 def drop_running_lines(pages: Sequence[str]) -> list[str]:
@@ -37,7 +37,8 @@ def drop_running_lines(pages: Sequence[str]) -> list[str]:
         for number, (lines, own) in enumerate(zip(split, keys, strict=True)):
             found = running & own
             again = any(first.setdefault(key, number) != number for key in found)
-            if len(lines) > 1 and found and (again or not _NAMING.search(lines[at])):
+            numbered = any(key.startswith("\0") for key in found)  # It would look like a heading
+            if len(lines) > 1 and found and (again or numbered or not _NAMING.search(lines[at])):
                 del lines[at]
     return ["\n".join(lines).strip("\n") for lines in split]
 
@@ -50,8 +51,8 @@ def _running_keys(line: str, number: int) -> set[str]:
     keys = {line} if line and ":" not in line else set[str]()
     for found in _PAGE_NUMBER.finditer(line):
         rest = f"{line[: found.start()]} {line[found.end() :]}"
-        # "Invoice 7" is no running head.
-        if not _NAMING.search(rest) or len(rest.split()) > 2:  # noqa: PLR2004
+        # "Invoice 7" is no running head, "7 Our FAQ" is.
+        if not found.start() or not _NAMING.search(rest) or len(rest.split()) > 2:  # noqa: PLR2004
             keys.add(f"{line[: found.start()]}\0{int(found[0]) - number}{line[found.end() :]}")
     return keys
 
@@ -109,11 +110,12 @@ def join_pages(pages: Sequence[str], title: str) -> Reading:
 def _add_paragraphs(page: str) -> str:
     """Add the paragraph breaks that PDFs lack, after a sentence that ends well before the margin."""
     lines = page.split("\n")
-    margin = 0.75 * max(map(len, lines))
-    paragraphs = (
-        line + "\n" if line and len(line) < margin and _SENTENCE_END.search(line) else line for line in lines
-    )
-    return re.sub("\n{3,}", "\n\n", "\n".join(paragraphs).rstrip("\n"))
+    lengths = [*map(len, lines)]
+    for at, line in enumerate(lines):
+        near = sorted(lengths[max(0, at - 8) : at + 9])  # The page may have a wide title or table
+        if line and len(line) < 0.75 * near[-3:][0] and _SENTENCE_END.search(line):
+            lines[at] += "\n"
+    return re.sub("\n{3,}", "\n\n", "\n".join(lines).rstrip("\n"))
 
 
 def _ranges(numbers: Sequence[int]) -> str:
