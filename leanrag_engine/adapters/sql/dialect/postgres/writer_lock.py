@@ -53,6 +53,11 @@ class _Session:
             return False
         return True
 
+    def close(self) -> None:
+        """Release the lock at once: the server would do so only some time after the connection ended."""
+        with self._one, self.connection:
+            self.connection.exec_driver_sql(f"SELECT pg_advisory_unlock({server.KEY % server.WRITER})")
+
 
 class PostgresWriterLock:
     """A :class:`leanrag_engine.core.ports.WriterLock` on a database. Tasks of one process exclude each other too."""
@@ -105,7 +110,7 @@ class PostgresWriterLock:
         finally:
             server.holding.reset(token)
             with anyio.CancelScope(shield=True), suppress(SQLAlchemyError):
-                await to_thread.run_sync(session.connection.close)
+                await to_thread.run_sync(session.close)
 
     @staticmethod
     async def _watch(session: _Session) -> None:
