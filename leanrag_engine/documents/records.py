@@ -75,9 +75,10 @@ def find_caption(lines: Sequence[str]) -> str:
 
 
 def _format_record(number: int, names: Sequence[str], cells: Sequence[str]) -> str:
-    parts = [
-        f"{name}: {cell}" if name else cell for name, cell in zip_longest(names, cells, fillvalue="") if cell
-    ]
+    lettered = not names and "" in cells  # else nothing tells the column of a cell
+    named = enumerate(zip_longest(names, cells, fillvalue=""))
+    labels = ((name or (_letter(at) if lettered else ""), cell) for at, (name, cell) in named if cell)
+    parts = [f"{label}: {cell}" if label else cell for label, cell in labels]
     return f"Row {number}: {'; '.join(parts)}" if parts else ""
 
 

@@ -111,6 +111,39 @@ def save(book: Workbook) -> BytesIO:
     return stream
 
 
+@pytest.mark.parametrize("down", [True, False])
+def test_two_rows_of_names_of_which_the_upper_is_merged_are_those_of_the_columns(
+    tmp_path: Path, *, down: bool
+) -> None:
+    book, sheet = new_book()
+    sheet.append(("Hours of 2025",))
+    sheet.append(("Person", "Jan", None, "Feb", None, None))
+    sheet.append((None, "plan", "actual", "plan", "actual", "late"))
+    sheet.append(("Ines", 1, 2, None, 4, 5))
+    sheet.append(("Tom", 6, 7, 8, 9, 0))
+    for place in ("A1:F1", "B2:C2", "D2:F2", *(["A2:A3"] * down)):
+        sheet.merge_cells(place)
+    text = read(tmp_path, "hours.xlsx", save(book).getvalue()).text
+    assert "2 rows: Person | Jan plan | Jan actual | Feb plan | Feb actual | Feb late\n" in text
+    assert "Row 4: Person: Ines; Jan plan: 1; Jan actual: 2; Feb actual: 4; Feb late: 5" in text
+    assert text.startswith("Hours of 2025\n")
+
+
+def test_data_below_one_row_of_names_with_merged_cells_stays_data_and_keeps_its_places(
+    tmp_path: Path,
+) -> None:
+    book, sheet = new_book()
+    for row in (("Name", None, "Town"), ("Ada", "Lund", "Oslo"), ("Bo", None, "Rome")):
+        sheet.append(row)
+    sheet.merge_cells("A1:B1")
+    text = read(tmp_path, "crew.xlsx", save(book).getvalue()).text
+    assert "Name: Ada" in text or "Row 2: Ada; Lund; Oslo" in text
+    book, sheet = new_book()
+    for row in ((1, 2, 3), (4, None, 6)):
+        sheet.append(row)
+    assert "Row 2: A: 4; C: 6" in read(tmp_path, "tides.xlsx", save(book).getvalue()).text
+
+
 def test_formulas_that_were_never_computed_and_merged_cells_are_read(tmp_path: Path) -> None:
     book, sheet = new_book()
     for row in (

@@ -199,4 +199,4 @@ def test_rows_beyond_the_size_that_a_workbook_states_are_read(tmp_path: Path) ->
 def test_a_sheet_of_two_far_cells_is_read_for_what_it_holds(tmp_path: Path) -> None:
     content = workbook({"A1": "here", "XFD1048576": "far away"})
     text = read(tmp_path, "x.xlsx", content).text
-    assert text == "Table Sheet, 2 rows\nRow 1: here\nRow 1048576: far away"
+    assert text == "Table Sheet, 2 rows\nRow 1: here\nRow 1048576: XFD: far away"

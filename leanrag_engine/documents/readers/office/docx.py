@@ -28,7 +28,6 @@ from leanrag_engine.documents.records import find_caption, format_rows
 
 _Element = Any
 """An lxml element: the library carries no types."""
-
 _List = tuple[dict[int, _Element], dict[int, int], dict[int, int]]
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"

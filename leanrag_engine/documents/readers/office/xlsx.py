@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from io import BytesIO
+from itertools import zip_longest
 
 from openpyxl import Workbook, load_workbook
 from openpyxl.cell.read_only import ReadOnlyCell
 from openpyxl.comments.comment_sheet import CommentSheet
 from openpyxl.packaging.relationship import get_dependents, get_rels_path
-from openpyxl.utils import column_index_from_string
+from openpyxl.utils import range_boundaries
 from openpyxl.utils.exceptions import InvalidFileException
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.xml.functions import fromstring
@@ -21,7 +22,8 @@ from leanrag_engine.documents.records import Rows, format_table, has_header
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
 _COMPUTED = re.compile(rb"(?:</(?:\w+:)?f>|<(?:\w+:)?f [^<>]*/>)\s*<(?:\w+:)?v>[^<]")
 _LITERAL = re.compile(r'"[^"]*"|[\\_*].')  # Signs in the format of a number that stand for themselves
-_MERGED = re.compile(rb'mergeCell ref="([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})"')
+_Merged = Sequence[tuple[int, ...]]
+_MERGED = re.compile(rb'mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 
 
 def read_xlsx(data: bytes, name: str) -> Reading:
@@ -41,7 +43,8 @@ def read_xlsx(data: bytes, name: str) -> Reading:
                 uncomputed = load_workbook(BytesIO(data), read_only=True)[sheet.title]
                 uncomputed.reset_dimensions()
                 rows = map(_show_formulas, rows, uncomputed.iter_rows(values_only=True))
-            sheets += _format_sheet(sheet.title, _repeat_merged(rows, _MERGED.findall(source)))
+            merged = [range_boundaries(each.decode()) for each in _MERGED.findall(source)]
+            sheets += _format_sheet(sheet.title, _repeat_merged(rows, merged), merged)
             sheets += _read_comments(book, sheet)
         date = office_date(book.properties)
         title = sensible_title(book.properties.title)
@@ -75,13 +78,11 @@ def _show_formulas(values: Sequence[object], formulas: Sequence[object]) -> list
     return [formula if value is None and isinstance(formula, str) else value for value, formula in pairs]
 
 
-def _repeat_merged(
-    rows: Iterable[Sequence[object]], merged: Sequence[tuple[bytes, bytes, bytes]]
-) -> Iterator[Sequence[object]]:
+def _repeat_merged(rows: Iterable[Sequence[object]], merged: _Merged) -> Iterator[Sequence[object]]:
     """Yield the rows with the value of cells that are merged downwards in each of their rows that holds more."""
     starts: dict[int, dict[int, int]] = {}
-    for column, row, last in merged:
-        starts.setdefault(int(row), {})[column_index_from_string(column.decode()) - 1] = int(last)
+    for column, row, _, last in merged:
+        starts.setdefault(row, {})[column - 1] = last
     values: dict[int, tuple[object, int]] = {}
     for number, cells in enumerate(map(list, rows), 1):
         for at, (value, end) in values.items() if any(cell is not None for cell in cells) else ():
@@ -91,7 +92,7 @@ def _repeat_merged(
         yield cells
 
 
-def _format_sheet(title: str, rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def _format_sheet(title: str, rows: Iterable[Sequence[object]], merged: _Merged) -> Iterator[str]:
     """Yield the rows above the table, which have one cell each, and the table; nothing for an empty sheet."""
     filled = list(_find_filled_rows(rows))
     most_above = 12  # A longer run is a list of one column
@@ -99,9 +100,25 @@ def _format_sheet(title: str, rows: Iterable[Sequence[object]]) -> Iterator[str]
     if above + 1 < len(filled):
         yield from (" ".join(filter(None, cells)) for _, cells in filled[:above])
         del filled[:above]
+    if header := _join_headers(filled[:2], merged):
+        filled[:2] = [(filled[0][0], header)]
     if filled:
         header = filled.pop(0)[1] if has_header([cells for _, cells in filled], data=True) else ()
         yield "\n".join(format_table(header, filled, title))
+
+
+def _join_headers(rows: Rows, merged: _Merged) -> tuple[str, ...]:
+    """Return the names of columns in two rows, whose upper one has cells merged over those of the lower one; () in other rows."""
+    ends = {first - 1: end for first, row, end, _ in merged if end > first and rows[1:] and row == rows[0][0]}
+    names, above, until = list[str](), "", 0
+    for at, (upper, lower) in enumerate(
+        zip_longest(*(cells for _, cells in rows), fillvalue="") if ends else ()
+    ):
+        until, above = ends.get(at, until), upper or (above if at < until else "")
+        if at >= until and lower not in ("", above):
+            return ()  # Data below a single row of names
+        names.append(above if lower == above else f"{above} {lower}".strip())
+    return tuple(names)
 
 
 def _count_filled(rows: Rows, place: int) -> int:
