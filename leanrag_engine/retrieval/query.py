@@ -191,7 +191,8 @@ async def _answer_from(
         windows = await show_turns(run, windows, [each.text for each in found])
         windows = [choose_rows(ranking, each.text) for ranking, each in zip(windows, found, strict=True)]
     statements, leading = await _find_statements(run, found, graph, wider, beneath, sources)
-    if len(windows) == 1 and (named := find_named_document(found[0].text, windows[0])):
+    texts = [each.text for each in found] if run.query.ranking != Ranking.PAPER else []
+    if len(texts) == 1 and (named := find_named_document(texts[0], windows[0])):
         windows = [keep_to_document(windows[0], named)]
         leading = leading or await outline_document(run, named)
     graph = await mark_namesakes(run.index, graph, run.scope.allows)

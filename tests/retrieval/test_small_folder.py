@@ -14,7 +14,7 @@ from openpyxl import Workbook
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.evidence.run import QueryRun
-from leanrag_engine.retrieval.request import Query
+from leanrag_engine.retrieval.request import Query, Ranking
 
 pytestmark = pytest.mark.anyio
 
@@ -437,6 +437,9 @@ async def test_an_overview_of_a_document_has_a_line_for_each_of_its_sections_and
     async with open_engine(tmp_path / "data", embedder="minilm") as engine:
         source = DocumentSource(path=str(tmp_path / "notes"))
         await finish(engine, await engine.submit_ingest([source], allowed=None))
-        text = (await engine.query(Query("Give me an overview of the harbour lamps"))).context.text
+        question = "Give me an overview of the harbour lamps"
+        text = (await engine.query(Query(question))).context.text
+        paper = (await engine.query(Query(question, ranking=Ranking.PAPER))).context.text
     assert re.findall(r"^- (\w+): The", text, re.MULTILINE) == ["Summary", "Oil", "Glass", "Keepers"]
     assert "lamp0.md" not in text
+    assert "Outline" not in paper  # whose context is as printed
