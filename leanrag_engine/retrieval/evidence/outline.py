@@ -30,11 +30,11 @@ LINE_TOKENS = 40  # Tokens of a line of an outline, roughly
 LONGEST, FEWEST_WORDS = 200, 8  # Characters of a first sentence at most, and its words at least
 _COMMENT = re.compile(r"^(?:[/*#;%!-]+\s+)+|(?<= )/{2,3} (?=\w)")
 _CODE = re.compile(r"[{};]\s|[{}=;]$|\w\(\)|<\w")
-_FOUND, _READ, _SECTIONS = (
+_FOUND, _READ = (
     20,
     60,
-    3,
-)  # Windows that may be of a named document, chunks of it that are read, and its sections at least
+)  # First windows, of which one may be of a named document, and chunks of it that are read
+_SECTIONS = 3  # The fewest for an outline of a document
 _BACK_MATTER = re.compile(
     r"\b(?:references|bibliography|literature|acknowledge?ments?|contents|index|licen[cs]e)$", re.IGNORECASE
 )
@@ -42,8 +42,8 @@ NAMED = 12  # Folders and topics that the first lines name
 
 
 async def outline_documents(run: QueryRun) -> list[Statement]:
-    """Return a line for each document that fits, the largest of each folder first, what tells of its folder first, then in order of date and path; several for each,
-    spread over it, where they are few. The first lines name folders and topics."""
+    """Return a line for each document that fits, of each folder what tells of it and the largest, in order of date and path; several for
+    each, spread over it, where they are few. The first lines name folders and topics."""
     store, collection = run.index.documents, run.index.collection.name
     documents = select_documents(await store.find_all(collection), run.query.filters)
     root = find_folder(each.source for each in documents)
@@ -105,9 +105,10 @@ def keep_to_document(windows: Sequence[RankedWindow], id_: str) -> list[RankedWi
 
 async def outline_document(run: QueryRun, id_: str) -> list[Statement]:
     """Return a line for each section of a document, its beginning first; none if it has few sections."""
-    store, collection = run.index.documents, run.index.collection.name
-    ids = await store.chunk_ids(collection, [id_])
-    chunks = await store.chunks(collection, ids[:: -(-len(ids) // _READ)])
+    ids = await run.index.documents.chunk_ids(run.index.collection.name, [id_])
+    spread = ids[:: -(-len(ids) // _READ) or 1]
+    await run.load(spread)
+    chunks = [run.chunks[each] for each in spread if each in run.chunks]
     parts = [
         (chunk, window)
         for chunk in chunks
@@ -123,7 +124,7 @@ async def outline_document(run: QueryRun, id_: str) -> list[Statement]:
         said = next(_find_statements(chunk.quote(window)), "")
         if said:
             sections.setdefault(heading[:depth][-1] or chunk.title, (chunk, said))
-    step = -(-len(sections) // (run.query.token_budget // (2 * LINE_TOKENS)))
+    step = -(-len(sections) // max(run.query.token_budget // (2 * LINE_TOKENS), 1))
     lines = [*sections.items()][::step] if len(sections) >= _SECTIONS else []
     fixed = ScoreParts(fixed=1.0)
     return [
