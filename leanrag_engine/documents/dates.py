@@ -80,7 +80,7 @@ _PATTERNS = tuple(
 """The most precise first. Days before months with slashes (1/3/2024) are left out: countries differ."""
 _CJK_DATE = frozenset("年년")
 _YEAR_ALONE = re.compile(rf"{_YEAR}")
-_YEAR_IN_NAME = re.compile(r"(?<![^\W_])(?:19[5-9]\d|20[0-4]\d)(?![^\W_])")
+YEAR_IN_NAME = re.compile(r"(?<![^\W_])(?:19[5-9]\d|20[0-4]\d)(?![^\W_])")
 _PDF_PREFIX = re.compile(r"^D:(?=[0-9]{8})")
 _PDF_DAY = re.compile(r"^(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})")
 
@@ -191,7 +191,7 @@ def _find_days(lines: Iterable[str]) -> list[str]:
 
 def _date_in_properties(properties: str, file_name: str) -> str:
     """Return the date in a file's properties; "" if its name has another year: *report 2023.pdf* was printed later."""
-    found, years = read_date(properties), _YEAR_IN_NAME.findall(file_name)
+    found, years = read_date(properties), YEAR_IN_NAME.findall(file_name)
     return found if not years or found[:4] in years else ""
 
 

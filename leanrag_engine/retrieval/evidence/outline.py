@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import PurePath
@@ -73,8 +73,7 @@ async def outline_documents(run: QueryRun) -> list[Statement]:
         heading = (chunk.number > 1 and chunk.windows[0].heading) or chunk.title
         dated = f" ({chunk.own_date})" if chunk.own_date and chunk.own_date not in heading else ""
         said.append((f"{heading}{dated}", _first_sentence(chunk), (chunk.citation,)))
-    fixed = ScoreParts(fixed=1.0)
-    return [Statement(*each, 1.0, OUTLINE_LINE, kept=True, parts=fixed) for each in said]
+    return _write_lines(said)
 
 
 def find_named_document(text: str, windows: Sequence[RankedWindow]) -> str:
@@ -126,11 +125,13 @@ async def outline_document(run: QueryRun, id_: str) -> list[Statement]:
             sections.setdefault(heading[:depth][-1] or chunk.title, (chunk, said))
     step = -(-len(sections) // max(run.query.token_budget // (2 * LINE_TOKENS), 1))
     lines = [*sections.items()][::step] if len(sections) >= _SECTIONS else []
+    return _write_lines((name, shorten(said, LONGEST), (chunk.citation,)) for name, (chunk, said) in lines)
+
+
+def _write_lines(said: Iterable[tuple[str, str, tuple[str, ...]]]) -> list[Statement]:
+    """Return a line of an outline for each name, what is said of it, and its citations."""
     fixed = ScoreParts(fixed=1.0)
-    return [
-        Statement(name, shorten(said, LONGEST), (chunk.citation,), 1.0, OUTLINE_LINE, kept=True, parts=fixed)
-        for name, (chunk, said) in lines
-    ]
+    return [Statement(*each, 1.0, OUTLINE_LINE, kept=True, parts=fixed) for each in said]
 
 
 async def _name_topics(run: QueryRun) -> list[str]:

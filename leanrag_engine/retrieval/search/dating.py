@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.words import content_words, find_whole_words
-from leanrag_engine.documents.dates import MONTH, find_date, find_dates, month_number
+from leanrag_engine.documents.dates import MONTH, YEAR_IN_NAME, find_date, find_dates, month_number
 from leanrag_engine.retrieval.intent import NOW, asks_for_now
 from leanrag_engine.retrieval.search.relevance import QueryWords
 
@@ -27,7 +27,6 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 """In the name of a file: *policy v2.md*, *constitution.1.3.txt*."""
-_YEAR_OF_FILE = re.compile(r"(?<![^\W_])(?:19[5-9]\d|20[0-4]\d)(?![^\W_])")
 _REPLACED = re.compile(
     r"^\W*(?:status|state)\b\W{1,9}(?:superseded|replaced|deprecated|withdrawn|obsolete|retired|expired)\b",
     re.IGNORECASE | re.MULTILINE,
@@ -181,7 +180,7 @@ def _tell_date(window: RankedWindow) -> tuple[str, str]:
     """Return the date that the heading of a window or else its document states, were it the year in its file's name, and that of
     the document, were it of its file."""
     stated = find_date(window.heading) or window.chunk.own_date
-    if not stated and (year := _YEAR_OF_FILE.search(PurePath(window.chunk.source).stem)):
+    if not stated and (year := YEAR_IN_NAME.search(PurePath(window.chunk.source).stem)):
         stated = year[0]
     return stated, window.chunk.date
 

@@ -16,7 +16,6 @@ from .dating import find_named_dates, nearness
 from .relevance import QueryWords, RankedWindow
 
 _ROW = re.compile(rf"^{TABLE_ROW}.*$", re.MULTILINE)
-_LABEL = re.compile(TABLE_ROW)
 _LINE = re.compile(rf"{TABLE_ROW}|{TABLE_NAME}|Columns: ")
 
 FEW = 0.25  # Share of a table's rows up to which those that hold most of a question stand out
@@ -37,10 +36,12 @@ def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow
     if not tables:
         return [*ranking]
     asked, pairs, several = QueryWords([text]), _pairs_of(text), asks_for_several(text)
+    days = [day for day in find_named_dates(text) if len(day) >= len("-11-07")]
+    label = "" if "row" in text.casefold() else TABLE_ROW  # else its number is no figure of a row
     chosen, dropped = list[RankedWindow](), set[tuple[str, int | str]]()
     for windows in tables.values():
         rows = [(window, span) for window in windows for span in _rows_of(window)]
-        lines = [_complete(window.chunk.text[slice(*span)], text) for window, span in rows]
+        lines = [_complete(re.sub(label, "", window.chunk.text[slice(*span)]), days) for window, span in rows]
         found = [asked.find(line) | (pairs & _pairs_of(line)) for line in lines]
         best = _stand_out(found)
         one_of = len(best) <= FIRST
@@ -57,22 +58,11 @@ def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow
     return sorted([*chosen, *kept], key=lambda each: -each.value)
 
 
-def _complete(line: str, text: str) -> str:
-    """Return a row without its label, unless rows are asked for, and with the days that ``text`` names as they stand there."""
-    line = line if "row" in text.casefold() else _LABEL.sub("", line)
-    days = [day for day in find_named_dates(text) if len(day) >= len("-11-07")]
+def _complete(line: str, days: Sequence[str]) -> str:
+    """Return a row with those of the ``days`` that it names as documents write them."""
     told = [*find_dates(line)] if days else []
-    return " ".join(
-        [
-            line,
-            *(
-                each
-                for day in days
-                if any(nearness(own, [day]) == 1 for own in told)
-                for each in spell_day(day)
-            ),
-        ]
-    )
+    held = (day for day in days if any(nearness(own, [day]) == 1 for own in told))
+    return " ".join([line, *chain.from_iterable(map(spell_day, held))])
 
 
 def _pairs_of(text: str) -> set[str]:
