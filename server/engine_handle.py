@@ -3,8 +3,10 @@ the start."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
@@ -51,12 +53,31 @@ class EngineHandle:
         self._find_rights = find_rights
         self._engine: LeanRAG | None = None
         self._opening = anyio.Lock()
-        self._turns: dict[str, anyio.Semaphore] = {}
+        self._turns = anyio.Condition()
+        self._running = Counter[str]()
+        self._called: dict[str, float] = {}
 
-    def take_turn(self) -> AbstractAsyncContextManager[object]:
-        """Enclose work of the processor: of one holder of several so many at once, so that the others do not wait for all of it."""
-        at_once, holder = 2, self.holder
-        return self._turns.setdefault(holder, anyio.Semaphore(at_once)) if holder else nullcontext()
+    @asynccontextmanager
+    async def take_turn(self) -> AsyncIterator[None]:
+        """Enclose work of the processor: of one holder of several at most two calls at once, and one while others call too, so that
+        these do not wait for all of it."""
+        holder = self.holder
+        self._called[holder] = time.monotonic()
+        async with self._turns:
+            while holder and self._running[holder] >= (1 if self._others_call(holder) else 2):
+                await self._turns.wait()
+            self._running[holder] += 1
+        try:
+            yield
+        finally:
+            self._running[holder] -= 1
+            with anyio.CancelScope(shield=True):
+                async with self._turns:
+                    self._turns.notify_all()
+
+    def _others_call(self, holder: str) -> bool:
+        recent = time.monotonic() - 5
+        return any(last > recent for other, last in self._called.items() if other != holder)
 
     @property
     def holder(self) -> str:

@@ -17,6 +17,32 @@ from leanrag_mcp.engine_handle import Rights
 pytestmark = pytest.mark.anyio
 
 
+async def test_a_token_has_one_search_at_a_time_while_another_one_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, most = 0, 0
+    holder = "one"
+
+    async def search(engine: LeanRAG, text: str, **_: Any) -> None:
+        nonlocal running, most
+        del engine
+        running += 1
+        most = max(most, running)
+        await anyio.sleep(0.01)
+        running -= 1
+        raise RuntimeError(text)
+
+    monkeypatch.setattr(LeanRAG, "search_text", search)
+    server = create_server(load_settings(data_dir=tmp_path), find_rights=lambda: Rights(holder=holder))
+    async with Client(server) as client:
+        await client.call_tool("list_collections", {})
+        holder = "another"
+        async with anyio.create_task_group() as calls:
+            for number in range(4):
+                calls.start_soon(client.call_tool, "search_text", {"text": f"another {number}"})
+    assert most == 1
+
+
 async def test_two_searches_of_a_token_run_at_once_and_those_of_another_do_not_wait_for_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
