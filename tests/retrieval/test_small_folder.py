@@ -301,6 +301,21 @@ async def test_what_a_thing_is_comes_first_although_its_name_is_everywhere(tmp_p
             assert "checks the shape of values" in first.text, question
 
 
+async def test_the_entry_of_an_identifier_comes_before_the_many_that_mention_it(tmp_path: Path) -> None:
+    mentions = [
+        f"The method __fetch__ is named here, and __fetch__ is called for reason {number}."
+        for number in range(14)
+    ]
+    entries = (
+        "store.__open__(path)\n\n   Opens the shelf.\n\nstore.__fetch__(key)\n\n   Gives the row of a key."
+    )
+    async with open_engine(tmp_path, embedder="minilm") as held:
+        sources = [DocumentSource(id=f"n{at}", text=text) for at, text in enumerate(mentions)]
+        await finish(held, await held.submit_ingest([*sources, DocumentSource(id="entries", text=entries)]))
+        first = (await held.query(Query("What does __fetch__ do?"))).context.lines[0]
+    assert "Gives the row of a key" in first.text
+
+
 async def test_a_version_is_found_by_its_number_and_an_option_that_is_not_there_is_named(
     tmp_path: Path,
 ) -> None:

@@ -44,6 +44,12 @@ _VALUED = re.compile(
 )
 """The name of a type, a constant or a member that is no heading of code."""
 
+_ENTRY = re.compile(
+    r"^[ \t]*(?:[-*+|•][ \t]+)?[`*\"]*(?:\w+\.)*(-{0,2}\w[\w-]*)(?:\([^\n]*\)|[ \t][A-Z_]+)?[`*\"]*(?:[ \t]*$|:[ \t]|[ \t]+[–—|-][ \t])",
+    re.MULTILINE,
+)
+"""What an entry of a reference, a list or a table is about: *object.__getattr__(self, name)*, *- `max_size`: …*, *--size BYTES*."""
+
 _LABEL = re.compile(r"(?=.*\d)[^\W\d]+[-\w]*")
 _DEFINING = (
     ("is a", "is an", "is the", "are", "was a", "was an", "was the"),
@@ -345,7 +351,12 @@ def _find_defined(chunk: Chunk, window: Window) -> list[str]:
     if not is_code(chunk.media_type):
         words = window.heading.rpartition(" > ")[2].split()
         last = words[-1:] if len(words) <= SHORT else []  # *What belongs in Node.js* does not define it
-        return [*last, "_".join(words), *_VERSION.findall(window.heading)]
+        return [
+            *last,
+            "_".join(words),
+            *_VERSION.findall(window.heading),
+            *_ENTRY.findall(chunk.quote(window)),
+        ]
     from leanrag_engine.documents.headings import headings  # noqa: PLC0415 - only questions on code need it
 
     text = chunk.quote(window)

@@ -225,7 +225,7 @@ def _strip(token: str) -> str:
 
 def is_name(word: str) -> bool:
     """Return whether a word is written as a name or identifier: with a capital, a figure, a sign or a space within."""
-    return not _EDGES(word).sub("", word).isalpha() or not word.islower()
+    return "__" in word or not _EDGES(word).sub("", word).isalpha() or not word.islower()
 
 
 def spell_as_one(word: str) -> str:
