@@ -299,6 +299,9 @@ class DocumentStore(Protocol):
         """Return the ids of all chunks of the documents whose own date begins with ``day`` (``2024-11``), or is of that month of
         any year (``-11``); none if these are more than ``most``."""
 
+    async def find_newest(self, collection: str, words: Sequence[str]) -> str:
+        """Return the last own date of at least three documents in whose title or path each of these begins a word; "" without them."""
+
     async def find_called(self, collection: str, word: str) -> list[str]:
         """Return the ids of the chunks of the documents whose file has this name, or this word in its name or that of its folder, in
         either case: those with which they begin first, then in reading order."""

@@ -72,7 +72,8 @@ _PATTERNS = tuple(
         rf"(?<![^\W\d_]){_MONTH}[ _-]+(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?,?[ _-]+{_YEAR}(?![0-9])",
         rf"{_YEAR}年[ ]?(?P<month>[01]?[0-9])月(?:[ ]?(?P<day>[0-3]?[0-9])日)?",
         rf"{_YEAR}년[ ]?(?P<month>[01]?[0-9])월(?:[ ]?(?P<day>[0-3]?[0-9])일)?",
-        rf"(?<![0-9]){_YEAR}[-_/.](?P<month>0[1-9]|1[0-2])(?![0-9]|[-_/.][0-9])",
+        # M-2018-07 is the number of a motion.
+        rf"(?<![0-9])(?-i:(?<!\b[A-Z]-)(?<!\b[A-Z]{{2}}-)(?<!\b[A-Z]{{3}}-)){_YEAR}[-_/.](?P<month>0[1-9]|1[0-2])(?![0-9]|[-_/.][0-9])",
         # "Mars 2020" is a mission: the French month is written in lower case.
         rf"(?<![^\W\d_])(?!(?-i:Mars)){_MONTH}(?:,| del?)?[ _-]+{_YEAR}(?![0-9])",
     )
@@ -199,6 +200,8 @@ def _format_match(match: re.Match[str]) -> str:
     parts = match.groupdict()
     year, month, day = int(parts["year"]), month_number(parts["month"]), parts.get("day")
     in_words = not parts["month"].isdigit() or not _CJK_DATE.isdisjoint(match[0])
+    if not day and "/" in match[0] and month == (year + 1) % 100:
+        return ""  # 2009/10 is a season or a financial year
     try:
         if day:
             return date(year, month, int(day)).isoformat()

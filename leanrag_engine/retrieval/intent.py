@@ -56,6 +56,12 @@ NOW = re.compile(
 )
 asks_for_now: TextSearch = NOW.search
 """Says whether a text asks for what holds now."""
+find_newest_of: TextSearch = re.compile(
+    r"\b(?:last|latest|newest|most recent|letzte[nrs]?|neueste[nrs]?|dernier|dernière|últim[ao])"
+    r"(?P<what>(?:\s(?!(?:years?|weeks?|months?|days?|nights?|times?|names?|few)\b)[^\W\d_]{3,}){1,3})(?!.*\bbefore\b)",
+    re.IGNORECASE,
+).search
+"""Finds of what a text asks for the newest: *the last council meeting*."""
 asks_for_uses: TextSearch = re.compile(
     r"\b(?:(?:what|who|which(?: \w+)?|that|where) calls|\w+s (?:that )?call(?! stack| cent)|callers?|calling|call(?:ed by|s to|s of)|uses|(?:is|are) \S+ (?:used(?! for| to)|raised|thrown|returned|imported|overridden)|invokes?"
     r"|raises|throws|implements|(?:that|which) (?:implement|derive|inherit|extend|override)s?|implementations of|derives? from"

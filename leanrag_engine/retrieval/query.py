@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from leanrag_engine.core.model import Chunk, Context, Hit, RankedChunk, Seed, Subgraph
 from leanrag_engine.core.runtime.threads import run_chain
+from leanrag_engine.core.text.language.words import find_whole_words
 from leanrag_engine.retrieval.browse.entities import mark_namesakes
 
 from .browse import load_ancestors
@@ -35,10 +36,11 @@ from .evidence.written import asks_about_everything, has_sentences, wants_overvi
 from .filters import open_scope
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
-from .intent import asks_for_list, asks_for_order, asks_for_overview, asks_for_relation
-from .request import DEFAULT_TOP_K, Mode, Query, Ranking
+from .intent import asks_for_list, asks_for_order, asks_for_overview, asks_for_relation, find_newest_of
+from .request import DEFAULT_TOP_K, Filters, Mode, Query, Ranking
 from .search.dating import asks_for_newest, find_named_time
 from .search.hits import SearchHits, embed_with_parts, search_windows
+from .search.releases import asks_for_newest_release
 from .search.relevance import RankedWindow, TextPlace
 from .search.rows import choose_rows
 from .search.seeds import sure_score
@@ -64,8 +66,24 @@ async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] 
     ``Ambiguous`` for an entity or document of unknown or ambiguous name; ``NotReady`` if there is no document."""
     query = query.check()
     index.check_documents()
+    query = await _name_newest(index, query)
     # A service embeds on the event loop; what follows reads the stores alone.
     return await run_chain(_answer(await embed_with_parts(index, query.texts), query, notes))
+
+
+async def _name_newest(index: IndexSnapshot, query: Query) -> Query:
+    """Return the query; behind *the last meeting* stands the date of the newest of the documents that are called so."""
+    asked = find_newest_of(query.text)
+    if not asked or query.filters != Filters() or asks_for_newest_release(query.text):
+        return query
+    words = find_whole_words(asked["what"])
+    for called in (words, words[1:], words[:1]):
+        forms = [called, ["minutes" if each.startswith("meeting") else each for each in called]]
+        for form in forms if called else ():
+            if day := await index.documents.find_newest(index.collection.name, form):
+                at = asked.end()
+                return replace(query, text=f"{query.text[:at]} ({day}){query.text[at:]}")
+    return query
 
 
 async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> QueryResult:

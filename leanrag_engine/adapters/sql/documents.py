@@ -551,6 +551,20 @@ def find_dated(connection: Connection, collection: int, day: str, most: int) -> 
     return chunk_ids(connection, collection, ids) if len(ids) <= most else []
 
 
+def find_newest(connection: Connection, collection: int, words: Sequence[str]) -> str:
+    name = documents.c.title + " " + documents.c.source
+    held = select(documents.c.date, name).where(
+        documents.c.collection == collection,
+        documents.c.date_origin != FILE_TIME,
+        *(contains_letters(name, word) for word in words),
+    )
+    begin = [re.compile(rf"(?<![^\W_]){re.escape(word)}", re.IGNORECASE) for word in words]
+    dates = [
+        day for day, called in connection.execute(held) if day and all(each.search(called) for each in begin)
+    ]
+    return max(dates) if len(dates) > 2 else ""  # noqa: PLR2004 - a series
+
+
 def find_called(connection: Connection, collection: int, word: str) -> list[str]:
     called = word.casefold()
     held = select(documents.c.number, documents.c.source).where(

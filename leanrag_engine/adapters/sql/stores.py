@@ -140,6 +140,7 @@ class SqlDocumentStore(_Store):
     passage_texts = _reading(by_name(documents.passage_texts))
     chunk_ids = _reading(by_name(documents.chunk_ids))
     find_dated = _reading(by_name(documents.find_dated))
+    find_newest = _reading(by_name(documents.find_newest))
     find_called = _reading(by_name(documents.find_called))
     count_tokens = _reading(by_name(documents.count_tokens))
     chunk_labels = _reading(by_name(documents.labels_of))

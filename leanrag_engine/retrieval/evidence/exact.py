@@ -20,7 +20,7 @@ from leanrag_engine.retrieval.intent import (
     find_defined,
     find_sender,
 )
-from leanrag_engine.retrieval.search.dating import find_named_dates
+from leanrag_engine.retrieval.search.dating import find_named_dates, nearness
 from leanrag_engine.retrieval.search.relevance import ExactMatch, QueryWords
 
 from .run import REPORTED, SHORT, QueryRun
@@ -66,6 +66,7 @@ _VALUES = re.compile(
 
 _FEW_WINDOWS = 8  # Windows that are looked up for one word; one of a single document may stand in all of it
 _MANY = 40  # Documents and windows that are looked up for an identifier whose uses are asked for, or that was misspelt
+_FEW_DATES = 12  # Months or years of a time that are looked up
 _FEW_DATED = 30  # Documents of one day, month or year up to which their date says what is asked for
 
 _SMALL = 10  # Documents up to which a word of few may be a common one: then it must stand in few windows too
@@ -90,7 +91,9 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
     nearest, called = await _note_absent(run, text, words, counted, files)
     dates = find_named_dates(text)
-    spelled = [spell_day(day) for day in dates if len(day) >= len("-11-07")]  # and months of a year
+    spelled = (
+        spell_day(day) for day in dates[:_FEW_DATES] if len(day) >= len("-11-07")
+    )  # and months of a year
     days = [each for forms in spelled for each in forms]
     if days:  # neither the number of the day alone nor its month is asked for
         counted = [each for each in counted if not _is_of_date(each.word)]
@@ -130,17 +133,15 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             allowed = await _keep_whole(run, text, allowed)
         said.append(ExactMatch(each.word, allowed, gain, sought=short or each.word in days, alone=alone))
     own = [word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)]
-    together = await _find_together(run, own, spelled)
+    together = await _find_together(run, own, days)
     return [*said, *together, *dated, *await _find_definitions(run, text)]
 
 
-async def _find_together(
-    run: QueryRun, names: Sequence[str], days: Sequence[Sequence[str]]
-) -> list[ExactMatch]:
-    """Return the few windows that hold all names of a question and its day or month, though many may hold each of them."""
+async def _find_together(run: QueryRun, names: Sequence[str], days: Sequence[str]) -> list[ExactMatch]:
+    """Return the few windows that hold all names of a question and one of its days or months, though many may hold each of them."""
     if not (names and days):
         return []
-    terms = [*((name,) for name in names), *days]
+    terms = [*((name,) for name in names), days]
     documents, spelled = run.index.documents, [word for term in terms for word in term]
     counted = await documents.find_rare_words(run.index.collection.name, spelled, _MANY, _MANY)
     held = {each.word: set(each.windows) for each in counted}
@@ -148,7 +149,7 @@ async def _find_together(
     if not 0 < len(shared) <= _FEW_WINDOWS:
         return []
     gain = 2 * run.query.relevance_options.exact
-    return [ExactMatch(" ".join(spelled[: len(names)]), _allow(run, sorted(shared)), gain, sought=True)]
+    return [ExactMatch(" ".join(names), _allow(run, sorted(shared)), gain, sought=True)]
 
 
 async def _find_all(run: QueryRun, phrases: Sequence[str], gain: float) -> list[ExactMatch]:
@@ -275,8 +276,11 @@ async def _note_absent(
             misspelt = is_name(word) or (len(words) <= REPORTED and not is_english_word(word))
             misspelt = misspelt and not NUMBER_WORDS.issuperset(word.casefold().split("-"))
             guesses = await documents.nearest_words(name, word) if misspelt else ()
-            if _DAY.fullmatch(word) and any(each.startswith(word) for each in guesses):
-                continue  # it stands there with a time
+            if _DAY.fullmatch(word) and (
+                any(each.startswith(word) for each in guesses)
+                or await documents.find_dated(name, word, _FEW_DATED)
+            ):
+                continue  # it stands there with a time, or documents are of it
             if english or not any(_is_form(word, each) for each in guesses):
                 run.absent[word] = guesses
                 nearest += guesses if len(guesses) == 1 else ()  # of several, none may be meant
@@ -389,11 +393,18 @@ async def _find_dated(run: QueryRun, dates: Sequence[str], about: str, *, alone:
     """Return the windows of the documents of each date, if those are few: they are as good as passages that say it. Where a question says more
     (``about``), they hold half of that."""
     found = []
-    for day in dates:
+    for day in dates[:_FEW_DATES]:
         ids = await run.index.documents.find_dated(run.index.collection.name, day, _FEW_DATED)
         await run.load(ids)
-        chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
-        windows = tuple(window_id(each.id, number) for each in chunks for number in range(len(each.windows)))
+        places = (
+            (run.chunks[id_], at)
+            for id_ in ids
+            if id_ in run.chunks
+            for at in range(len(run.chunks[id_].windows))
+        )
+        # A journal is of the day it begins with, its sections are of their own.
+        of_day = (each for each in places if all(nearness(own, [day]) == 1 for own in each[0].days(each[1])))
+        windows = tuple(window_id(chunk.id, at) for chunk, at in of_day)
         windows = await _keep_whole(run, about, windows, least=_OF_DAY)
         found.append(ExactMatch(day, windows, run.query.relevance_options.exact, sought=True, alone=alone))
     return found

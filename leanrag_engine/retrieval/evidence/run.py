@@ -259,6 +259,6 @@ def _spell_passage(window: RankedWindow) -> str:
 
 def _reads_english(text: str) -> bool:
     """Return whether a question is English: short ones need not have one of its frequent words (*price per litre*), identifiers none."""
-    words = [word.casefold() for word in find_whole_words(text) if word.isalpha()]
+    words = re.findall(r"[^\W\d_]+", text.casefold())
     # *de* and *los* in names say nothing of the rest: *Who is Ursula von der Leyen?*
     return is_mostly_english([_NAMED.sub("", text)]) or 2 * sum(map(is_english_word, words)) >= len(words)

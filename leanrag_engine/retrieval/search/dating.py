@@ -21,7 +21,21 @@ _MONTH_ALONE = re.compile(
     rf"(?:\b(\d\d?)(?:st|nd|rd|th|\.)?\s(?:of\s)?)?\b(?=[^\W\d_a-zäüöéûà])(?!Mars)((?i:{MONTH}))\b(?:\s(\d\d?)(?:st|nd|rd|th)?\b(?!:))?"
 )
 """A month with a capital, perhaps with a day: "may" is a verb, "Mars" a planet."""
-_YEAR_ALONE = re.compile(r"\b(?:in|during|since|from|until|by|year)\s((?:19|20)\d\d)\b", re.IGNORECASE)
+_YEAR_ALONE = re.compile(
+    r"\b(?:(?:in|during|since|from|until|by|between|early|late|mid|year)[\s-]|of\s(?=\d{4}(?:[?,;:)]|$|\s(?:and|are|did|had|is|or|was|were)\b))|(?<=\d{4} and )|(?<=\d{4} or )|(?<=\d{4} to )"
+    r"|(?=\d{4} (?:and|or|to) (?:19|20)\d\d\b))((?:19|20)\d\d)\b",
+    re.IGNORECASE,
+)
+_DECADE = re.compile(r"\b(?:(early|late)\s)?((?:19|20)\d)0s\b", re.IGNORECASE)
+_PART_OF_YEAR = re.compile(
+    r"\b(spring|summer|autumn|fall|first half|second half|q[1-4])(?:\sof)?(?:\sthe\syear)?\s((?:19|20)\d\d)\b",
+    re.IGNORECASE,
+)
+_PARTS = {
+    "spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11), "first half": (1, 6), "second half": (7, 12),
+    "q1": (1, 3), "q2": (4, 6), "q3": (7, 9), "q4": (10, 12),
+}  # fmt: skip
+"""The first and the last month of parts of a year."""
 _VERSION = re.compile(
     r"(?<![^\W_])v(?:ersion)?[ ._-]?(\d{1,9}(?:\.\d{1,9})*)|(?<=\w[ ._-])(\d{1,4}(?:\.\d{1,4})+)(?=\.[a-z])",
     re.IGNORECASE,
@@ -33,8 +47,8 @@ _REPLACED = re.compile(
 )
 """A document says of itself that it holds no longer."""
 _NUMBERED = re.compile(r"\d\.\d|\bv\d|\bversions?\b")
+_BETWEEN = re.compile(r"\b(?:between|from)\b.+\b(?:and|through|to|until|till)\b", re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:after|before|by|compar\w+|since|until|till)\b", re.IGNORECASE)
-_BETWEEN = re.compile(r"\b(?:between|from)\b.+\b(?:and|through|to)\b", re.IGNORECASE)
 _NEAR_DAYS = 14  # Days from a day that is named up to which a document gains: "the Monday before July 24"
 
 
@@ -62,13 +76,38 @@ def weigh_dates(text: str, chunks: Sequence[Chunk], recent: float, dated: float)
 
 
 def find_named_dates(text: str) -> list[str]:
-    """Return the dates in a question as ISO texts: a day, a month (``2023-07``; ``-07`` and ``-07-24`` of any year), or a year."""
+    """Return the dates in a question as the beginnings of ISO texts: a day, a month (``2023-07``; ``-07`` and ``-07-24`` of any year), or a
+    year; a decade as ``199``; of a time from one to another all its months or years."""
+    if part := _PART_OF_YEAR.search(text):
+        first, last = _PARTS[part[1].lower()]
+        return [f"{part[2]}-{month:02d}" for month in range(first, last + 1)]
+    if decade := _DECADE.search(text):
+        half = {"early": range(5), "late": range(5, 10)}.get(decade[1] and decade[1].lower())
+        return [f"{decade[2]}{year}" for year in half] if half else [decade[2]]
     months = (_format_month(name, before or after) for before, name, after in _MONTH_ALONE.findall(text))
     found: list[str] = []
     for each in (*find_dates(text), *months, *_YEAR_ALONE.findall(text)):
         if not any(each in known for known in found):
             found.append(each)
-    return found
+    # Of its two ends, the first may be without its year.
+    return _find_between(sorted(found, key=len)) if len(found) == 2 and _BETWEEN.search(text) else found  # noqa: PLR2004
+
+
+def _find_between(ends: Sequence[str], most: int = 60) -> list[str]:
+    """Return the years or months from one to the other; the ends alone of a year and a month."""
+    if all(map(str.isdecimal, ends)):
+        return [str(year) for year in range(int(min(ends)), int(max(ends)) + 1)][:most]
+    if any(map(str.isdecimal, ends)):
+        return [*ends]
+    months = [each.rpartition("-")[0] if each.count("-") > 1 else each for each in ends]
+    years = sorted(int(each[:-3]) for each in months if len(each) > len("-07"))
+    first, last = (int(each[-2:]) for each in months)
+    if len(years) < 2:  # noqa: PLR2004 - both of one year, or of any
+        year = f"{years[0]}" if years else ""
+        between = [*range(first, last + 1)] or [*range(first, 13), *range(1, last + 1)]
+        return [f"{year}-{month:02d}" for month in between]
+    first, last = sorted(12 * int(each[:-3]) + int(each[-2:]) - 1 for each in months)
+    return [f"{month // 12}-{month % 12 + 1:02d}" for month in range(first, last + 1)][:most]
 
 
 def _format_month(name: str, day: str) -> str:
@@ -78,28 +117,23 @@ def _format_month(name: str, day: str) -> str:
 
 
 def find_named_time(text: str) -> list[str]:
-    """Return the days or months of which a text asks (``find_named_dates``), *from June to August* with the months between; none for
-    a year, or what was before or since."""
+    """Return the days or months of which a text asks (``find_named_dates``); none for a year, or what was before or since."""
     named = find_named_dates(text)
-    if _OPEN.search(text) or any(each.isdecimal() for each in named):
-        return []
-    if _BETWEEN.search(text) and len(named) == 2:  # noqa: PLR2004 - its ends, the first perhaps without its year
-        ends = [each.rpartition("-")[0] if each.count("-") > 1 else each for each in sorted(named, key=len)]
-        years = {each[:-3] for each in ends if len(each) > len("-07")} or {""}
-        first, last = (int(each[-2:]) for each in ends)
-        between = [*range(first, last + 1)] or [*range(first, 13), *range(1, last + 1)]
-        return [f"{min(years)}-{month:02d}" for month in between if min(years) == max(years)]
-    return named
+    return [] if _OPEN.search(text) or any(each.isdecimal() for each in named) else named
 
 
 def put_other_dates_back(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
     """Return the windows; where ``text`` names days or months, and documents are of them, those of documents of other dates are less near:
     what was said *in the meeting of May 2024* is not told by those of other months."""
     named = find_named_time(text)
-    fits = {day: nearness(day, named) for day in {each.chunk.own_date for each in windows} if day}
+    days = [(named and find_date(each.heading)) or each.day for each in windows]
+    fits = {day: nearness(day, named) for day in {*days} if day}
     if 1.0 not in fits.values():
         return [*windows]
-    return [replace(each, near=each.near * (1 + fits.get(each.chunk.own_date, 1.0)) / 2) for each in windows]
+    return [
+        replace(each, near=each.near * (1 + fits.get(day, 1.0)) / 2)
+        for each, day in zip(windows, days, strict=True)
+    ]
 
 
 def nearness(own: str, named: Sequence[str]) -> float:

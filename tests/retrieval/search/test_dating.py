@@ -37,6 +37,15 @@ def test_the_newest_document_gains_most_where_the_question_asks_for_what_holds_n
     [
         ("What did they eat on October 24, 2023?", ["2023-10-24"]),
         ("What was decided on 3 July 2023, and in August?", ["2023-07-03", "-08"]),
+        ("What happened between March and June 2019?", ["2019-03", "2019-04", "2019-05", "2019-06"]),
+        ("Sales from November 2019 to January 2020", ["2019-11", "2019-12", "2020-01"]),
+        ("Which motions of 2018 were carried?", ["2018"]),
+        ("What was decided in 2021 and 2022?", ["2021", "2022"]),
+        ("What was built from 2016 to 2018?", ["2016", "2017", "2018"]),
+        ("Who came in the summer of 2012?", ["2012-06", "2012-07", "2012-08"]),
+        ("Who wrote in the early 1990s?", ["1990", "1991", "1992", "1993", "1994"]),
+        ("Where was it in the 1980s?", ["198"]),
+        ("What does motion M-2018-07 say of the budget 2009/10?", []),
         ("What happened in July and August, in order?", ["-07", "-08"]),
         ("Which dog had he in May 2023?", ["2023-05"]),
         ("What may they do? They march on.", []),
@@ -329,3 +338,34 @@ def test_the_latest_statement_on_a_year_is_the_newest_that_names_it() -> None:
     ranked = put_newer_first(found, "What is the latest outlook for revenue in 2025?")
     assert [(each.chunk.id, each.older) for each in ranked[:2]] == [("c1", False), ("c0", True)]
     assert put_newer_first(found, "What was the outlook for revenue in 2025?") == found
+
+
+async def test_the_last_meeting_is_that_of_the_newest_minutes(tmp_path: Path) -> None:
+    said = {
+        "2021-03-02": "It was decided at the last meeting to repair the roof.",
+        "2022-05-03": "It was decided to let the hall. The last meeting was short.",
+        "2023-09-05": "We buy twelve chairs from Olsen.",
+        "2024-10-01": "The choir gets the small room.",
+    }
+    async with open_engine(tmp_path, embedder="minilm") as engine:
+        await ingest(
+            engine, [DocumentSource(id=day, text=text, title=f"Minutes {day}") for day, text in said.items()]
+        )
+        for asked in ("What was decided at the last meeting?", "What did the most recent meeting decide?"):
+            reply = await engine.query(Query(asked))
+            assert "The choir gets the small room" in reply.context.lines[0].text
+            assert not reply.warnings
+
+
+async def test_of_a_journal_the_sections_of_the_month_that_is_named_are_shown_alone(tmp_path: Path) -> None:
+    days = {
+        f"20{year}-{month:02d}-08": f"We met, and {year * month} was decided."
+        for year in (19, 20)
+        for month in (4, 7, 10)
+    }
+    journal = "# Journal\n\n" + "\n\n".join(f"## {day}\n\n{text}" for day, text in days.items())
+    async with open_engine(tmp_path, embedder="minilm") as engine:
+        await ingest(engine, [DocumentSource(id="journal", text=journal)])
+        shown = (await engine.query(Query("What was decided in April 2019?"))).context.text
+    assert "76 was decided" in shown
+    assert "200 was decided" not in shown
