@@ -14,7 +14,7 @@ from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.core.text.shortening import shorten
 
 from .graph.adjacency import EdgeKind
-from .intent import choose_budget
+from .intent import asks_for_one, choose_budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,7 @@ class ContextOptions:
 
     cutoff: float = 0.55  # Share of the best value below which evidence is left out although there is room
     least: int = 6  # Pieces of evidence that are shown although they are below the cutoff, if not far below
+    several: float = 0.5  # The cutoff where more than one thing is asked for
     broad: float = 0.45  # The cutoff where breadth is asked for: a list, an overview
     named: float = 0.1  # By so much less are the two where the caller names the tokens; 0 once that is done
     weaker: float = 0.3  # The cutoff for a caller who asks on (`seen`); others are told how many there are
@@ -320,7 +321,8 @@ class Query:
         _ = self.seen_passages
         options = self.context_options
         lower = options.named if self.token_budget else 0.0  # more is wanted than a short answer rests on
-        cutoff, broad = options.cutoff - lower, options.broad - lower
+        one = all(map(asks_for_one, self.texts))
+        cutoff, broad = options.cutoff - lower if one else options.several, options.broad - lower
         return replace(
             self,
             text=text,

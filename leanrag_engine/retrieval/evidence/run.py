@@ -13,7 +13,7 @@ from leanrag_engine.core.text.shortening import count_things, shorten
 from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
-from leanrag_engine.retrieval.intent import asks_for_several
+from leanrag_engine.retrieval.intent import asks_for_one, asks_for_several
 from leanrag_engine.retrieval.request import Mode, Query
 from leanrag_engine.retrieval.search.decomposition import find_parts
 from leanrag_engine.retrieval.search.hits import SearchHits
@@ -214,8 +214,10 @@ class QueryRun:
         alike = self.likeness.get(found.text, 0.0)
         if odd:
             self.doubtful.add(found.text)
-            # Where there is little, few words come near to any.
-            if found.text in self.sure or (nearest < near + 0.3 * reach and alike < LIKE + 0.05):
+            # Where there is little, few words come near to any; where several things are asked, one may be told elsewhere.
+            told = not asks_for_one(found.text) and (nearest >= near + 0.6 * reach or alike >= LIKE + 0.05)
+            far = nearest < near + 0.3 * reach and alike < LIKE + 0.05
+            if not told and (found.text in self.sure or far):
                 return True
         if nowhere and 2 * nowhere >= len(words):
             near += reach / 5
