@@ -137,14 +137,21 @@ def test_what_a_thing_is_about_asks_for_an_overview_of_it_or_of_everything(
 
 
 def test_a_caller_who_names_the_tokens_gets_weaker_evidence_too() -> None:
-    plain, named = (Query("What do we know of the pump?", token_budget=tokens) for tokens in (0, 2000))
+    plain, named = (Query("When did the pump fail?", token_budget=tokens) for tokens in (0, 2000))
     for _ in range(2):  # a checked query may be checked again
         plain, named = plain.check(), named.check()
-        assert plain.token_budget == named.token_budget
         short, more = plain.context_options, named.context_options
         assert (short.cutoff, short.broad) == (DEFAULT_CONTEXT.cutoff, DEFAULT_CONTEXT.broad)
         assert more.cutoff == pytest.approx(short.cutoff - DEFAULT_CONTEXT.named)
         assert more.broad == pytest.approx(short.broad - DEFAULT_CONTEXT.named)
+
+
+def test_weaker_evidence_counts_where_several_things_are_asked() -> None:
+    one, several = (
+        Query(text).check().context_options.cutoff
+        for text in ("When did the pump fail?", "Compare the pumps.")
+    )
+    assert (one, several) == (DEFAULT_CONTEXT.cutoff, DEFAULT_CONTEXT.several)
 
 
 @pytest.mark.parametrize(

@@ -316,6 +316,19 @@ async def test_the_entry_of_an_identifier_comes_before_the_many_that_mention_it(
     assert "Gives the row of a key" in first.text
 
 
+async def test_what_is_asked_of_one_word_of_code_is_told_by_what_holds_it(tmp_path: Path) -> None:
+    others = [
+        f"The value of a limit of kind {n} is set in the settings of the service {n}." for n in range(12)
+    ]
+    async with open_engine(tmp_path, embedder="minilm") as held:
+        sources = [DocumentSource(id=f"n{at}", text=text) for at, text in enumerate(others)]
+        code = DocumentSource(id="code", text="TOLERANCE_SECONDS = 300, as clocks differ.")
+        await finish(held, await held.submit_ingest([*sources, code]))
+        reply = (await held.query(Query("What is the value of TOLERANCE_SECONDS?"))).context.text
+    assert "as clocks differ" in reply
+    assert "of kind" not in reply
+
+
 async def test_a_version_is_found_by_its_number_and_an_option_that_is_not_there_is_named(
     tmp_path: Path,
 ) -> None:

@@ -16,6 +16,7 @@ from leanrag_engine.retrieval.intent import (
     asks_for_now,
     asks_for_order,
     asks_for_overview,
+    asks_for_several,
     asks_for_uses,
     find_defined,
     find_sender,
@@ -31,6 +32,10 @@ _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
 _COMPOUND = re.compile(r"-*[^\W\d_]+(?:[-/][^\W\d_]+)+|[^\W\d]\w*(?:\.[^\W\d]\w{3,})+")
 """Words joined by hyphens or slashes, or names by dots, if the last is no ending of a file or an address."""
 _IDENTIFIER = re.compile(r"\w(?:[\W_]|::)\w|[a-z][A-Z]")
+_CODE = re.compile(
+    r"(?=.*[^\W\d])(?=.*\d)[\w-]{4,}|\w*[^\W_]_+[^\W_]\w*|_\w+|[a-z]+[A-Z]\w*|(?!(?:19|20)\d\d$)\d{4,}"
+)
+"""A word of code, or a number that names something: *max_size*, *NL-1310*."""
 _FILE = re.compile(r"[\w.-]+\.[a-z]\w{1,4}", re.IGNORECASE)
 _QUALIFIED = re.compile(r"::|\.")
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+){2,}\w*|\bv\d+(?:\.\d+)+\w*", re.IGNORECASE)
@@ -91,9 +96,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
     nearest, called = await _note_absent(run, text, words, counted, files)
     dates = find_named_dates(text)
-    spelled = (
-        spell_day(day) for day in dates[:_FEW_DATES] if len(day) >= len("-11-07")
-    )  # and months of a year
+    # and months of a year
+    spelled = (spell_day(day) for day in dates[:_FEW_DATES] if len(day) >= len("-11-07"))
     days = [each for forms in spelled for each in forms]
     if days:  # neither the number of the day alone nor its month is asked for
         counted = [each for each in counted if not _is_of_date(each.word)]
@@ -106,10 +110,9 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     about = " ".join(word for word in words if not _is_of_date(word))
     only_dates = bool(dates) and not about
     bare = len(text.split()) <= SHORT and not text.rstrip().endswith(("?", "？"))
-    kept = [word for word in words if not _OF_RELEASE.fullmatch(word)]
-    named_alone = (len(words) == 1 and is_name(words[0])) or (len(kept) == 1 and _VERSION.fullmatch(kept[0]))
-    alone = not run.query.entities and bool(bare or only_dates or named_alone)
+    alone = not run.query.entities and (bare or only_dates or _is_name_alone(words))
     plain = short and (bare or len(words) == 1)
+    coded = [] if run.query.entities else _find_coded(text, words)
     dated = await _find_dated(run, dates, about, alone=alone) if days or only_dates else []
     common = {each.word for each in counted if len(each.windows) >= _FEW_WINDOWS and each.word not in uses}
     common = common if run.index.collection.documents <= _SMALL else set()
@@ -131,10 +134,25 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             allowed = await _keep_whole(run, about, allowed, least=_OF_DAY)
         elif not (plain or each.word in names):
             allowed = await _keep_whole(run, text, allowed)
-        said.append(ExactMatch(each.word, allowed, gain, sought=short or each.word in days, alone=alone))
+        only, wanted = alone or each.word in coded, short or each.word in days
+        said.append(ExactMatch(each.word, allowed, gain, sought=wanted, alone=only))
     own = [word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)]
-    together = await _find_together(run, own, days)
-    return [*said, *together, *dated, *await _find_definitions(run, text)]
+    said += await _find_together(run, own, days)
+    return [*said, *dated, *await _find_definitions(run, text)]
+
+
+def _is_name_alone(words: Sequence[str]) -> bool:
+    """Return whether a text has no other word than a name, or the number of a version."""
+    kept = [word for word in words if not _OF_RELEASE.fullmatch(word)]
+    return (len(words) == 1 and is_name(words[0])) or (
+        len(kept) == 1 and _VERSION.fullmatch(kept[0]) is not None
+    )
+
+
+def _find_coded(text: str, words: Sequence[str]) -> list[str]:
+    """Return the only word of code in a short question for one thing: what little is said beside it is asked of it."""
+    coded = [word for word in words if _CODE.fullmatch(word)]
+    return coded if len(coded) == 1 and len(words) <= SHORT and not asks_for_several(text) else []
 
 
 async def _find_together(run: QueryRun, names: Sequence[str], days: Sequence[str]) -> list[ExactMatch]:

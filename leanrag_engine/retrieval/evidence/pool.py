@@ -66,8 +66,9 @@ async def value_windows(
 ) -> list[RankedWindow]:
     """Return the windows of the passages that search or the ``graph``'s ranking of chunks puts first, best first."""
     options = run.query.relevance_options
-    related = (run.index.embedder and run.index.embedder.related) or 0.0
-    scores = fuse_scores(found.dense_windows, found.keyword_windows, options, related)
+    embedder = run.index.embedder
+    measured = [each or 0.0 for each in (embedder.related, embedder.unrelated)] if embedder else []
+    scores = fuse_scores(found.dense_windows, found.keyword_windows, options, *measured)
     seen = run.query.seen_passages
     # Seen windows would fill the pool: with them, all that search found is valued.
     most = None if seen else max(options.pool, 3 * run.query.top_k)

@@ -215,7 +215,8 @@ class QueryRun:
         if odd:
             self.doubtful.add(found.text)
             # Where there is little, few words come near to any; where several things are asked, one may be told elsewhere.
-            told = not asks_for_one(found.text) and (nearest >= near + 0.6 * reach or alike >= LIKE + 0.05)
+            told = not (asks_for_one(found.text) or any(self.absent.get(name) == () for name in names))
+            told = told and (nearest >= near + 0.6 * reach or alike >= LIKE + 0.05)
             far = nearest < near + 0.3 * reach and alike < LIKE + 0.05
             if not told and (found.text in self.sure or far):
                 return True

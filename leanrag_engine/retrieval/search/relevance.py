@@ -166,12 +166,19 @@ class SearchScores:
 
 
 def fuse_scores(
-    dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions, related: float = 0.0
+    dense: Sequence[Hit],
+    keyword: Sequence[Hit],
+    options: RelevanceOptions,
+    related: float = 0.0,
+    unrelated: float = 0.0,
 ) -> SearchScores:
     """Return the score of each hit: its share of the best dense score, plus that of the best keyword score, weighted.
     What dense search did not find is no better than its last hit; the first of what it found gain by their rank.
-    Where the best dense score is below ``related``, what answers reach, meaning weighs less: shares are of that."""
-    by_meaning, floor = _relative(dense, related)
+    Where the best dense score is below ``related``, what answers reach, meaning weighs less: shares are of that. Scores are counted from
+    as far below it as MiniLM's zero is by its distance from ``unrelated``: all of E5's are above 0.7."""
+    zero = max(related - 2.5 * (related - unrelated), 0.0) if unrelated else 0.0
+    dense = [hit._replace(score=hit.score - zero) for hit in dense]
+    by_meaning, floor = _relative(dense, related - zero)
     shares, _ = _relative(keyword)
     weight = options.keyword + options.keyword_peak * _find_peak(keyword)
     by_keyword = {id_: weight * share for id_, share in shares.items()}

@@ -18,6 +18,9 @@ from .relevance import QueryWords, RankedWindow
 _ROW = re.compile(rf"^{TABLE_ROW}.*$", re.MULTILINE)
 _LINE = re.compile(rf"{TABLE_ROW}|{TABLE_NAME}|Columns: ")
 
+_IS_CODE = re.compile(r"^(?!(?:19|20)\d\d$).*\d")
+"""A number that is no year, or a word with a figure: no chance word, if it is not short."""
+
 FEW = 0.25  # Share of a table's rows up to which those that hold most of a question stand out
 MOST = 0.5
 """Share of a question's words that such rows have at least: one that shares a chance word with it does not answer."""
@@ -46,7 +49,9 @@ def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow
         best = _stand_out(found)
         one_of = len(best) <= FIRST
         held = set[str]().union(*(found[place] for place in best))
-        if not best or (one_of if several else len(held - pairs) < MOST * asked.count):
+        coded = any(len(word) > 2 and _IS_CODE.search(word) for word in held - pairs)  # noqa: PLR2004
+        few = not coded and len(held - pairs) < MOST * asked.count
+        if not best or (one_of if several else few):
             continue
         dropped |= {window.key for window in windows}
         first = max(windows, key=lambda each: each.value)

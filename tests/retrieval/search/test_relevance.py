@@ -53,6 +53,12 @@ def test_scores_are_shares_of_the_best_and_what_dense_search_missed_is_no_better
     assert fuse_scores([], [], OPTIONS).total == {}
 
 
+def test_of_an_embedder_whose_scores_are_all_high_a_small_difference_counts() -> None:
+    dense = [Hit("a", 0.86), Hit("b", 0.78)]
+    assert fuse_scores(dense, [], OPTIONS, 0.85, 0.81).total["b"] == pytest.approx(0.03 / 0.11)
+    assert fuse_scores(dense, [], OPTIONS, 0.5, 0.3).total["b"] == pytest.approx(0.78 / 0.86)
+
+
 def test_the_first_by_meaning_gain_by_their_rank() -> None:
     dense = [Hit("a", 0.8), Hit("b", 0.4), Hit("c", 0.0)]
     scores = fuse_scores(dense, [Hit("b", 10.0)], replace(OPTIONS, first=0.6, first_decay=2.0)).total

@@ -61,3 +61,9 @@ def test_the_number_of_a_row_is_no_figure_of_it_and_a_day_is_known_in_any_notati
         rank([f"Row {n}: {row}" for n, row in enumerate(rows, 1)]), "What load had host c on 4 June?"
     )
     assert first.text == f"Row 11: {rows[10]}"
+
+
+def test_the_row_of_a_code_is_shown_alone_whatever_else_is_asked_of_it() -> None:
+    rows = [f"Row {n}: code: 43{n}0; Bedeutung: Etikett {n} fehlt" for n in range(1, 8)]
+    (first,) = choose_rows(rank(rows), "What does error 4310 mean for a dealer who ships parcels?")
+    assert first.text == rows[0]
