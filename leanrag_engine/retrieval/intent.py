@@ -49,7 +49,7 @@ asks_for_relation: TextSearch = re.compile(
 """Says whether an English text asks what things have to do with each other."""
 
 NOW = re.compile(
-    r"\b(?:now|current(?:ly)?|this (?:term|semester|season|school year|year)|still valid|valid today|latest|newest|most recent|today|nowadays|these days|at (?:the moment|present)|presently|as of|in (?:force|effect)|as amended|up[- ]to[- ]date"
+    r"\b(?:now|current(?:ly)?|this (?:term|semester|season|school year|year)|still valid|valid today|latest|newest|most recent|today|recently|what(?:'s| is) new(?! in\b)|nowadays|these days|at (?:the moment|present)|presently|as of|in (?:force|effect)|as amended|up[- ]to[- ]date"
     r"|jetzt|heute|aktuell(?:e[mnrs]?)?|derzeit|zurzeit|momentan|neueste[nrs]?|gültig(?:e[mnrs]?)?|geltende[mnrs]?|actuel(?:le)?(?:s|ment)?|maintenant|aujourd'hui|en vigueur"
     r"|dernière version|actualmente|ahora|hoy|vigentes?|atual(?:mente)?|hoje)\b",
     re.IGNORECASE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from leanrag_tests_jobs import finish, open_engine
@@ -46,6 +47,24 @@ async def engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lean
     async with open_engine(tmp_path_factory.mktemp("data"), embedder="minilm") as held:
         await finish(held, await held.submit_ingest([DocumentSource(path=str(folder))], allowed=None))
         yield held
+
+
+@pytest.mark.parametrize(
+    "question", ["What is new?", "What is the latest version?", "What changed recently?"]
+)
+async def test_words_that_ask_for_the_newest_release_are_not_said_to_stand_nowhere(
+    question: str, tmp_path: Path
+) -> None:
+    log = "# Lamp\n\n## 3.2.0 (2026-05-11)\n\n- Oil lasts longer.\n\n## 3.1.0 (2026-02-02)\n\n- Parcels may weigh more.\n"
+    (tmp_path / "CHANGELOG.md").write_text(log)
+    async with open_engine(tmp_path / "data", embedder="minilm") as held:
+        await finish(
+            held,
+            await held.submit_ingest([DocumentSource(path=str(tmp_path / "CHANGELOG.md"))], allowed=None),
+        )
+        reply = await held.query(Query(question))
+    assert not reply.warnings
+    assert "Oil lasts longer" in reply.context.lines[0].text
 
 
 @pytest.mark.parametrize(

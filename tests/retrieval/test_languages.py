@@ -108,3 +108,16 @@ async def test_another_form_of_a_german_word_is_not_said_to_stand_nowhere(tmp_pa
             assert "No document has" not in (await engine.query(Query(question))).context.text
         misspelt = (await engine.query(Query("Wozu dient das Masband?"))).context.text
     assert "No document has 'Masband'. Did you mean 'Maßband'?" in misspelt
+
+
+async def test_of_words_that_documents_in_another_language_lack_that_is_said(tmp_path: Path) -> None:
+    said = "La garantía cubre la batería durante dos años. El pedido se entrega en tres días."
+    async with open_engine(tmp_path, embedder="minilm") as engine:
+        await finish(engine, await engine.submit_ingest([DocumentSource(id="g", text=said)]))
+        foreign, own = [
+            (await engine.query(Query(text))).warnings
+            for text in ("Do you deliver to Norway?", "¿Cuánto cuesta la garantía en Noruega?")
+        ]
+    assert "No document has 'Norway': most are in another language." in foreign
+    assert "No document has 'Noruega'." in own
+    assert not any("cuesta" in each for each in own)

@@ -22,6 +22,7 @@ from leanrag_engine.retrieval.intent import (
     find_sender,
 )
 from leanrag_engine.retrieval.search.dating import find_named_dates, nearness
+from leanrag_engine.retrieval.search.releases import asks_for_newest_release
 from leanrag_engine.retrieval.search.relevance import ExactMatch, QueryWords
 
 from .run import REPORTED, SHORT, QueryRun
@@ -286,12 +287,13 @@ async def _note_absent(
         absent -= _find_openers(text)
     called = await _find_files(run, [word for word in words if word in absent])
     absent.difference_update(each.word for each in (*files, *called))
-    english = is_mostly_english([text])
+    english, newest = is_mostly_english([text]), asks_for_newest_release(text)
     nearest: list[str] = []
     for word in words:
         asks = asks_for_overview(word) or asks_for_order(word) or word.casefold() in EVERYTHING
+        asks = asks or (newest and bool(_OF_RELEASE.fullmatch(word)))
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
-            misspelt = is_name(word) or (len(words) <= REPORTED and not is_english_word(word))
+            misspelt = is_name(word) or (english and len(words) <= REPORTED and not is_english_word(word))
             misspelt = misspelt and not NUMBER_WORDS.issuperset(word.casefold().split("-"))
             guesses = await documents.nearest_words(name, word) if misspelt else ()
             if _DAY.fullmatch(word) and (

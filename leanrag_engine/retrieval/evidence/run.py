@@ -17,6 +17,7 @@ from leanrag_engine.retrieval.intent import asks_for_one, asks_for_several
 from leanrag_engine.retrieval.request import Mode, Query
 from leanrag_engine.retrieval.search.decomposition import find_parts
 from leanrag_engine.retrieval.search.hits import SearchHits
+from leanrag_engine.retrieval.search.releases import asks_for_newest_release, read_release
 from leanrag_engine.retrieval.search.relevance import QueryWords, RankedWindow
 
 SHORT = 3  # Words of a question up to which it asks for these words themselves
@@ -117,13 +118,16 @@ class QueryRun:
             for word, near in self.absent.items()
             if near
         )
+        english = is_mostly_english(self.query.texts)
         missing = [
             repr(word)
             for word, near in self.absent.items()
-            if not near and (is_name(word) or (short and self._is_thing(word)))
+            if not near and (is_name(word) or (short and english and self._is_thing(word)))
         ]
         if missing:
-            self.warnings.append(f"No document has {' or '.join(missing[:5])}.")
+            apart = english != is_mostly_english([each.text for each in self.chunks.values()])
+            other = ": most are in another language" if apart else ""
+            self.warnings.append(f"No document has {' or '.join(missing[:5])}{other}.")
 
     def warn_of_apart(self, rankings: Sequence[Sequence[RankedWindow]]) -> None:
         """Warn of the names in a question for one thing that none of the first passages has together: what is asked of them may not
@@ -198,7 +202,8 @@ class QueryRun:
         named = any(is_name(word) for word in words if self.absent.get(word) != ())
         sure = named or not nowhere if short else asked.share(best[:1]) >= enough
         exact = bool(windows) and windows[0].exact
-        if windows and (exact or several) and (sure or (exact and several)):
+        released = asks_for_newest_release(found.text) and any(map(read_release, windows))
+        if released or (windows and (exact or several) and (sure or (exact and several))):
             return False
         names = [
             each for each in words if each.isalpha() and is_name(each) and not found.text.startswith(each)
