@@ -407,6 +407,38 @@ async def test_mails_by_a_person_come_before_those_that_quote_or_name_that_perso
         assert "2.eml" in (await read_headings(engine, "Mails from Luca Ferrante"))[0]
 
 
+async def test_letters_of_a_person_are_the_files_that_are_called_so(tmp_path: Path) -> None:
+    letters = tmp_path / "letters"
+    letters.mkdir()
+    (letters / "anselm-1987.txt").write_text("Dear Wilhelm,\n\nthe yard is sold for 410,000.\n")
+    (letters / "ruth-1989.txt").write_text(
+        "Dear Nele,\n\nthe letters of Anselm lie in the drawer, Anselm wrote many letters.\n"
+    )
+    (tmp_path / "diary").mkdir()
+    for day in range(9):
+        said = f"In drawer {day}: letters from Anselm, a bundle of letters that Anselm tied with twine."
+        (tmp_path / "diary" / f"day {day}.md").write_text(f"{said}\n\nMother asked for tea {day} times.\n")
+    async with open_engine(tmp_path / "data", embedder="minilm") as held:
+        sources = [DocumentSource(path=str(tmp_path / each)) for each in ("letters", "diary")]
+        await finish(held, await held.submit_ingest(sources, allowed=None))
+        reply = await held.query(Query("Letters from Anselm"))
+    assert "the yard is sold" in reply.context.text
+
+
+async def test_a_label_and_its_number_are_looked_up_as_one(tmp_path: Path) -> None:
+    reports = [
+        f"Report {n}.\n\nReviewer {n} asks for {thing}."
+        for n, thing in ((1, "figures"), (2, "a longer title"), (3, "data"))
+    ]
+    async with open_engine(tmp_path, embedder="minilm") as held:
+        sources = [DocumentSource(id=f"r{at}", text=text) for at, text in enumerate(reports)]
+        await finish(held, await held.submit_ingest(sources))
+        first = (await held.query(Query("What did Reviewer 2 ask for?"))).context.lines[0]
+        absent = (await held.query(Query("What did Reviewer 7 ask for?"))).warnings
+    assert "a longer title" in first.text
+    assert "No document has 'Reviewer 7'." in absent
+
+
 @pytest.mark.parametrize(
     ("question", "apart"),
     [

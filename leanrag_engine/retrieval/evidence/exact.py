@@ -56,6 +56,8 @@ _ENTRY = re.compile(
 )
 """What an entry of a reference, a list or a table is about: *object.__getattr__(self, name)*, *- `max_size`: …*, *--size BYTES*."""
 
+_NUMBERED = re.compile(r"\b([A-Z][a-z]{2,}) (\d{1,3}|[A-Z])(?![\w-]|\.\d)")
+"""*Figure 2*, *Reviewer 2*, *Appendix B*: neither the word nor the number says it alone."""
 _LABEL = re.compile(r"(?=.*\d)[^\W\d]+[-\w]*")
 _DEFINING = (
     ("is a", "is an", "is the", "are", "was a", "was an", "was the"),
@@ -120,9 +122,9 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
     rare = [each for each in counted if each.windows and each.word not in common]
     names = {each.word for each in counted if _is_named(each.word) and each.word not in openers}
     named = any(each.word in names for each in rare)
-    gain, who = run.query.relevance_options.exact, find_sender(text)
-    # Others quote and name who sent a mail. How something with a label (B7) changed is told wherever it is named.
-    said = await _find_all(run, [f"From: {who}"] if who else [], 2 * gain)
+    gain = run.query.relevance_options.exact
+    said = await _find_sent(run, find_sender(text))
+    # How something with a label (B7) changed is told wherever it is named.
     labels = [word for word in words if _LABEL.fullmatch(word)] if asks_for_order(text) else []
     said += [*await _find_all(run, labels, gain / 2), *called]
     for each in counted:
@@ -169,6 +171,14 @@ async def _find_together(run: QueryRun, names: Sequence[str], days: Sequence[str
         return []
     gain = 2 * run.query.relevance_options.exact
     return [ExactMatch(" ".join(names), _allow(run, sorted(shared)), gain, sought=True)]
+
+
+async def _find_sent(run: QueryRun, who: str) -> list[ExactMatch]:
+    """Return the mails and the files of who is asked for: others quote and name who sent them."""
+    if not who:
+        return []
+    files = [replace(each, alone=False) for each in await _find_files(run, [who])]
+    return [*await _find_all(run, [f"From: {who}"], 2 * run.query.relevance_options.exact), *files]
 
 
 async def _find_all(run: QueryRun, phrases: Sequence[str], gain: float) -> list[ExactMatch]:
@@ -262,6 +272,10 @@ async def _find_words(run: QueryRun, text: str) -> list[str]:
     """Return the words and phrases of a question; compounds that stand nowhere, nor one like them, in their parts."""
     documents, name = run.index.documents, run.index.collection.name
     words = [word for word in find_whole_words(_EMPTY.sub(" ", text)) if not asks_for_now(word)]
+    for label, number in _NUMBERED.findall(text):
+        if {label, number}.issubset(words) and label.casefold() not in DATE_WORDS:
+            words[words.index(label)] = f"{label} {number}"
+            words.remove(number)
     if joined := [word for word in words if _COMPOUND.fullmatch(word)]:
         for word in await documents.find_absent(name, joined):
             if not await documents.nearest_words(name, word):
