@@ -1,7 +1,8 @@
 """The vectors of single tokens, which late interaction compares with those of a question: made with the vectors of windows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from leanrag_engine.core.graphs.rows import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import PackedTokens, Vectors, parse_window_id
-from leanrag_engine.core.ports import Embedder, ProgressReport, find_token_embedder
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, find_token_embedder
 
 if TYPE_CHECKING:
     from leanrag_engine.adapters.sql.stores import SqlDocumentStore
@@ -59,30 +60,29 @@ async def embed_lacking(
     lacking = {*await documents.chunks_without_tokens(collection, embedder.identity)}
     if not lacking:
         return {}
-    owners = [parse_window_id(id_)[0] for id_ in decode_ids(windows.ids)]
-    places = [place for place, owner in enumerate(owners) if owner in lacking]
     rows: dict[int, Vectors] = {}
-    done = 0
-    for portion in cut_between_chunks(places, owners):
-        part = windows.choose(np.array(portion, dtype=np.intp))
-        beside = report_among(report, done, len(places))
+    for part, beside in cut_between_chunks(windows, report, lacking):
         vectors = await embed_and_keep(documents, collection, embedder, part, beside)
         rows |= dict(zip(part.digests.tolist(), vectors, strict=True))
-        done += len(portion)
     return rows
 
 
-def report_among(report: ProgressReport, done: int, total: int) -> ProgressReport:
-    """Return a report of a portion that counts what was ``done`` before, and all of it."""
-    return lambda step: report(replace(step, done=done + step.done, total=total))
+def cut_between_chunks(
+    windows: EmbeddedTexts, report: ProgressReport, wanted: Collection[str] | None = None
+) -> Iterator[tuple[EmbeddedTexts, ProgressReport]]:
+    """Yield the windows, of the ``wanted`` chunks alone if these are given, in portions, each with all windows of its chunks, and a
+    report that counts what was done before, and all of it."""
+    owners = [parse_window_id(id_)[0] for id_ in decode_ids(windows.ids)]
+    places = [place for place, owner in enumerate(owners) if wanted is None or owner in wanted]
+    start = 0
+    while start < len(places):
+        end = start + PORTION
+        while end < len(places) and owners[places[end]] == owners[places[end - 1]]:
+            end += 1
+        portion = windows.choose(np.array(places[start:end], dtype=np.intp))
+        yield portion, partial(_report_among, report, start, len(places))
+        start = end
 
 
-def cut_between_chunks(places: Sequence[int], owners: Sequence[str]) -> Iterator[list[int]]:
-    """Yield portions of ``places``, each with all windows of its chunks."""
-    portion: list[int] = []
-    for place in places:
-        if len(portion) >= PORTION and owners[place] != owners[portion[-1]]:
-            yield portion
-            portion = []
-        portion.append(place)
-    yield portion
+def _report_among(report: ProgressReport, done: int, total: int, step: Progress) -> None:
+    report(replace(step, done=done + step.done, total=total))

@@ -13,10 +13,10 @@ from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.rows import Places, decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
-from leanrag_engine.core.model import Collection, Vectors, VectorSpaces, parse_window_id
+from leanrag_engine.core.model import Collection, Vectors, VectorSpaces
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.pipeline.index import Stores, VectorRows, announce_vector_change, upsert, write_space
-from leanrag_engine.pipeline.token_vectors import cut_between_chunks, embed_and_keep, report_among
+from leanrag_engine.pipeline.token_vectors import cut_between_chunks, embed_and_keep
 
 from .embedding_reuse import ReusingEmbedder, SpaceIndex
 
@@ -53,19 +53,14 @@ async def write_windows_early(
     """Embed the windows of a build that reuses none, and write each portion to their space at once: a build that breaks off
     goes on there."""
     space = VectorSpaces.of_build(collection, embedder.identity, {"windows": windows.key}).windows
-    owners = [parse_window_id(id_)[0] for id_ in decode_ids(windows.ids)]
-    done = 0
     async with announce_vector_change(stores):
-        for portion in cut_between_chunks(range(len(windows)), owners):
-            part = windows.choose(np.array(portion, dtype=np.intp))
+        for part, beside in cut_between_chunks(windows, report):
             ids = decode_ids(part.ids)
             rows = await _fetch_all(stores, space, ids)
             if rows is None:
-                beside = report_among(report, done, len(windows))
                 rows = await embed_and_keep(stores.documents, collection.name, embedder.inner, part, beside)
                 await upsert(stores, space, VectorRows(ids, rows), ignore_progress)
             embedder.take_over(embedder.inner, dict(zip(part.digests.tolist(), rows, strict=True)))
-            done += len(portion)
 
 
 async def write_entities_early(
