@@ -1,4 +1,4 @@
-"""Delete documents, and everything that only they support, within a job. Vectors go first, then the database in one
+"""Delete documents, and everything that only they support, or a whole collection, within a job. Vectors go first, then the database in one
 transaction: a resumed job finds the documents again. Heuristic summaries that used them are hidden until the next build."""
 
 import logging
@@ -26,7 +26,7 @@ from leanrag_engine.core.graphs.rows import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.grouping import group
 from leanrag_engine.core.history import GraphChanges, Publication
-from leanrag_engine.core.jobs import DeleteResult, IngestRequest
+from leanrag_engine.core.jobs import DeleteResult, IngestRequest, Job
 from leanrag_engine.core.model import BuildRecord, Chunk, Document, DocumentSource, Generation
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.citation import format_document
@@ -144,6 +144,22 @@ async def delete_documents(
         await stores.adjacencies.keep(generation, remains.hierarchy.layers, kept)
     await drop_unused_spaces(stores, held)
     return DeleteResult(len(wanted), len(gone))
+
+
+async def delete_collection(stores: Stores, name: str, job: Job, report: ProgressReport) -> DeleteResult:
+    """Delete a collection with all that belongs to it but ``job``; the database last, so that a resumed job repeats the work."""
+    held = await stores.documents.collection(name)
+    # The process was killed after the transaction; another collection may have the name since.
+    if held is None or held.created_at > job.created_at:
+        return DeleteResult()
+    report(Progress("delete", 0, held.documents))
+    async with announce_vector_change(stores), start_over_if_damaged(stores):
+        for space in await stores.vectors.spaces():
+            if space.startswith(f"c{held.number}-"):
+                await stores.vectors.drop(space)
+    await stores.adjacencies.sweep(name, ())
+    await stores.documents.delete_collection(name, job.id)
+    return DeleteResult(held.documents, held.chunks)
 
 
 async def _withdraw(

@@ -47,12 +47,12 @@ class Dispatcher:
 
                 return await roll_back(stores, await self._snapshots.collection(name), number, report)
             case jobs.CopyRequest(target):
-                from .collections import copy_collection
+                from .building.publishing import copy_collection
 
                 held = await self._snapshots.collection(name)
                 return await copy_collection(stores, held, target, report, resumed=job.reached >= 0)
             case jobs.DeleteCollectionRequest():
-                from .collections import delete_collection
+                from .delete import delete_collection
 
                 return await delete_collection(stores, name, job, report)
             case jobs.ReindexRequest(damaged_only):

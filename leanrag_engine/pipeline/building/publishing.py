@@ -1,5 +1,6 @@
 """Publish finished layers: write their vectors, switch readers to them, then delete what nothing reads any more. They are those of a
-build, or of an earlier generation once more: then documents, extracts, texts of agents and corrections stay, and what came since is pending."""
+build, or of a generation once more: of an earlier one, then documents, extracts, texts of agents and corrections stay, and what came
+since is pending; or of another collection, of which this one is a copy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,8 +14,15 @@ from leanrag_engine.core.errors import open_task_group
 from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.stored import StoredPlaces
 from leanrag_engine.core.history import Publication
-from leanrag_engine.core.jobs import RollbackResult
-from leanrag_engine.core.model import BuildRecord, Collection, EmbeddingCounts, Generation, Vectors
+from leanrag_engine.core.jobs import CopyResult, RollbackResult
+from leanrag_engine.core.model import (
+    NO_CORRECTIONS,
+    BuildRecord,
+    Collection,
+    EmbeddingCounts,
+    Generation,
+    Vectors,
+)
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.extraction.mentions import MentionIndex
 from leanrag_engine.hierarchy.changes.comparing import compare
@@ -97,6 +105,25 @@ async def roll_back(
         generation = await publish_again(stores, collection, target, record, report)
     held = await stores.documents.collection(collection.name)
     return RollbackResult(generation.number, number, generation.layers, held.pending_documents if held else 0)
+
+
+async def copy_collection(
+    stores: Stores, source: Collection, target: str, report: ProgressReport, *, resumed: bool
+) -> CopyResult:
+    """Copy the documents and the published build of a collection; ``resumed``: what was copied is kept.
+    Raises ``InvalidInput`` if another one is called ``target``, and as ``restore_embedder``."""
+    report(Progress("copy", 0, source.documents))
+    held = await stores.documents.collection(target)
+    if held is None or not (resumed and held.revision == source.revision):
+        held = await stores.documents.copy_collection(source.name, target)
+    if source.generation and not held.generation:
+        published = source.generation
+        reason = f"it was copied from collection {source.name}"
+        history = replace(published.record.history, mode="copy", reason=reason, restored=0)
+        # Corrections are copied too, under refs of their own.
+        record = replace(published.record, history=history, corrections=NO_CORRECTIONS)
+        await publish_again(stores, held, published, record, report)
+    return CopyResult(target, held.documents, held.chunks, source.generation is not None)
 
 
 async def publish_again(
