@@ -484,12 +484,12 @@ class LeanRAG:
         from .llm.answering import (
             LEAST_PAGE,
             PAGE_TOKENS,
+            Answerer,
             AnswerLimits,
             answer_from_pages,
             answer_iteratively,
             unite_contexts,
         )
-        from .llm.batching import Meter
         from .pipeline.building.models import cache_replies, open_answer_model
         from .retrieval.request import QUERY_LIMITS, Mode, Query
         from .retrieval.search.decomposition import find_parts
@@ -498,7 +498,7 @@ class LeanRAG:
         if self._chat is None:
             self._chat = await open_answer_model(self.settings)
         model = cache_replies(self._chat, self._stores, collection)
-        meter = Meter()
+        by = Answerer(model, prompts=self.prompts, open_mode=open_mode)
         results: list[QueryResult] = []
 
         async def retrieve(queries: Sequence[str], seen: Sequence[str], budget: int) -> Context:
@@ -513,9 +513,7 @@ class LeanRAG:
             limits = AnswerLimits(rounds=rounds, tokens=token_budget)
             divide = partial(find_parts, comparisons=True)
             types = await self.list_schema_types(collection=collection)
-            made = await answer_iteratively(
-                model, query.text, retrieve, divide, meter, limits, self.prompts, types, open_mode=open_mode
-            )
+            made = await answer_iteratively(by, query.text, retrieve, divide, limits, types)
             if len(made.rounds) > 1:
                 # One subgraph for the evidence of all rounds: their seeds united, with the LCAs that join them.
                 asked = dict.fromkeys(query for each in made.rounds for query in each.queries)
@@ -535,14 +533,12 @@ class LeanRAG:
                     break
                 pages.append(page)
             context = unite_contexts(pages)
-            found = await answer_from_pages(
-                model, query.text, pages, meter, open_mode=open_mode, prompts=self.prompts
-            )
+            found = await answer_from_pages(by, query.text, pages)
             trace, ending = (), ""
         warnings = tuple(dict.fromkeys(warning for each in results for warning in each.warnings))
         result = replace(results[0], query=query, context=context, warnings=warnings)
         cited = await self._stores.documents.chunks_by_citation(collection, found.cited)
-        return ModelAnswer(found, result, tuple(cited), self._chat.name, meter, trace, ending)
+        return ModelAnswer(found, result, tuple(cited), self._chat.name, by.meter, trace, ending)
 
     async def search_entities(
         self,

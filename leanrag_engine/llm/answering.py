@@ -3,8 +3,9 @@ retrieve, let the model say what is missing, retrieve that, answer."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TypeVar
 
 import anyio
 
@@ -19,6 +20,8 @@ from leanrag_engine.core.text.shortening import one_line, shorten
 from .batching import Meter, ask, for_each, quote, read_object
 from .item_schema import object_schema
 from .prompts import BUILT_IN, Prompts
+
+T = TypeVar("T")
 
 PAGE_TOKENS, LEAST_PAGE = 4000, 500
 """Tokens of a page of summaries that one call reads, and those up to which another page is not worth its call."""
@@ -40,44 +43,43 @@ class Answer:
     """Whether the model calls the evidence insufficient."""
 
 
-async def answer(
-    model: ChatModel,
-    question: str,
-    context: Context,
-    meter: Meter,
-    *,
-    open_mode: bool = False,
-    prompts: Prompts = BUILT_IN,
-) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """A model that answers, what it used, and its prompts. In ``open_mode`` it may add what it knows; else it declines where
+    evidence lacks."""
+
+    model: ChatModel
+    meter: Meter = field(default_factory=Meter)
+    prompts: Prompts = BUILT_IN
+    open_mode: bool = False
+
+    async def ask(self, request: ChatRequest, read: Callable[[str], T]) -> T:
+        """Return what ``read`` makes of the reply, as :func:`leanrag_engine.llm.batching.ask`."""
+        return await ask(self.model, request, read, self.meter, self.prompts)
+
+
+async def answer(by: Answerer, question: str, context: Context) -> Answer:
     """Answer the question. Raises the errors of the model, and ``ReplyUnusable`` if two replies are incomplete."""
-    request = answer_request(question, context, open_mode=open_mode, prompts=prompts)
-    return await ask(model, request, lambda text: check_answer(text, context), meter, prompts)
+    request = answer_request(question, context, open_mode=by.open_mode, prompts=by.prompts)
+    return await by.ask(request, lambda text: check_answer(text, context))
 
 
-async def answer_from_pages(
-    model: ChatModel,
-    question: str,
-    pages: Sequence[Context],
-    meter: Meter,
-    *,
-    open_mode: bool,
-    prompts: Prompts,
-) -> Answer:
+async def answer_from_pages(by: Answerer, question: str, pages: Sequence[Context]) -> Answer:
     """Answer from each page, several at once, then from these answers, whose citations stay (GraphRAG's map and reduce)."""
     if len(pages) == 1:
-        return await answer(model, question, pages[0], meter, open_mode=open_mode, prompts=prompts)
+        return await answer(by, question, pages[0])
     parts: dict[int, Answer] = {}
 
     async def read(number: int) -> None:
-        parts[number] = await answer(model, question, pages[number], meter, prompts=prompts)
+        parts[number] = await answer(replace(by, open_mode=False), question, pages[number])
 
-    await for_each(range(len(pages)), read, places=model.concurrency)
+    await for_each(range(len(pages)), read, places=by.model.concurrency)
     useful = [parts[number] for number in sorted(parts) if parts[number].sufficient]
-    if len(useful) <= 1 and not open_mode:
+    if len(useful) <= 1 and not by.open_mode:
         return useful[0] if useful else parts[0]
     cited = tuple(dict.fromkeys(citation for each in useful for citation in each.cited))
     united = Context("\n\n".join(each.text for each in useful), 0, False, cited)
-    return await answer(model, question, united, meter, open_mode=open_mode, prompts=prompts)
+    return await answer(by, question, united)
 
 
 def answer_request(
@@ -170,16 +172,12 @@ class _Reflection:
 
 
 async def answer_iteratively(
-    model: ChatModel,
+    by: Answerer,
     question: str,
     retrieve: Retrieve,
     split: Callable[[str], Sequence[str]],
-    meter: Meter,
     limits: AnswerLimits,
-    prompts: Prompts,
     schema: str,
-    *,
-    open_mode: bool,
 ) -> IterativeAnswer:
     """Answer the question. ``split`` divides it by rule if the model's own division cannot be read. ``schema`` names
     the types of the collection's schema, in whose terms the model is to ask; "" if there is none. Raises the errors
@@ -188,11 +186,9 @@ async def answer_iteratively(
     deadline = anyio.current_time() + limits.seconds
     ending: Ending | None = None
     try:
-        text = prompts.fill("decompose", question=fence(question), most=str(limits.queries), schema=typed)
+        text = by.prompts.fill("decompose", question=fence(question), most=str(limits.queries), schema=typed)
         request = _make_request(text, "decompose", {"queries": _QUERIES})
-        queries = await ask(
-            model, request, lambda reply: _read_queries(read_object(reply), limits.queries), meter, prompts
-        )
+        queries = await by.ask(request, lambda reply: _read_queries(read_object(reply), limits.queries))
     except ReplyUnusable:
         queries, ending = tuple(split(question)), Ending.UNREADABLE
     queries = tuple(dict.fromkeys((question, *queries)))
@@ -215,7 +211,7 @@ async def answer_iteratively(
         if ending:
             break
         try:
-            text = prompts.fill(
+            text = by.prompts.fill(
                 "reflect",
                 question=fence(question),
                 queries="\n".join(f"- {one_line(each)}" for each in sorted(asked)),
@@ -225,9 +221,7 @@ async def answer_iteratively(
                 schema=typed,
             )
             request = _make_request(text, "reflect", _REFLECTION)
-            reflection = await ask(
-                model, request, lambda reply: _read_reflection(reply, limits.queries), meter, prompts
-            )
+            reflection = await by.ask(request, lambda reply: _read_reflection(reply, limits.queries))
         except ReplyUnusable:
             ending = Ending.UNREADABLE
             break
@@ -239,8 +233,7 @@ async def answer_iteratively(
             break
         asked |= {fold_case(each) for each in queries}
     context = unite_contexts(contexts)
-    written = await answer(model, question, context, meter, open_mode=open_mode, prompts=prompts)
-    return IterativeAnswer(written, context, tuple(rounds), ending)
+    return IterativeAnswer(await answer(by, question, context), context, tuple(rounds), ending)
 
 
 def _find_ending(

@@ -18,7 +18,7 @@ from leanrag_engine.core.errors import (
 )
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Reply
-from leanrag_engine.llm.answering import Answer, answer
+from leanrag_engine.llm.answering import Answer, Answerer, answer
 from leanrag_engine.llm.batching import (
     Meter,
     Task,
@@ -143,7 +143,7 @@ def test_what_holds_no_object_is_refused_and_shown(text: str) -> None:
 async def test_an_answer_s_citations_are_sorted_by_whether_its_context_has_them() -> None:
     context = Context("[d1:c1] One.\n[d1:c12] Two.", 9, truncated=False, cited=("d1:c1", "d1:c12"))
     text = "One [d1:c12][d1:c1, d7:c1]. Two [d1:c12]. Section d2 says no, (d9:c3) too."
-    found = await answer(Parrot(text), "Which?", context, Meter())
+    found = await answer(Answerer(Parrot(text)), "Which?", context)
     assert found == Answer(text, cited=("d1:c12", "d1:c1"), unfounded=("d7:c1", "d9:c3"))
 
 
@@ -162,14 +162,14 @@ async def test_an_answer_is_sufficient_if_it_says_so_and_its_citations_bear_it_o
     text: str, shown: str, sufficient: bool
 ) -> None:
     context = Context("[d1:c1] One.", 9, truncated=False, cited=("d1:c1",))
-    found = await answer(Parrot(text), "Which one?", context, Meter())
+    found = await answer(Answerer(Parrot(text)), "Which one?", context)
     assert (found.text, found.sufficient) == (shown, sufficient)
 
 
 async def test_an_answer_that_is_nothing_but_the_word_is_asked_for_again() -> None:
     context = Context("[d1:c1] One.", 9, truncated=False, cited=("d1:c1",))
     model = Parrot("INSUFFICIENT", "INSUFFICIENT: the year is missing.")
-    assert (await answer(model, "When?", context, Meter())).text == "the year is missing."
+    assert (await answer(Answerer(model), "When?", context)).text == "the year is missing."
 
 
 # --- many tasks ----------------------------------------------------------------------------

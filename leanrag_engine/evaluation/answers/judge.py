@@ -19,7 +19,7 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import Question, QuestionSet, read_file_text, read_set
 from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies
 from leanrag_engine.evaluation.scratch import open_scratch
-from leanrag_engine.llm.answering import Answer, answer
+from leanrag_engine.llm.answering import Answer, Answerer, answer
 from leanrag_engine.llm.batching import Meter, ask, for_each
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
 
@@ -167,13 +167,12 @@ class JudgingRun:
 
     engine: LeanRAG
     collection: str
-    answerer: ChatModel
+    answerer: Answerer
     judge: ChatModel
     plan: JudgingPlan
     report: ProgressReport
     done: int = 0
     unanswered: int = 0
-    answering: Meter = field(default_factory=Meter)
     judging: Meter = field(default_factory=Meter)
     losses: list[LostCall] = field(default_factory=list)
 
@@ -183,19 +182,11 @@ class JudgingRun:
         self.report(Progress("judge", self.done, self.plan.calls))
 
 
-async def judge_answers(
-    engine: LeanRAG,
-    collection: str,
-    answerer: ChatModel,
-    judge: ChatModel,
-    plan: JudgingPlan,
-    report: ProgressReport,
-    note: Callable[[JudgedQuestion], None],
-) -> Judgement:
-    """Ask every question of ``collection`` with every strategy; ``answerer`` writes and ``judge`` judges the answers.
-    ``note`` is called for each finished question. An unusable reply loses only its own vote. Raises ``InvalidInput`` if
-    every call would fail, ``ModelUnavailable`` if a service does not answer, ``ReplyUnusable`` if there is no verdict."""
-    run = JudgingRun(engine, collection, answerer, judge, plan.check(), report)
+async def judge_answers(run: JudgingRun, note: Callable[[JudgedQuestion], None]) -> Judgement:
+    """Ask every question of the collection with every strategy, and judge the answers. ``note`` is called for each finished
+    question. An unusable reply loses only its own vote. Raises ``InvalidInput`` if every call would fail, ``ModelUnavailable`` if
+    a service does not answer, ``ReplyUnusable`` if there is no verdict."""
+    plan = run.plan
 
     async def judge_and_note(question: Question) -> JudgedQuestion:
         result = await judge_question(run, question)
@@ -204,13 +195,13 @@ async def judge_answers(
 
     # The models limit the concurrent calls.
     results = await run_together([partial(judge_and_note, each) for each in plan.questions], 16)
-    graph = (await engine.status(collection)).graph
+    graph = (await run.engine.status(run.collection)).graph
     # In the order of the questions, not of the replies.
     place = {question.id: number for number, question in enumerate(plan.questions)}
     losses = sorted(
         run.losses, key=lambda each: (place[each.question], each.kind, each.strategy, each.reason)
     )
-    found = Judgement(plan, tuple(results), tuple(losses), run.answering, run.judging, graph)
+    found = Judgement(plan, tuple(results), tuple(losses), run.answerer.meter, run.judging, graph)
     if not found.grades and not any(each.votes for wins in found.wins.values() for each in wins.values()):
         if not losses:
             raise InvalidInput(
@@ -257,15 +248,7 @@ def first_alike(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _write_answer(run: JudgingRun, question: Question, name: str, context: Context) -> Answer | None:
-    asking = partial(
-        answer,
-        run.answerer,
-        question.text,
-        context,
-        run.answering,
-        open_mode=run.plan.open_mode,
-        prompts=run.engine.prompts,
-    )
+    asking = partial(answer, run.answerer, question.text, context)
     return await _call_or_note_loss(run, ("answer", question.id, name), asking)
 
 
@@ -406,5 +389,10 @@ async def judge_set(
     """Judge on a scratch collection of the set's passages in ``settings.data_dir``; None: on the existing collection."""
     plan.check()
     # The models come first: a missing key is reported before minutes of building.
-    async with open_models(settings) as models, _open_collection(settings, questions, report) as opened:
-        return await judge_answers(*opened, *models, plan, report, note)
+    async with (
+        open_models(settings) as (model, judge),
+        _open_collection(settings, questions, report) as (engine, collection),
+    ):
+        answerer = Answerer(model, prompts=engine.prompts, open_mode=plan.open_mode)
+        run = JudgingRun(engine, collection, answerer, judge, plan, report)
+        return await judge_answers(run, note)
