@@ -1,12 +1,12 @@
 """Aggregate verdicts: means and spreads of scores, shares of wins, and the influence of the answers' order."""
 
-import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leanrag_engine.evaluation.datasets import Question
 from leanrag_engine.evaluation.metrics import bootstrap_difference, mean
+from leanrag_engine.evaluation.retrieval.run import holds_any
 from leanrag_engine.llm.answering import Answer
 
 from .rubric import MEASURES, Choices, Scores
@@ -149,7 +149,7 @@ def overview(results: Sequence[JudgedQuestion], strategy: str) -> Overview:
     answers = [answer for _, answer in answered]
     citations = sum(len(each.cited) + len(each.unfounded) for each in answers)
     right = [
-        not answer.declined and holds(answer.text, result.question.answers)
+        not answer.declined and holds_any(answer.text, result.question.answers)
         for result, answer in answered
         if result.question.answers
     ]
@@ -161,13 +161,3 @@ def overview(results: Sequence[JudgedQuestion], strategy: str) -> Overview:
         found=100 * mean(right) if right else None,
         declined=100 * mean([answer.declined for answer in answers]),
     )
-
-
-def holds(text: str, answers: Sequence[str]) -> bool:
-    """Return whether ``text`` contains one of ``answers`` as whole words, regardless of case and punctuation."""
-    words = f" {_words(text)} "
-    return any(f" {_words(each)} " in words for each in answers if _words(each))
-
-
-def _words(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.casefold()))

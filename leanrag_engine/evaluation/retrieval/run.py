@@ -252,12 +252,16 @@ def plain(text: str) -> str:
 
 
 def holds_answer(sentence: str, answers: Iterable[str]) -> bool:
-    """Return whether the sentence has one of the answers as whole words, regardless of case and punctuation."""
-    words = _bare(sentence)
+    """Return whether the sentence has one of the answers that are quotations; see :func:`holds_any`."""
+    return holds_any(sentence, (each for each in answers if _bare(each) not in _VERDICTS))
+
+
+def holds_any(text: str, answers: Iterable[str]) -> bool:
+    """Return whether ``text`` has one of the answers as whole words, regardless of case and punctuation."""
+    words = _bare(text)
     return any(
         f" {wanted} " in f" {words} " or (has_cjk(wanted) and wanted in words)
-        for wanted in map(_bare, answers)
-        if wanted and wanted not in _VERDICTS
+        for wanted in filter(None, map(_bare, answers))
     )
 
 

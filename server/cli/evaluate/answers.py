@@ -129,7 +129,12 @@ async def answers(
     )  # fmt: skip
     typer.echo(forecast(plan), err=True)
     if not dry_run:
-        found = await run_judgement(settings, question_set, plan, data_dir, details)
+        from leanrag_engine.evaluation.answers.judge import judge_set  # noqa: PLC0415 - heavy
+
+        kept = None if question_set and data_dir is None else settings.data_dir
+        with open_notes(details) as note, open_scratch(kept) as (folder, show):
+            settings = settings.model_copy(update={"data_dir": folder})
+            found = await judge_set(settings, question_set, plan, show, note)
         for remark in remarks(found):
             typer.echo(remark, err=True)
         if json:
@@ -159,22 +164,6 @@ def read_plan(
     question_set = None if collection else read_set(path)
     selected = (question_set.questions if question_set else read_questions(path))[:limit]
     return question_set, JudgingPlan(selected, ways, **options).check()
-
-
-async def run_judgement(
-    settings: Settings,
-    question_set: QuestionSet | None,
-    plan: JudgingPlan,
-    data_dir: Path | None,
-    details: Path | None,
-) -> Judgement:
-    """Run the judgement, with progress on standard error."""
-    from leanrag_engine.evaluation.answers.judge import judge_set  # noqa: PLC0415 - heavy
-
-    kept = None if question_set and data_dir is None else settings.data_dir
-    with open_notes(details) as note, open_scratch(kept) as (folder, show):
-        settings = settings.model_copy(update={"data_dir": folder})
-        return await judge_set(settings, question_set, plan, show, note)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.runtime.replacement import write_output
 
@@ -20,6 +20,7 @@ from .answers import answers, open_scratch
 
 if TYPE_CHECKING:
     from leanrag_engine.evaluation.replies.writing import QuestionFile, SourceCorpus, WritingOutcome
+    from leanrag_engine.llm.prompts import Prompts
 
 app = typer.Typer(
     help="Measure: retrieval on a question set, replies on your own documents, answers by a judge.",
@@ -204,11 +205,11 @@ async def questions(
 
     Example: `leanrag eval questions my_manuals --number 40 --model openai/gpt-4o-mini`
     """
-    from leanrag_engine.evaluation.replies.writing import (  # noqa: PLC0415 - heavy
-        QuestionFile,
-        open_corpus,
-        take_worksheet,
-    )
+    # Heavy, all of them: --help must not wait for them.
+    from leanrag_engine.evaluation.replies import writing  # noqa: PLC0415
+    from leanrag_engine.llm.prompts import Prompts  # noqa: PLC0415
+
+    from ..progress import progress_bar  # noqa: PLC0415
 
     if worksheet and filled:
         raise InvalidInput("--worksheet writes a new file, --filled reads one.", "Give one of them.")
@@ -218,15 +219,17 @@ async def questions(
             "No model is set to write the questions.",
             "Set llm_model or give --model; or let the agent at your side write them: --worksheet FILE.json.",
         )
-    file = QuestionFile.open(folder)
-    corpus = open_corpus(folder, settings)
+    file = writing.QuestionFile.open(folder)
+    corpus, prompts = writing.open_corpus(folder, settings), Prompts.open(settings.prompts_dir)
     if worksheet:
-        write_worksheet(worksheet, corpus, file, number, settings, as_json=json)
+        write_worksheet(worksheet, corpus, file, number, prompts, as_json=json)
         return
     if filled:
-        found = take_worksheet(filled, corpus, file)
+        found = writing.take_worksheet(filled, corpus, file)
     else:
-        found = await write(settings, corpus, file, number, budget)
+        async with writing.open_writer(settings, budget) as author:
+            with progress_bar() as show:
+                found = await writing.write_by_model(author, corpus, file, number, show, prompts)
     for remark in remarks(corpus, found, file, number):
         typer.echo(remark, err=True)
     if json:
@@ -237,13 +240,12 @@ async def questions(
 
 
 def write_worksheet(
-    path: Path, corpus: SourceCorpus, file: QuestionFile, number: int, settings: Settings, *, as_json: bool
+    path: Path, corpus: SourceCorpus, file: QuestionFile, number: int, prompts: Prompts, *, as_json: bool
 ) -> None:
     from leanrag_engine.evaluation.replies.writing import make_worksheet  # noqa: PLC0415 - heavy
-    from leanrag_engine.llm.prompts import Prompts  # noqa: PLC0415 - only here
 
     check_new(path)
-    content = make_worksheet(corpus, file, number, Prompts.open(settings.prompts_dir))
+    content = make_worksheet(corpus, file, number, prompts)
     write_new(path, content)
     if as_json:
         typer.echo(json_.dumps({"worksheet": str(path), "passages": len(content["passages"])}))
@@ -252,20 +254,6 @@ def write_worksheet(
         f"{path}: {len(content['passages']):,} passages. Have your agent fill in each result as the instructions in it "
         f"say, then run this command with --filled {path}."
     )
-
-
-async def write(
-    settings: Settings, corpus: SourceCorpus, file: QuestionFile, number: int, budget: int
-) -> WritingOutcome:
-    """Have the model of the settings write, with progress on standard error."""
-    from leanrag_engine.evaluation.replies.writing import open_writer, write_by_model  # noqa: PLC0415
-    from leanrag_engine.llm.prompts import Prompts  # noqa: PLC0415 - only here
-
-    from ..progress import progress_bar  # noqa: PLC0415 - rich is heavy
-
-    async with open_writer(settings, budget) as model:
-        with progress_bar() as show:
-            return await write_by_model(model, corpus, file, number, show, Prompts.open(settings.prompts_dir))
 
 
 def remarks(corpus: SourceCorpus, found: WritingOutcome, file: QuestionFile, number: int) -> Iterator[str]:
