@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from .retrieval.query import QueryResult
     from .retrieval.request import Filters, Query
     from .retrieval.search.crediting import FoundPassages
-    from .retrieval.suggestions import SuggestedQuestion
 
 # What only some operations need is imported where it is used: all of it takes 0.3 s, and a command should answer at once.
 
@@ -456,13 +455,11 @@ class LeanRAG:
             )
         return result
 
-    async def suggest_questions(
-        self, limit: int = 3, *, collection: str = "default"
-    ) -> list[SuggestedQuestion]:
+    async def suggest_questions(self, limit: int = 3, *, collection: str = "default") -> list[str]:
         """Return up to ``limit`` questions that the collection can answer, each tried by a query."""
         from .retrieval.suggestions import suggest_questions
 
-        async def read(index: IndexSnapshot) -> list[SuggestedQuestion]:
+        async def read(index: IndexSnapshot) -> list[str]:
             index = await self._snapshots.add_adjacency(index)
             return await suggest_questions(await self._snapshots.add_embedder(index), limit)
 

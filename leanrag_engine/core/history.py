@@ -64,9 +64,8 @@ class Publication:
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """One published generation of a collection, built from revision ``revision``. ``build`` says how it came
-    about and why; ``documents`` and ``changes`` what differs from the generation before. ``stale`` written
-    texts were stale in it. It took ``seconds``, and model calls that used ``spent``, all steps together.
-    ``available``: its data are still there, so that it can be rolled back to."""
+    about and why; ``documents`` and ``changes`` what differs from the generation before. It took ``seconds``, and model
+    calls that used ``spent``, all steps together. ``available``: it can be rolled back to, as its data are still there."""
 
     number: int
     revision: int
@@ -76,7 +75,6 @@ class HistoryEntry:
     documents: DocumentChanges
     changes: GraphChanges
     embedded: EmbeddingCounts
-    stale: int
     spent: Spent
     seconds: float
     available: bool

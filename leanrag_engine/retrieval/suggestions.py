@@ -26,15 +26,6 @@ QUOTES = str.maketrans("", "", '"“”„«»`*')
 
 
 @dataclass(frozen=True, slots=True)
-class SuggestedQuestion:
-    """A question, the citations of the passages it was made from, and the tokens of the context that holds them."""
-
-    text: str
-    citations: tuple[str, ...]
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class QuestionCandidate:
     """A question, the names in it, and the chunks of which one must be among its evidence."""
 
@@ -43,7 +34,7 @@ class QuestionCandidate:
     chunk_ids: frozenset[str]
 
 
-async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQuestion]:
+async def suggest_questions(index: IndexSnapshot, limit: int) -> list[str]:
     """Return up to ``limit`` questions about different things, each from another folder as long as there is one,
     whose own passage comes first in their context. They are drawn from prose; without any, from code. In turn: one
     about a thing that a passage defines, one about a section of a document, one about two things that are related."""
@@ -68,7 +59,7 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
         for each in await index.generations.relations(number, 0)
         if each.source_id in things and each.target_id in things and each.description
     ]
-    found: list[SuggestedQuestion] = []
+    found: list[str] = []
     used: set[str] = set()
     for once in (True, False):
         seen: set[str] = set()
@@ -90,8 +81,8 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
             )
             if candidate is None:
                 kinds.pop(0)
-            elif question := await try_question(index, candidate, folders.keys()):
-                found.append(question)
+            elif await holds_up(index, candidate, folders.keys()):
+                found.append(candidate.text)
                 used |= candidate.names
                 seen |= {folders[chunk] for chunk in candidate.chunk_ids & folders.keys()}
                 kinds = [*kinds[1:], kinds[0]]
@@ -192,14 +183,10 @@ def relate(entities: dict[str, Entity], relations: Iterable[Relation]) -> Iterat
             yield QuestionCandidate(text, frozenset(keys), frozenset(relation.chunk_ids))
 
 
-async def try_question(
-    index: IndexSnapshot, candidate: QuestionCandidate, drawn: AbstractSet[str]
-) -> SuggestedQuestion | None:
-    """Return the question if the first passage of its context is one of the ``drawn`` ones that it was made from, and nothing
+async def holds_up(index: IndexSnapshot, candidate: QuestionCandidate, drawn: AbstractSet[str]) -> bool:
+    """Return whether the first passage of a question's context is one of the ``drawn`` ones that it was made from, and nothing
     warns of weak evidence."""
     result = await answer_query(index, Query(text=candidate.text, token_budget=1500))
     cited = {each.chunk.citation: each.chunk.id for each in result.sources}
-    own = [each for each in result.context.cited if cited.get(each) in candidate.chunk_ids & drawn]
-    if result.warnings or result.context.cited[:1] != tuple(own[:1]) or not own:
-        return None
-    return SuggestedQuestion(candidate.text, tuple(own), result.context.tokens)
+    first = {cited.get(each) for each in result.context.cited[:1]}
+    return not result.warnings and bool(candidate.chunk_ids & drawn & first)

@@ -125,7 +125,7 @@ class Explorer:
 
     async def suggestions(self, engine: LeanRAG, _: Request) -> object:
         """Return questions. Each was tried, so that the embedder is loaded when they arrive."""
-        return [each.text for each in await engine.suggest_questions(3, collection=self._collection)]
+        return await engine.suggest_questions(3, collection=self._collection)
 
     async def answer(self, engine: LeanRAG, request: Request) -> object:
         asked = Query(text=request.query_params.get("question", ""))

@@ -45,10 +45,6 @@ class Places:
         self.round = 0
         """How often the places were halved."""
 
-    @property
-    def allowed(self) -> int:
-        return int(self._allowed)
-
     def halve(self, began: int) -> None:
         """Halve the places because a call of round ``began`` was rejected. Concurrent calls count once."""
         if began == self.round:

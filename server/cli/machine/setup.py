@@ -107,8 +107,7 @@ def index_folder(folder: Path, settings: Settings) -> tuple[list[str], list[str]
             await tick_index(engine, settings, time.monotonic() - started)
         tick_missing(job)
         leave_unless_done(job.status.value)
-        found = await engine.suggest_questions(3, collection=settings.collection)
-        questions.extend(each.text for each in found)
+        questions.extend(await engine.suggest_questions(3, collection=settings.collection))
         collections.extend(each.name for each in await engine.collections())
 
     run(settings, work)

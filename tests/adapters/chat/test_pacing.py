@@ -92,19 +92,19 @@ async def test_too_much_halves_the_places_once_for_all_that_were_under_way() -> 
     places = Places(8)
     for _ in range(8):
         places.halve(0)
-    assert places.allowed == 4
+    assert places.limiter.total_tokens == 4
     places.halve(places.round)
-    assert places.allowed == 2
+    assert places.limiter.total_tokens == 2
     for _ in range(9):
         places.halve(places.round)
-    assert places.allowed == 1
+    assert places.limiter.total_tokens == 1
 
 
 async def test_answers_bring_the_places_back() -> None:
     places = Places(4)
     places.halve(0)
     rounds = 0
-    while places.allowed < 4:
+    while places.limiter.total_tokens < 4:
         places.widen()
         rounds += 1
     assert rounds == 2 + 3 + 1  # a place after each full round, a little more for the fractions

@@ -85,7 +85,6 @@ def _entry(row: Row[Any], spent: Spent | None) -> HistoryEntry:
         documents=from_json(DocumentChanges, row.documents),
         changes=from_json(GraphChanges, row.changes),
         embedded=from_json(EmbeddingCounts, row.embedded),
-        stale=row.stale,
         spent=spent or Spent(""),
         seconds=row.seconds,
         available=row.kept is not None,
