@@ -1,12 +1,13 @@
 """Questions that a collection can answer, made from its entities and relations, each tried before it is suggested."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import sentences
@@ -131,10 +132,11 @@ def ask_for(entity: Entity, what: str, verb: str) -> str:
 def ask_for_sections(chunks: Sequence[Chunk], *, english: bool = True) -> Iterator[QuestionCandidate]:
     """Yield questions for what a section says, not in a sentence if the documents are not ``english``, the longest sections first;
     those of documents of one section are left out."""
-    sections: defaultdict[tuple[str, str], list[Chunk]] = defaultdict(list)
-    for each in chunks:
-        for heading in {window.heading.rpartition(" > ")[2] for window in each.windows}:
-            sections[each.title, heading].append(each)
+    sections = group(
+        ((each.title, heading), each)
+        for each in chunks
+        for heading in {window.heading.rpartition(" > ")[2] for window in each.windows}
+    )
     several = Counter(title for title, _ in sections)
     for (title, heading), held in sorted(sections.items(), key=lambda each: (-len(each[1]), each[0])):
         plain = (

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.core.text.language.sentences import sentences
@@ -62,9 +63,7 @@ class PromptSheet:
         self, relations: Iterable[Relation], known: Mapping[str, Entity], *, words: int, room: int
     ) -> int:
         """Add lines ``- name — name: text``, the best first, one for all relations of equal text; return how many had room."""
-        groups: dict[str, list[Relation]] = {}
-        for each in best_first(relations):
-            groups.setdefault(each.description or each.id, []).append(each)
+        groups = group((each.description or each.id, each) for each in best_first(relations))
         shown = 0
         for alike in groups.values():
             ends = [(known[each.source_id], known[each.target_id]) for each in alike]

@@ -1,7 +1,6 @@
 """Texts of a layer that a model or an agent writes in place of heuristic ones: first the summaries, then the
 sentences. Nothing depends on the order of the replies."""
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.errors import ReplyUnusable, open_task_group
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.graphs.rows import read_rows, replace_rows, select_rows
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Entity, Evidence, JsonObject, Method, Relation, Staleness
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
@@ -140,9 +140,7 @@ def _read_agent_summaries(
     if not sources.summaries:
         return {}
     found: dict[int, WrittenSummary] = {}
-    by_cluster: dict[str, list[JsonObject]] = defaultdict(list)
-    for item in sources.summaries.values():
-        by_cluster[str(item.get("cluster"))].append(item)
+    by_cluster = group((str(item.get("cluster")), item) for item in sources.summaries.values())
     for number, cluster in enumerate(clusters):
         task = aggregation_task(*cluster)
         origin = carried.origin(number)

@@ -4,7 +4,7 @@ that are gone; a heuristic text stays where nothing changed."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.restriction import cut_sentence, cut_summary
 from leanrag_engine.core.graphs.rows import LayerRows, find_same, match_rows, select_rows
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Entity, Relation, Staleness
 from leanrag_engine.hierarchy.health import find_ancestors
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, find_pairs
@@ -368,11 +369,8 @@ class _TextsBeneath:
     def _before(self) -> tuple[Mapping[str, list[Entity]], Mapping[tuple[str, str], list[Relation]]]:
         """The members of each previous cluster, and the relations between each two, by ids."""
         layer = self._previous.layer(self._step.lower.entities[0].layer) or Graph((), ())
-        members: dict[str, list[Entity]] = defaultdict(list)
-        relations: dict[tuple[str, str], list[Relation]] = defaultdict(list)
         parents = {each.id: each.parent_id or "" for each in layer.entities}
-        for each in layer.entities:
-            members[each.parent_id or ""].append(each)
-        for stated in layer.relations:
-            relations[order_pair(parents[stated.source_id], parents[stated.target_id])].append(stated)
-        return members, relations
+        members = group((parents[each.id], each) for each in layer.entities)
+        return members, group(
+            (order_pair(parents[each.source_id], parents[each.target_id]), each) for each in layer.relations
+        )

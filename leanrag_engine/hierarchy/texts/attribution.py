@@ -1,7 +1,6 @@
 """Find the chunks that each sentence of a written text rests on, and quote sentences with the chunks that say them."""
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,6 +8,7 @@ from itertools import chain, repeat
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.texts import cut_description
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Entity, Evidence, Relation
 from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence, find_turn, sentences
 from leanrag_engine.core.text.language.words import content_words
@@ -108,15 +108,13 @@ def cite_summaries(hierarchy: Hierarchy) -> Hierarchy:
     them is about."""
     layers = [hierarchy.layers[0]]
     for upper in hierarchy.layers[1:]:
-        members: dict[str | None, list[Entity]] = defaultdict(list)
-        among: dict[str | None, list[Relation]] = defaultdict(list)
         homes = {each.id: each.parent_id for each in layers[-1].entities}
-        for each in layers[-1].entities:
-            members[each.parent_id].append(each)
-        for relation in layers[-1].relations:
-            home = homes.get(relation.source_id)
-            if home and home == homes.get(relation.target_id):
-                among[home].append(relation)
+        members = group((each.parent_id, each) for each in layers[-1].entities)
+        among = group(
+            (home, each)
+            for each in layers[-1].relations
+            if (home := homes.get(each.source_id)) and home == homes.get(each.target_id)
+        )
         finders = (
             (each, ChunkFinder(members[each.id], best_first(among[each.id]))) for each in upper.entities
         )

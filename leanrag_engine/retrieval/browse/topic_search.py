@@ -13,6 +13,7 @@ import anyio.lowlevel
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, Entity, parse_window_id
 from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.core.text.language.excerpts import find_statement, quote_exchange
@@ -124,11 +125,10 @@ async def search_topic(
                 best[window.chunk_id] = max(known, window, key=lambda each: each.score)
         held += words.items()
     chunks = await index.documents.chunks(index.collection.name, list(best))
-    groups: dict[object, list[Chunk]] = {}
-    for chunk in sorted(chunks, key=lambda each: (by_date and (each.own_date or "~"), each.place)):
-        groups.setdefault(chunk.document_id if by_document else chunk.text, []).append(chunk)
-    entries = [[each for each in group if best[each.id].score >= _LEAST] for group in groups.values()]
-    listed = [group for group in entries if group]
+    chunks.sort(key=lambda each: (by_date and (each.own_date or "~"), each.place))
+    groups = group((each.document_id if by_document else each.text, each) for each in chunks)
+    entries = [[each for each in alike if best[each.id].score >= _LEAST] for alike in groups.values()]
+    listed = [alike for alike in entries if alike]
     leads = [max(each, key=lambda one: best[one.id].score) if by_document else each[0] for each in listed]
     ranked = sorted(range(len(leads)), key=lambda at: -best[leads[at].id].score)
     page = sorted(ranked[offset : offset + limit])

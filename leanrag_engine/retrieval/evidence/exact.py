@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, RareWord, Window, is_code, parse_window_id, window_id
 from leanrag_engine.core.text.language.parts_of_speech import NUMBER_WORDS, is_english_word
 from leanrag_engine.core.text.language.sentences import sentences
@@ -370,12 +371,12 @@ def put_uses_first(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) -> list
 def _find_defining(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) -> dict[str, list[str]]:
     """Return the windows that define an identifier or number of a match."""
     wanted = {_as_one(each.word): each.word for each in exact if _IDENTIFIER.search(each.word)}
-    found: dict[str, list[str]] = {}
-    for chunk in chunks if wanted else ():
-        for number, window in enumerate(chunk.windows):
-            for name in wanted.keys() & set(map(_as_one, _find_defined(chunk, window))):
-                found.setdefault(wanted[name], []).append(window_id(chunk.id, number))
-    return found
+    return group(
+        (wanted[name], window_id(chunk.id, number))
+        for chunk in (chunks if wanted else ())
+        for number, window in enumerate(chunk.windows)
+        for name in wanted.keys() & set(map(_as_one, _find_defined(chunk, window)))
+    )
 
 
 def _as_one(word: str) -> str:

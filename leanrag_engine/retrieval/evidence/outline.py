@@ -10,6 +10,7 @@ from itertools import chain, zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, Document, ScoreParts, is_code
 from leanrag_engine.core.text.citation import format_citation
 from leanrag_engine.core.text.language.sentences import is_statement, sentences
@@ -47,12 +48,9 @@ async def outline_documents(run: QueryRun) -> list[Statement]:
     store, collection = run.index.documents, run.index.collection.name
     documents = select_documents(await store.find_all(collection), run.query.filters)
     root = find_folder(each.source for each in documents)
-    folders: dict[str, list[Document]] = {}
-    for each in sorted(
-        documents, key=lambda each: (not _is_guide(each), is_code(each.media_type), -each.chunks)
-    ):
-        folder = os.path.dirname(each.source.removeprefix(root))  # noqa: PTH120 - not this machine's
-        folders.setdefault(folder, []).append(each)
+    documents.sort(key=lambda each: (not _is_guide(each), is_code(each.media_type), -each.chunks))
+    # Not as a Path, which would be one of this machine.
+    folders = group((os.path.dirname(each.source.removeprefix(root)), each) for each in documents)  # noqa: PTH120
     most = run.query.token_budget // LINE_TOKENS
     chosen = [each for row in zip_longest(*folders.values()) for each in row if each][:most]
     chosen.sort(key=lambda each: (not _is_guide(each), each.own_date, each.source, each.number))
