@@ -50,29 +50,27 @@ from leanrag_engine.pipeline.index import Stores, open_hierarchy, read_hierarchy
 from leanrag_engine.pipeline.pending import PendingIndex
 from leanrag_engine.pipeline.token_vectors import embed_lacking
 
-from .embedding_reuse import ReusingEmbedder, reuse_vectors
+from .embedding_reuse import reuse_vectors
 from .memory import hold_cycle_search, search_cycles_rarely
 from .models import NO_MODELS, BuildModels, open_forecast_models
 from .modes import ModeChoice, choose_mode, find_previous, keep_embedder
-from .publishing import FinishedBuild, publish_build
+from .publishing import FinishedBuild, FittedChunks, publish_build
 from .schemas import find_schema
 from .vectors import write_entities_early, write_windows_early
-from .windows import IndexedChunks, index_chunks
+from .windows import index_chunks
 
 READING, GLEANING = "extract", "glean"
 """The step that reads chunks, whose calls are known in advance, and the step that looks at them again."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FittedChunks:
-    """The chunks of a collection, the embedder of their build with its ``state``, the ``previous`` layers,
-    and the share of words ``unknown`` to a kept fitted embedder."""
+@dataclass(frozen=True, slots=True)
+class BuildRun:
+    """What all steps of a build work with. ``mode`` is the one that was asked for."""
 
-    chunks: IndexedChunks
-    embedder: ReusingEmbedder
-    state: bytes
-    previous: Hierarchy | None
-    unknown: float = 0.0
+    stores: Stores
+    report: ProgressReport
+    models: BuildModels
+    mode: AskedMode
 
 
 GivenLayers = Callable[[Graph], Hierarchy | None]
@@ -117,7 +115,8 @@ async def build_generation(
         if found.generation is not None and mode != "rebuild" and not models.names():
             report = held.enter_context(hold_cycle_search(report))
         outdated = (await stores.documents.count_outdated(collection)).get(Method.MODEL, 0)
-        fitted = await read_beside_embedding(stores, found, report, models, mode, pending)
+        run = BuildRun(stores, report, models, mode)
+        fitted = await read_beside_embedding(run, found, pending)
         # Once more: new extracts have changed its revision.
         found = await require_documents(stores, collection)
         async with open_task_group() as group:
@@ -125,7 +124,7 @@ async def build_generation(
             def write_early(base: Graph, vectors: Vectors) -> None:
                 group.start_soon(write_entities_early, stores, found, fitted.embedder, base, vectors)
 
-            drafted = await draft(stores, found, fitted, report, models, mode, given, write_early)
+            drafted = await draft(run, found, fitted, given, write_early)
         schema = drafted.base.schema
         if schema is not None and outdated:
             left = (await stores.documents.count_outdated(collection)).get(Method.MODEL, 0)
@@ -139,13 +138,10 @@ async def build_generation(
         vectors = drafted.built.vectors
         finished = FinishedBuild(
             hierarchy=drafted.built.hierarchy,
-            chunks=fitted.chunks,
-            embedder=fitted.embedder,
-            state=fitted.state,
+            fitted=fitted,
             revision=found.revision,
-            record=replace(describe_build(stores, found, fitted, drafted, models), schema=schema),
+            record=replace(describe_build(run, found, fitted, drafted), schema=schema),
             publication=publication,
-            previous=fitted.previous,
             vectors={"entities": vectors[0], "aggregates": np.concatenate(vectors[1:])},
             mentions=drafted.base.mentions,
         )
@@ -157,26 +153,22 @@ async def build_generation(
 
 
 async def read_beside_embedding(
-    stores: Stores,
-    collection: Collection,
-    report: ProgressReport,
-    models: BuildModels,
-    mode: AskedMode,
-    pending: PendingIndex | None = None,
+    run: BuildRun, collection: Collection, pending: PendingIndex | None
 ) -> FittedChunks:
     """Embed the chunks and let a model read new ones at the same time: neither step depends on the other."""
+    stores = run.stores
     reading: list[Progress] = []
     done: list[FittedChunks] = []
 
     def read(progress: Progress) -> None:
         reading[:] = [progress]
-        report(progress)
+        run.report(progress)
 
     def beside(progress: Progress) -> None:
-        report(reading[0] if reading else progress)
+        run.report(reading[0] if reading else progress)
 
     async def embed() -> None:
-        fitted = await fit(stores, collection, beside, stores.embedders, mode)
+        fitted = await fit(replace(run, report=beside), collection, stores.embedders)
         done.append(fitted)
         if pending is not None and pending.embedder is not None:
             fitted.embedder.take_over(pending.embedder, pending.vectors)
@@ -191,7 +183,7 @@ async def read_beside_embedding(
 
     async with open_task_group() as group:
         group.start_soon(embed)
-        await read_chunks(stores, collection.name, read, models)
+        await read_chunks(replace(run, report=read), collection.name)
         reading.clear()
     return done[0]
 
@@ -203,11 +195,10 @@ async def require_documents(stores: Stores, collection: str) -> Collection:
     return found
 
 
-async def read_chunks(
-    stores: Stores, collection: str, report: ProgressReport, models: BuildModels, *, dry: bool = False
-) -> int:
+async def read_chunks(run: BuildRun, collection: str, *, dry: bool = False) -> int:
     """Let the model read new chunks, those it failed to read and those it read with another schema, in an
     upgrade all heuristic ones; return how many. ``dry``: nothing is stored."""
+    stores, models = run.stores, run.models
     if models.reading is None:
         return 0
     due = await stores.documents.heuristic_chunks(collection, due=not models.upgrade)
@@ -220,7 +211,7 @@ async def read_chunks(
             await stores.documents.put_extracts(collection, extracts)
 
     def read(done: int, total: int) -> None:
-        report(Progress("extract", done, total))
+        run.report(Progress("extract", done, total))
 
     held = await stores.documents.collection(collection)
     schema = await find_schema(stores, held) if held else None
@@ -228,11 +219,10 @@ async def read_chunks(
     return len(due)
 
 
-async def fit(
-    stores: Stores, collection: Collection, report: ProgressReport, embedders: EmbedderSource, mode: AskedMode
-) -> FittedChunks:
+async def fit(run: BuildRun, collection: Collection, embedders: EmbedderSource) -> FittedChunks:
     """Return the chunks of a collection with the embedder of the published build, if it serves, or a new one."""
-    report(Progress("fit", 0, collection.chunks))
+    stores, mode = run.stores, run.mode
+    run.report(Progress("fit", 0, collection.chunks))
     chunks = await index_chunks(stores, collection, anew=mode == "rebuild")
     before = collection.generation.embedder if collection.generation else ""
     kept = await keep_embedder(stores, embedders, collection, chunks.pending, mode)
@@ -245,19 +235,17 @@ async def fit(
 
 
 async def draft(
-    stores: Stores,
+    run: BuildRun,
     collection: Collection,
     fitted: FittedChunks,
-    report: ProgressReport,
-    models: BuildModels,
-    mode: AskedMode,
     given: GivenLayers | None = None,
     note_base: Callable[[Graph, Vectors], None] = lambda *_: None,
 ) -> DraftBuild:
     """Merge, describe, cluster and summarise; nothing is written yet. ``note_base`` gets G0 and its vectors if these are
     to have a new space."""
+    stores, models, mode = run.stores, run.models, run.mode
     reused = fitted.previous.layers[0] if fitted.previous and mode != "rebuild" else None
-    base = await base_graph(stores, collection, fitted.chunks.heads, report, models, reused)
+    base = await base_graph(run, collection, fitted.chunks.heads, reused)
     summaries = await stores.replies.texts(collection.name, "summary")
     sentences = await stores.replies.texts(collection.name, "relation")
     sources = TextSources(
@@ -282,7 +270,7 @@ async def draft(
         base.graph,
         fitted.embedder,
         plan,
-        progress=report,
+        progress=run.report,
         sources=sources,
         previous=previous,
         mode=choice.mode,
@@ -293,16 +281,12 @@ async def draft(
 
 
 async def base_graph(
-    stores: Stores,
-    collection: Collection,
-    chunks: Sequence[ChunkHead],
-    report: ProgressReport,
-    models: BuildModels,
-    previous: Graph | None = None,
+    run: BuildRun, collection: Collection, chunks: Sequence[ChunkHead], previous: Graph | None = None
 ) -> BaseGraph:
     """Merge all extracts into G0, by the schema and with corrections, and let the model condense long
     descriptions; what is the same as in the ``previous`` G0 is taken over."""
-    report(Progress("merge", 0, collection.chunks))
+    stores, models = run.stores, run.models
+    run.report(Progress("merge", 0, collection.chunks))
     schema = await stores.documents.schema(collection.name)
     held = await _find_previous_merge(stores, collection, previous, indexed=schema is None)
     corrections = await stores.corrections.find_all(collection.name)
@@ -314,7 +298,7 @@ async def base_graph(
         work = partial(
             merge_source,
             source,
-            report=report,
+            report=run.report,
             overlong=overlong.append,
             corrections=corrections,
             note_effects=effects.append,
@@ -339,7 +323,7 @@ async def base_graph(
     asked = [each for each in overlong if each.id not in by_agents]
     if models.writing is not None and models.reading is not None and asked:
         by_model = await describe_by_model(
-            models.writing, base, asked, lambda done, total: report(Progress("describe", done, total))
+            models.writing, base, asked, lambda done, total: run.report(Progress("describe", done, total))
         )
         base = apply_descriptions(base, by_model)
     base = apply_descriptions(base, by_agents, Method.AGENT)
@@ -393,7 +377,7 @@ async def descriptions_by_agents(stores: Stores, collection: str, base: Graph) -
 
 
 def describe_build(
-    stores: Stores, collection: Collection, fitted: FittedChunks, drafted: DraftBuild, models: BuildModels
+    run: BuildRun, collection: Collection, fitted: FittedChunks, drafted: DraftBuild
 ) -> BuildRecord:
     """Return the record that is stored beside the hierarchy, but for the vectors and the schema."""
     built, choice = drafted.built, drafted.choice
@@ -402,11 +386,11 @@ def describe_build(
     if choice.mode == "update" and collection.generation is not None:
         tightness = before.history.tightness
     record = BuildRecord(
-        embedder=stores.embedders.name,
+        embedder=run.stores.embedders.name,
         latin=fitted.chunks.is_mostly_latin(),
         health=built.health,
-        tau=stores.settings.tau,
-        models=models.names(),
+        tau=run.stores.settings.tau,
+        models=run.models.names(),
         methods=count_methods(built.hierarchy),
         stale=count_stale(built.hierarchy),
         corrections=drafted.base.corrections,
@@ -430,9 +414,9 @@ async def forecast_build(
     async with open_forecast_models(stores, collection, order) as (models, counting):
         unread = 0
         if counting:
-            unread = await read_chunks(stores, collection, report, models, dry=True)
-            fitted = await fit(stores, found, report, dry_embedders(stores), order.mode)
-            await draft(stores, found, fitted, report, models, order.mode)
+            run = BuildRun(stores, report, models, order.mode)
+            unread = await read_chunks(run, collection, dry=True)
+            await draft(run, found, await fit(run, found, dry_embedders(stores)))
         steps = [each for model in counting for each in await model.forecast()]
         gleaning = stores.settings.gleaning
         looks = [replace(each, step=GLEANING) for each in steps if each.step == READING and gleaning]

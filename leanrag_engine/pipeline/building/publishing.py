@@ -35,18 +35,27 @@ from .windows import IndexedChunks, index_chunks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FinishedBuild:
-    """What is published: layers over ``chunks`` of the collection's ``revision``, the embedder and its state. ``record``
-    lacks the vector spaces and rows; ``vectors`` are of kinds embedded already, ``mentions`` for the next update."""
+class FittedChunks:
+    """The chunks of a collection, the embedder of their build with its ``state``, the ``previous`` layers,
+    and the share of words ``unknown`` to a kept fitted embedder."""
 
-    hierarchy: Hierarchy
     chunks: IndexedChunks
     embedder: ReusingEmbedder
     state: bytes
+    previous: Hierarchy | None
+    unknown: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FinishedBuild:
+    """What is published: layers over chunks of the collection's ``revision``. ``record`` lacks the vector spaces and rows;
+    ``vectors`` are of kinds embedded already, ``mentions`` for the next update."""
+
+    hierarchy: Hierarchy
+    fitted: FittedChunks
     revision: int
     record: BuildRecord
     publication: Publication
-    previous: Hierarchy | None
     vectors: Mapping[str, Vectors] = field(default_factory=dict)
     mentions: MentionIndex | None = None
 
@@ -55,35 +64,35 @@ async def publish_build(
     stores: Stores, collection: Collection, build: FinishedBuild, report: ProgressReport
 ) -> Generation:
     """Write the vectors, then switch the collection to the new generation in one transaction."""
-    embedder, layers = build.embedder, build.hierarchy.layers
-    texts = await anyio.to_thread.run_sync(texts_by_kind, build.chunks.windows, layers)
+    layers, chunks, embedder = build.hierarchy.layers, build.fitted.chunks, build.fitted.embedder
+    texts = await anyio.to_thread.run_sync(texts_by_kind, chunks.windows, layers)
     in_place = build.record.history.mode != "rebuild"
     written = await write_vectors(
         stores, collection, embedder, texts, build.vectors, report, in_place=in_place
     )
     report(Progress("publish"))
-    last, layers_before = collection.generation, build.previous
+    last, layers_before = collection.generation, build.fitted.previous
     places: list[StoredPlaces] = []
     embedded = EmbeddingCounts(embedder.embedded, embedder.reused)
     record = replace(build.record, spaces=written.spaces, vectors=written.counts, embedded=embedded)
     generation = await stores.generations.publish(
         collection.name,
         build.revision,
-        GenerationContent(build.hierarchy, embedder.identity, embedder.dimension, build.state, record),
+        GenerationContent(build.hierarchy, embedder.identity, embedder.dimension, build.fitted.state, record),
         build.publication,
         previous=PublishedLayers(last.number, layers_before) if last and layers_before else None,
         report=report,
         note_places=places.append,
     )
     known = build.mentions.keys_by_name() if build.mentions else {}
-    before = build.previous.layers if build.previous else ()
+    before = layers_before.layers if layers_before else ()
     kept = stores.adjacencies
     # Beside each other: writing files leaves the processor to the adjacency.
     async with open_task_group() as group:
-        group.start_soon(kept.keep, generation, layers, build.chunks.heads, known, last, before)
+        group.start_soon(kept.keep, generation, layers, chunks.heads, known, last, before)
         if build.vectors:
             group.start_soon(partial(kept.keep_arrays, "vectors"), generation, build.vectors)
-        group.start_soon(partial(kept.keep_arrays, "windows"), generation, build.chunks.arrays())
+        group.start_soon(partial(kept.keep_arrays, "windows"), generation, chunks.arrays())
         group.start_soon(kept.keep_columns, generation, layers, places[-1])
         if build.mentions is not None:
             group.start_soon(partial(kept.keep_arrays, "mentions"), generation, build.mentions.arrays())
@@ -139,11 +148,11 @@ async def publish_again(
     chunks = await index_chunks(stores, collection)
     if published is None:
         chunks = replace(chunks, pending=await stores.documents.pending_chunks(source.collection))
+    reusing = await reuse_vectors(stores, published or source, before or hierarchy, chunks, embedder)
+    state = await stores.generations.embedder_state(source.number)
     finished = FinishedBuild(
         hierarchy=hierarchy,
-        chunks=chunks,
-        embedder=await reuse_vectors(stores, published or source, before or hierarchy, chunks, embedder),
-        state=await stores.generations.embedder_state(source.number),
+        fitted=FittedChunks(chunks, reusing, state, before),
         revision=source.revision,
         record=record,
         publication=Publication(
@@ -151,6 +160,5 @@ async def publish_again(
             await anyio.to_thread.run_sync(compare, before, hierarchy),
             since=published.revision if published else -1,
         ),
-        previous=before,
     )
     return await publish_build(stores, collection, finished, report)

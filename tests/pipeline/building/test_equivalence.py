@@ -30,7 +30,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.health import check_hierarchy
 from leanrag_engine.pipeline.agent.items import WorkKind
-from leanrag_engine.pipeline.building.generation import base_graph
+from leanrag_engine.pipeline.building.generation import BuildRun, base_graph
 from leanrag_engine.pipeline.building.models import NO_MODELS
 from leanrag_engine.pipeline.index import Stores, read_hierarchy
 
@@ -321,7 +321,7 @@ class Changes(RuleBasedStateMachine):
         self.run(stores.replies.put_texts(name, "description", descriptions, replace=True))
         held = self.run(stores.documents.collection(name))
         assert held
-        work = base_graph(stores, held, self.chunks(name), ignore_progress, NO_MODELS)
+        work = base_graph(BuildRun(stores, ignore_progress, NO_MODELS, "auto"), held, self.chunks(name))
         return self.run(work).graph
 
     def teardown(self) -> None:
