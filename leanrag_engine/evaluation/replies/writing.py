@@ -159,8 +159,9 @@ class QuestionFile:
         write_output(self.path, json.dumps(self.content, ensure_ascii=False, indent=1).encode("utf-8"))
 
 
-def read_corpus(folder: Path, tokenizer: Tokenizer, max_bytes: int) -> SourceCorpus:
+def read_corpus(folder: Path, settings: Settings) -> SourceCorpus:
     """Return the passages of a set's documents. Raises ``InvalidInput`` if there is none."""
+    tokenizer, max_bytes = TiktokenTokenizer(), settings.max_document_mb * 2**20
     passages: dict[str, SourcePassage] = {}
     failed = []
     for path in expand(str(find_documents(folder)), allowed=None).files:
@@ -262,11 +263,6 @@ class CappedModel(ModelWrapper):
         finally:
             self._budget.settle(number, used)
         return reply
-
-
-def open_corpus(folder: Path, settings: Settings) -> SourceCorpus:
-    """Read the documents of a set. Raises ``InvalidInput`` if none has text."""
-    return read_corpus(folder, TiktokenTokenizer(), settings.max_document_mb * 2**20)
 
 
 @asynccontextmanager

@@ -220,7 +220,7 @@ async def questions(
             "Set llm_model or give --model; or let the agent at your side write them: --worksheet FILE.json.",
         )
     file = writing.QuestionFile.open(folder)
-    corpus, prompts = writing.open_corpus(folder, settings), Prompts.open(settings.prompts_dir)
+    corpus, prompts = writing.read_corpus(folder, settings), Prompts.open(settings.prompts_dir)
     if worksheet:
         write_worksheet(worksheet, corpus, file, number, prompts, as_json=json)
         return
