@@ -415,10 +415,6 @@ class LeanRAG:
         """Return how far a job is, without what it was given and what it gave; otherwise as :meth:`job`."""
         return await self._jobs.state(job_id, wait_seconds)
 
-    async def find_job_state(self, job_id: str) -> jobs.JobState | None:
-        """Return the state of a job; None if it does not exist."""
-        return await self._stores.jobs.find_state(job_id)
-
     async def cancel_job(self, job_id: str, *, collection: str | None = None) -> jobs.Job:
         """Request a job to stop, in whichever process it runs."""
         self._writable()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
@@ -143,11 +143,12 @@ class EngineHandle:
         ``NotFound`` as :meth:`collection`."""
         if self.fixed or name != self.settings.collection:
             return self.collection(name)
-        if self._find_rights().collections:
-            state = await (await self.get()).find_job_state(job_id)
-            if state is None or not self.sees(state.collection):
-                raise NotFound(f"There is no job {job_id!r}.", "Give the job_id of a reply.")
-        return None
+        if not self._find_rights().collections:
+            return None
+        with suppress(NotFound):
+            if self.sees((await (await self.get()).job_state(job_id)).collection):
+                return None
+        raise NotFound(f"There is no job {job_id!r}.", "Give the job_id of a reply.")
 
     async def choose(self, name: str, *, strict: bool = True) -> str:
         """Return the collection that a call reads: as :meth:`collection`, and instead of an empty default the
