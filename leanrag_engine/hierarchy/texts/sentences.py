@@ -7,8 +7,7 @@ from functools import lru_cache
 from leanrag_engine.core.text.language.sentences import find_turn
 from leanrag_engine.core.text.language.words import word_count
 
-from .naming import BRACKETS, phrase_keys
-from .options import DEFAULT
+from .naming import BRACKETS, DEFAULT, phrase_keys
 
 _OPENERS = (
     "he she it they we you i his her its their this that these those such here there and but or so then however"
