@@ -384,9 +384,9 @@ class GenerationStore(Protocol):
         generation: int,
         *,
         layer: int | None,
-        cluster: str | None,
+        cluster: str | None = None,
         min_strength: int,
-        offset: int,
+        offset: int = 0,
         limit: int,
     ) -> tuple[list[Relation], int]:
         """Return one page of inter-cluster relations (``layer`` None: all above 0), strongest first, and the total."""

@@ -240,12 +240,7 @@ class RelationWork(TextWork):
             if layer.tau is not None:
                 # The strongest ones of the layer.
                 relations, _ = await self._stores.generations.relations_page(
-                    self._generation.number,
-                    layer=layer.layer,
-                    cluster=None,
-                    min_strength=layer.tau + 1,
-                    offset=0,
-                    limit=10_000,
+                    self._generation.number, layer=layer.layer, min_strength=layer.tau + 1, limit=10_000
                 )
                 found += relations
         return found

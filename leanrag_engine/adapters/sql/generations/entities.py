@@ -206,9 +206,9 @@ def page_relations(
     generation: int,
     *,
     layer: int | None,
-    cluster: str | None,
+    cluster: str | None = None,
     min_strength: int,
-    offset: int,
+    offset: int = 0,
     limit: int,
 ) -> tuple[list[Relation], int]:
     wanted = relations.c.strength >= min_strength
