@@ -363,6 +363,18 @@ class PassageText:
         return self.start + len(self.text)
 
 
+def join_passages(parts: Sequence[PassageText | Chunk], start: int | None = None) -> str:
+    """Return the text of consecutive passages from ``start``, by default that of the first one, what they share once.
+    Between passages a document has white space only: here it is as many line breaks."""
+    position = parts[0].start if start is None else start
+    pieces: list[str] = []
+    for part in parts:
+        pieces.append("\n" * (part.start - position))
+        pieces.append(part.text[max(0, position - part.start) :])
+        position = max(position, part.end)
+    return "".join(pieces)
+
+
 # --- G0 ------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.adapters.wiring import Adapters, compose, embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.grouping import group
-from leanrag_engine.core.model import PassageText, Vectors
+from leanrag_engine.core.model import PassageText, Vectors, join_passages
 from leanrag_engine.core.ports import Embedder, EmbedderSource, Progress, ProgressReport, Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import words
@@ -21,7 +21,7 @@ from leanrag_engine.evaluation.metrics import Interval, bootstrap_difference, me
 from leanrag_engine.evaluation.retrieval.run import Strategy, check_queries, parse_strategies
 from leanrag_engine.evaluation.scratch import ScratchCollection, open_folder_scratch
 from leanrag_engine.llm.batching import pack
-from leanrag_engine.retrieval.browse.document_text import join_passages, read_passages
+from leanrag_engine.retrieval.browse.document_text import read_passages
 
 from .reply_set import ReplyQuestion, ReplySet
 

@@ -14,7 +14,7 @@ import networkx as nx
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.grouping import group
-from leanrag_engine.core.model import Chunk, Document, Entity, Relation
+from leanrag_engine.core.model import Chunk, Document, Entity, Relation, join_passages
 from leanrag_engine.exchange.exporting.graph import ExportedGraph
 from leanrag_engine.exchange.formats import ExportFormat
 from leanrag_engine.exchange.parquet import write_parquet_rows
@@ -46,21 +46,12 @@ def _list_documents(graph: ExportedGraph) -> Iterator[Record]:
             "id": document.id,
             "human_readable_id": document.number,
             "title": document.title,
-            "text": _join_text(held),
+            "text": join_passages(held, 0),
             "text_unit_ids": [each.id for each in held],
             "creation_date": document.date,
             "metadata": json.dumps(dict(document.metadata), ensure_ascii=False),
             "source": document.source,
         }
-
-
-def _join_text(passages: Iterable[Chunk]) -> str:
-    """Return the text of a document with each character at its offset: only white space lies in no passage."""
-    text = ""
-    for passage in sorted(passages, key=lambda each: each.start):
-        text += "\n" * (passage.start - len(text))
-        text += passage.text[max(len(text) - passage.start, 0) :]
-    return text
 
 
 def _list_text_units(graph: ExportedGraph) -> Iterator[Record]:

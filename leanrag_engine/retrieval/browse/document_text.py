@@ -1,9 +1,9 @@
-"""Put the text of documents together again from their chunks."""
+"""Read the text of documents from their chunks."""
 
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
 
-from leanrag_engine.core.model import Chunk, PassageText
+from leanrag_engine.core.model import PassageText
 from leanrag_engine.core.ports import DocumentStore
 
 
@@ -19,18 +19,6 @@ async def read_passages(
         if len(page) < batch:
             return
         after = (page[-1].document, page[-1].number)
-
-
-def join_passages(parts: Sequence[PassageText | Chunk]) -> str:
-    """Return the text of consecutive passages from the start of the first one, what they share once. Between passages
-    a document has white space only: here it is as many line breaks."""
-    position = parts[0].start
-    pieces: list[str] = []
-    for part in parts:
-        pieces.append("\n" * (part.start - position))
-        pieces.append(part.text[max(0, position - part.start) :])
-        position = max(position, part.end)
-    return "".join(pieces)
 
 
 def find_chunks(parts: Sequence[PassageText], start: int, end: int) -> tuple[PassageText, PassageText]:

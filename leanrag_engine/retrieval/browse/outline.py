@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, NotFound
-from leanrag_engine.core.model import Document, PassageText
+from leanrag_engine.core.model import Document, PassageText, join_passages
 from leanrag_engine.core.text.citation import format_document, format_range
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.core.text.language.names import fold_case
@@ -19,7 +19,7 @@ from leanrag_engine.retrieval.filters import find_documents
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import QUERY_LIMITS, clean_text
 
-from .document_text import find_chunks, join_passages, read_passages
+from .document_text import find_chunks, read_passages
 
 CANDIDATES = 10  # Sections or documents that an error lists
 

@@ -16,7 +16,7 @@ import regex
 from anyio import to_thread
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import Chunk, Document, PassageText, parse_window_id
+from leanrag_engine.core.model import Chunk, Document, PassageText, join_passages, parse_window_id
 from leanrag_engine.core.text.citation import format_citation, format_range
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.excerpts import quote_around
@@ -29,7 +29,7 @@ from leanrag_engine.retrieval.filters import EVERYTHING, ChunkScope, count_undat
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import Filters
 
-from .document_text import find_chunks, join_passages, read_passages
+from .document_text import find_chunks, read_passages
 from .entities import check_page
 from .passages import rank_chunks
 
