@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
 from itertools import groupby
@@ -237,14 +237,13 @@ def ends_sentence(text: str) -> bool:
     return _SENTENCE_END.search(text) is not None
 
 
-def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = None) -> str:
-    """Return the longest beginning of ``text`` that ends with a sentence and counts at most ``limit``. ``count`` measures a text (default
-    :func:`word_count`) and never shrinks as the text grows. Empty if not even the first sentence fits: a sentence is never cut."""
-    measure = count or word_count
-    if measure(text) <= limit:
+def whole_sentences(text: str, limit: int) -> str:
+    """Return the longest beginning of ``text`` that ends with a sentence and has at most ``limit`` words. Empty if not even the first
+    sentence fits: a sentence is never cut."""
+    if word_count(text) <= limit:
         return text
     ends = [0, *(end for _, end in sentences(text))]
-    return text[: ends[bisect_right(ends, limit, lo=1, key=lambda end: measure(text[:end])) - 1]]
+    return text[: ends[bisect_right(ends, limit, lo=1, key=lambda end: word_count(text[:end])) - 1]]
 
 
 def count_fences(text: str) -> int:
