@@ -36,7 +36,7 @@ from leanrag_engine.core.jobs import (
     LeftOut,
     ReindexRequest,
 )
-from leanrag_engine.core.ports import LockHolder, Progress, WriterLock, report_holder
+from leanrag_engine.core.ports import Progress, WriterLock, report_holder
 from leanrag_engine.core.runtime.telemetry import Activity, watch
 
 if TYPE_CHECKING:
@@ -98,9 +98,6 @@ class JobProgress:
         """Raise ``Cancelled`` if the work should stop."""
         if self.stop.is_set():
             raise Cancelled(f"Stopped during {self.latest.stage}.", "What was finished before is kept.")
-
-    def record(self, outcome: IngestOutcome) -> None:
-        self.outcomes.append(outcome)
 
     def fail(self, what: str, error: str) -> None:
         self.failures.append(JobFailure(what, error))
@@ -346,7 +343,7 @@ class JobRunner:
     async def _work_under_lock(self, job: Job, progress: JobProgress) -> Job:
         """Run the job and return it with its end, whatever happens inside."""
         try:
-            result = await self._hold_and_work(job, progress, partial(report_holder, progress.report))
+            result = await self._hold_and_work(job, progress)
         except Cancelled as stopped:
             ended = JobStatus.INTERRUPTED if self._closing else JobStatus.CANCELLED
             return replace(job, status=ended, message=str(stopped))
@@ -360,12 +357,11 @@ class JobRunner:
         progress.latest = replace(progress.latest, message="", done=progress.latest.total)
         return replace(job, status=JobStatus.DONE, message="", result=result)
 
-    async def _hold_and_work(
-        self, job: Job, progress: JobProgress, waiting: Callable[[LockHolder | None], None]
-    ) -> JobResult:
+    async def _hold_and_work(self, job: Job, progress: JobProgress) -> JobResult:
         """Do the work under the lock. What depends on the present state alone begins again where the lock was lost.
         Other work might undo what was done meanwhile: bring back a document that was deleted, say."""
         losses, purpose = 0, f"{job.kind} of collection {job.collection}"
+        waiting = partial(report_holder, progress.report)
         while True:
             try:
                 with anyio.CancelScope() as progress.scope:

@@ -128,7 +128,7 @@ async def record_notes(stores: Stores, collection: str, folders: Sequence[Expans
 
 def record_outcome(outcome: IngestOutcome, progress: JobProgress) -> str:
     """Record what became of a document and return its status."""
-    progress.record(outcome)
+    progress.outcomes.append(outcome)
     if outcome.status == "failed":
         progress.fail(outcome.id, outcome.error)
     return outcome.status
