@@ -21,7 +21,7 @@ from leanrag_engine.core.ports import (
     Workers,
     WriterLock,
 )
-from leanrag_engine.core.text.scripts import is_mostly_english, is_mostly_latin
+from leanrag_engine.core.text.scripts import count_english, is_mostly_latin
 
 if TYPE_CHECKING:
     from .chroma.store import ChromaVectorStore
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
         SqlJobStore,
         SqlReplyStore,
     )
+
+
+ENGLISH = 0.875  # Share of English passages above which a model for English serves
 
 
 @dataclass(eq=False)
@@ -47,7 +50,7 @@ class AutomaticSource:
     has_multilingual: bool
 
     async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
-        """Fit the source that gave ``before``; if none did, the one for the language of most of ``texts``."""
+        """Fit the source that gave ``before``; if none did, the one for the languages of ``texts``."""
         if before and await self.gave(before):
             return await (await self._source_of(before)).fit(texts, before)
         return await (await self._choose(texts)).fit(texts)
@@ -66,8 +69,9 @@ class AutomaticSource:
 
     async def _choose(self, texts: Sequence[str]) -> EmbedderSource:
         if self.has_multilingual:
-            english = await anyio.to_thread.run_sync(is_mostly_english, texts)
-            return self.english if english else self.multilingual
+            english = await anyio.to_thread.run_sync(count_english, texts)
+            # Of English folders up to a tenth counts as foreign: code, references.
+            return self.english if english > ENGLISH else self.multilingual
         latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
         return self.english if latin else self.other()
 

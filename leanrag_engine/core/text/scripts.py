@@ -23,6 +23,7 @@ _LATIN = "A-Za-zªºÀ-ÖØ-öø-\u02af\u1e00-\u1eff"
 _LATIN_RUN = re.compile(f"[{_LATIN}]+")
 _ENGLISH = frozenset(["the", "and", "to", "that", "with", "this", "you", "by", "from", "are"])
 FREQUENT_FOREIGN = read_words("language", "frequent_foreign")
+_PROOF = 3  # Frequent foreign words more than English ones that a short text has by no chance
 _SAMPLE = 2000  # Texts that are read of a large collection
 _OTHER_RUN = re.compile(rf"(?:(?![{_LATIN}{HAN}{KANA}])[^\W\d_])+")
 
@@ -72,13 +73,19 @@ def is_mostly_latin(texts: Sequence[str]) -> bool:
     return sum(map(count_latin_excess, texts[:: max(len(texts) // _SAMPLE, 1)])) >= 0
 
 
-def is_mostly_english(texts: Sequence[str]) -> bool:
+def is_mostly_english(texts: Sequence[str], *, surely: bool = False) -> bool:
     """Return whether most words of ``texts`` are in Latin letters, and frequent words of other languages are at most 5 % more of
-    all than English ones are: English texts name the Le Verriers and El Dorado."""
+    all than English ones are: English texts name the Le Verriers and El Dorado. ``surely``: a few more are no proof of the other."""
     sample = texts[:: max(len(texts) // _SAMPLE, 1)]
     words = [word for text in sample for word in _LATIN_RUN.findall(text.lower())]
     excess = sum((word in FREQUENT_FOREIGN) - (word in _ENGLISH) for word in words)
-    return is_mostly_latin(sample) and 20 * excess <= len(words)
+    return is_mostly_latin(sample) and (20 * excess <= len(words) or (surely and excess < _PROOF))
+
+
+def count_english(texts: Sequence[str]) -> float:
+    """Return the share of ``texts`` that are mostly English, by a sample if there are many; 1 without any."""
+    sample = texts[:: max(len(texts) // _SAMPLE, 1)]
+    return sum(is_mostly_english([text], surely=True) for text in sample) / len(sample) if sample else 1.0
 
 
 def count_latin_excess(text: str) -> float:
