@@ -368,4 +368,14 @@ async def test_of_a_journal_the_sections_of_the_month_that_is_named_are_shown_al
         await ingest(engine, [DocumentSource(id="journal", text=journal)])
         shown = (await engine.query(Query("What was decided in April 2019?"))).context.text
     assert "76 was decided" in shown
+    assert "2019-04-08" in shown.split("### ")[1]
     assert "200 was decided" not in shown
+
+
+async def test_a_section_of_another_day_does_not_stand_under_the_date_of_its_document(tmp_path: Path) -> None:
+    book = "Minute book\n14 February 2017\n\n# Meeting of 14 February 2017\n\nThe hall is let.\n\n# Meeting of 5 September 2017\n\nThe roof is mended by Olsen."
+    async with open_engine(tmp_path, embedder="minilm") as engine:
+        await ingest(engine, [DocumentSource(id="book", text=book, title="Minute book")])
+        shown = (await engine.query(Query("Who mends the roof?"))).context.text
+        assert "2017-02-14" not in shown
+    assert "5 September 2017" in shown
