@@ -2,9 +2,10 @@
 give documents their titles (loading) and chunks their borders and paths (chunking)."""
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from heapq import merge
 from itertools import pairwise, takewhile, zip_longest
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from leanrag_engine.core.model import is_code
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 from leanrag_engine.core.text.shortening import shorten
-from leanrag_engine.documents.dates import MONTH
+from leanrag_engine.documents.dates import MONTH, find_date
 from leanrag_engine.documents.signatures import blank_texts, find_functions
 
 _RANKS = (
@@ -21,8 +22,10 @@ _RANKS = (
     "chapter kapitel chapitre capítulo capitolo capo schedule annex annexe anhang anlage allegato anexo",
     "section abschnitt sección sezione",
     "article art. artikel artículo articolo clause rule §",
+    "item top",
 )
 _RANK = {word: rank for rank, words in enumerate(_RANKS, 1) for word in words.split()}
+_RANK["agenda item"] = _RANK["item"]
 _LABEL = re.compile(
     rf"^[ \t]{{0,12}}(?:(?P<word>§|(?=[A-ZÀ-Ý])(?i:{'|'.join(map(re.escape, _RANK))})(?=[ \t]))[ \t]{{0,2}})?"
     r"(?P<number>\d{1,3}(?:[a-z]|(?:\.\d{1,3}){1,4})?|[IVXLC]{1,7}|[A-Z](?:\.\d{1,3}){1,4})(?P<stop>[.:)]|[ \t](?=[ \t])|)(?=[ \t]|$)"
@@ -370,12 +373,43 @@ def _plain(text: str) -> Iterator[Heading]:
         Heading(at, end, rank or below + len(path) - (path[:1] not in tops), " ".join(text[at:end].split()))
         for at, end, rank, path, _ in both
     ]
-    end = -1
-    found = (_markup_headings(text), numbered, releases if releases[1:] else ())
+    marked = [*_markup_headings(text)]
+    items = {each.start: each.path for each in both if each.rank in {0, _RANK["item"]}}
+    firsts = [start for start, path in items.items() if path == (1,)]
+    meetings = [*_meetings(text, firsts, numbered, marked)] if firsts[1:] else []
+    above = {each.start: each.level for each in (*marked, *meetings)}
+    end, level = -1, 0
+    found = (marked, meetings, numbered, releases if releases[1:] else ())
     for heading in merge(*found, key=lambda heading: heading.start):
         if heading.start >= end:
             end = heading.end
-            yield heading
+            level = above.get(heading.start, level)
+            is_item = firsts[1:] and heading.start in items and heading.start not in above
+            yield replace(heading, level=min(_TABLE_LEVEL - 1, heading.level + level)) if is_item else heading
+
+
+_ABOVE_ITEMS = re.compile(
+    r"(?:(?<=\n\n)|\A)(?![-*•\s])(?![^\n]*\b(?i:next|nächste\w*|prochaine|próxima|prossima)\b)(?:[^\n]{1,80}(?<![.,;])\n){1,3}(?=\n|\Z)"
+)
+"""A few short lines that are no sentence: what may head the items of a meeting."""
+
+
+def _meetings(text: str, firsts: list[int], items: list[Heading], marked: list[Heading]) -> Iterator[Heading]:
+    """Find what heads each numbering that begins anew without a mark: the last lines before it with a date, else in capitals."""
+    known = sorted([*((each.end, False) for each in items), *((each.end, True) for each in marked)])
+    level = 1 + any(each.end < firsts[0] for each in marked[:1])
+    for first in firsts:
+        at = bisect_left(known, (first,))
+        above, is_marked = known[at - 1] if at else (0, False)
+        if is_marked and first > firsts[0]:  # The first may stand below the title of them all
+            continue
+        found = sorted(
+            (bool(find_date(each[0])), *each.span())
+            for each in _ABOVE_ITEMS.finditer(text, max(above, first - 3_000), first)
+            if each[0].isupper() or find_date(each[0])
+        )
+        for _, start, end in found[-1:]:
+            yield Heading(start, end - 1, level, " ".join(text[start:end].split()))
 
 
 _BARE = frozenset({
