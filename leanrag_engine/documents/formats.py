@@ -63,7 +63,7 @@ def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
     kind = f"{suffix} files are" if suffix else "files without a suffix (other than README and the like) are"
     raise FormatUnsupported(
         f"{(shown or name)!r} cannot be read: {kind} not supported yet. Supported are .txt, .md, .rst, .html, .pdf, .docx, "
-        ".xlsx, .pptx, .epub, .eml, .mbox, .mhtml, .ipynb, source code (.py, .js, .java, …), data as text (.json, .yaml, .csv, …) "
+        ".xlsx, .pptx, .odt, .ods, .odp, .rtf, .epub, .eml, .mbox, .mhtml, .ipynb, source code (.py, .js, .java, …), data as text (.json, .yaml, .csv, …) "
         "and, whatever its name, prose in UTF-8.",
         "Convert it to one of these, or give its text itself.",
     )
@@ -331,7 +331,9 @@ _IMPORTED = (
     (".docx", f"{_OFFICE}wordprocessingml.document", _import_later("office.docx:read_docx"), 0),
     (".xlsx .xlsm", f"{_OFFICE}spreadsheetml.sheet", _import_later("office.xlsx:read_xlsx"), 0),
     (".pptx", f"{_OFFICE}presentationml.presentation", _import_later("office.pptx:read_pptx"), 0),
-    (".epub", "application/epub+zip", _import_later("epub:read_epub"), 0),
+    (".odt .ods .odp", "application/vnd.oasis.opendocument", _import_later("archives:read_odf"), 0),
+    (".rtf", "application/rtf", _import_later("rtf:read_rtf"), 200_000),
+    (".epub", "application/epub+zip", _import_later("archives:read_epub"), 0),
     (".eml", "message/rfc822", _import_later("mail:read_message"), 200_000),
     (".mbox", "application/mbox", _import_later("mail:read_mailbox"), 200_000),
     (".mhtml .mht", "multipart/related", _import_later("mail:read_web_archive"), 200_000),

@@ -690,7 +690,7 @@ def test_an_archive_with_damaged_parts_is_refused(
         assert name in refused.value.message, kind
 
 
-@pytest.mark.parametrize("name", ["a.xlsx", "a.pptx", "a.epub"])
+@pytest.mark.parametrize("name", ["a.xlsx", "a.pptx", "a.epub", "a.odt"])
 def test_an_archive_made_to_fill_the_memory_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(DocumentUnreadable, match="unpacks from"):
         read(tmp_path, name, zipped(a_xml="0" * 120_000_000))

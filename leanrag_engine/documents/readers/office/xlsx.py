@@ -44,7 +44,7 @@ def read_xlsx(data: bytes, name: str) -> Reading:
                 uncomputed.reset_dimensions()
                 rows = map(_show_formulas, rows, uncomputed.iter_rows(values_only=True))
             merged = [range_boundaries(each.decode()) for each in _MERGED.findall(source)]
-            sheets += _format_sheet(sheet.title, _repeat_merged(rows, merged), merged)
+            sheets += format_sheet(sheet.title, _repeat_merged(rows, merged), merged)
             sheets += _read_comments(book, sheet)
         date = office_date(book.properties)
         title = sensible_title(book.properties.title)
@@ -92,7 +92,7 @@ def _repeat_merged(rows: Iterable[Sequence[object]], merged: _Merged) -> Iterato
         yield cells
 
 
-def _format_sheet(title: str, rows: Iterable[Sequence[object]], merged: _Merged) -> Iterator[str]:
+def format_sheet(title: str, rows: Iterable[Sequence[object]], merged: _Merged) -> Iterator[str]:
     """Yield the rows above the table, which have one cell each, and the table; nothing for an empty sheet."""
     filled = list(_find_filled_rows(rows))
     most_above = 12  # A longer run is a list of one column
