@@ -23,7 +23,7 @@ from .dates import read_date
 from .decoding import decode
 from .readers.cards import read_cards
 from .readers.chats import read_chat, read_export
-from .readers.lightweight import write_asciidoc, write_org
+from .readers.lightweight import write_asciidoc, write_bibtex, write_org
 from .readers.pages import drop_running_lines, join_cut_words, join_pages
 from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
@@ -351,6 +351,7 @@ _FORMATS = {
     **dict.fromkeys((".txt", ".text"), PLAIN),
     **dict.fromkeys((".adoc", ".asciidoc"), Format("text/markdown", _write_markdown(write_asciidoc))),
     ".tex": Format("text/x-tex", _tex),
+    ".bib": Format("text/markdown", _write_markdown(write_bibtex)),
     ".org": Format("text/markdown", _write_markdown(write_org)),
     **dict.fromkeys((".ics", ".vcf"), Format("text/markdown", _cards)),
     **dict.fromkeys((".vtt", ".srt"), Format("text/vtt", _captions)),

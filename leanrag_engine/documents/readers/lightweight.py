@@ -1,4 +1,4 @@
-"""Write AsciiDoc, Org and pages of manuals (roff with the macros man or mdoc) as Markdown, line by line, so that citations name the lines of the file."""
+"""Write AsciiDoc, Org, BibTeX and pages of manuals (roff with the macros man or mdoc) as Markdown, line by line, so that citations name the lines of the file."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -87,10 +87,8 @@ _VERBATIM = re.compile(r"(?:-{4,}|\.{4,}|\+{4,}|/{4,}|```.*)$")
 _DROPPED = re.compile(
     r"(?:={4,}|\*{4,}|_{4,}|--|[|!]===|\+|\[\[.*\]\]|\[.*\]|//(?!/).*|(?:end)?if\w*::.*|(?:image|include|toc)::.*)$"
 )
-_SOURCE, _NOTE = (
-    re.compile(r"\[(?:source)?,\s*(\w+).*\]$"),
-    re.compile(r"\[(NOTE|TIP|WARNING|IMPORTANT|CAUTION)\]$"),
-)
+_SOURCE = re.compile(r"\[(?:source)?,\s*(\w+).*\]$")
+_NOTE = re.compile(r"\[(NOTE|TIP|WARNING|IMPORTANT|CAUTION)\]$")
 _TITLE = re.compile(r"(={1,6})[ \t]+(\S.*)$")
 _BULLET, _NUMBER = re.compile(r"(\*{1,6}|-)[ \t]+(.*)$"), re.compile(r"(\.{1,6})[ \t]+(.*)$")
 _LINK = re.compile(r"(?:link:)?((?:https?|ftp)://[^\s\[\]]{1,500})\[([^\[\]]{0,300})\]")
@@ -182,3 +180,24 @@ def _org_lines(text: str) -> Iterator[str]:
             yield line.replace("+", "|")
         else:
             yield _ORG_LINK.sub(r"[\2](\1)", line)
+
+
+_BIB = re.compile(
+    r"(?im)^[ \t]*@(?!comment|preamble|string)\w+[ \t]*[{(]\s*(?P<key>[^\s,{}]+)\s*,|(?<=[,\s])(?!date-|adsurl|adsnote|bdsk-)(?P<name>[a-z][\w-]*)"
+    r"\s*=\s*(?P<value>\{(?:[^{}]++|\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\})*+\}|\"[^\"]*\"|\w+)"
+)
+
+
+def write_bibtex(text: str) -> str:
+    """Return BibTeX as a heading for each entry with its key and title, and its fields; what is for programs is left out."""
+    parts, head, seen = [""], 0, 0
+    for found in _BIB.finditer(text):
+        gap = "\n" * text.count("\n", seen, found.start()) or "; " * (seen > 0)
+        name, value = (found["name"] or "").lower(), re.sub(r"[{}\"]", "", found["value"] or "")
+        if name == "title":
+            parts[head] += f" – {' '.join(value.split())}"
+        head = len(parts) if found["key"] else head
+        said = f"## {found['key']}" if found["key"] else f"{name}: {' '.join(value.split())}"
+        parts += [gap + said, "\n" * found[0].count("\n")]
+        seen = found.end()
+    return "".join(parts)
