@@ -14,7 +14,7 @@ from pkgutil import resolve_name
 
 from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.model import JsonObject
-from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.core.text.language.sentences import ends_sentence, find_turn
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
 from leanrag_engine.documents.readers.lightweight import MANUAL_HEAD, write_manual
@@ -27,7 +27,7 @@ from .readers.lightweight import write_asciidoc, write_bibtex, write_org
 from .readers.pages import drop_running_lines, join_cut_words, join_pages
 from .readers.reading import Reading, first_heading
 from .readers.tables import read_table
-from .records import write_records
+from .records import format_rows, write_records
 
 START_BYTES = 1 << 13  # How much of a file's beginning tells whether it is prose
 _PHRASE = re.compile(r"\b(?:[^\W\d_]{1,40}[,;:]?[ \n]){4}[^\W\d_]{1,40}")
@@ -247,17 +247,18 @@ def _fields(front_matter: str) -> dict[str, str]:
     return {key: value for key, value in pairs if value.strip("|>+-") and len(value) <= longest}
 
 
-_TEX_FIELD = re.compile(
-    r"^[ \t]*\\(title|author|date)\b[ \t]*(?:\[[^\]\n]*\])?\{((?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+)\}",
-    re.MULTILINE,
-)
+_TEX_FIELD = re.compile(r"(?m)^[ \t]*\\(title|author|date|chapter|section)\b\*?[ \t]*(?:\[[^\]\n]*\])?\{((?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+)\}")  # fmt: skip
+_TEX_UNSAID = re.compile(r"(?m)(?<![^\s{}])%.*|(?<!\\)%$|^[ \t]*\\(?:[hc]line|(?:top|c?mid|bottom)rule)\b[^&\n]*$")  # fmt: skip
+_TABULAR = re.compile(r"\\begin\{(tabular[x*]?|longtable)\}(?:(?!\\begin\{)[\s\S])*?\\end\{\1\}")
+_CELL_END = re.compile(r"(?<!\\)&")
+_CELL_MARK = re.compile(r"\\multi(?:column|row)(?:\{[^{}]*\}){2}|\\c(?:midrule|line)\S*|\\\\(?:\[[^\]]*\])?|\\(?=[%&#$_])|\\[A-Za-z]+\*?|\\.|[{}~]")  # fmt: skip
 _TEX_MARK = re.compile(r"\\(?:thanks|footnote|vspace)\*?\{[^{}]*\}|\\[A-Za-z]+\*?|\\.|[{}~]")
 
 
 def _tex(data: bytes, name: str) -> Reading:
     """Read LaTeX with its title and date. Of what stands above the document, only they and the authors stay, on their lines."""
     reading = _plain(data, name)
-    text, said = reading.text, dict[str, str]()
+    text, said = _TABULAR.sub(_write_tabular, _TEX_UNSAID.sub("", reading.text)), dict[str, str]()
     at = max(0, text.find("\\begin{document}"))
     shown, seen = list[str](), 0
     for field in _TEX_FIELD.finditer(text):
@@ -266,9 +267,16 @@ def _tex(data: bytes, name: str) -> Reading:
             shown += ["\n" * text.count("\n", seen, field.start()), field[0]]
             seen = field.end()
     body = "\n" * text.count("\n", seen, at) + text[at:]
-    return replace(
-        reading, text="".join([*shown, body]), title=said.get("title", ""), date=said.get("date", "")
-    )
+    title = said.get("title") or said.get("chapter") or said.get("section", "")
+    return replace(reading, text="".join([*shown, body]), title=title, date=said.get("date", ""))
+
+
+def _write_tabular(found: re.Match[str]) -> str:
+    lines = found[0].split("\n")
+    rows = {at: _CELL_END.split(line) for at, line in enumerate(lines) if _CELL_END.search(line)}
+    read = [[clean_line(_CELL_MARK.sub(" ", cell)) for cell in cells] for cells in rows.values()]
+    records = dict(zip(rows, format_rows(read), strict=True))
+    return "\n".join(records.get(at, line) for at, line in enumerate(lines))
 
 
 def _rst(data: bytes, name: str) -> Reading:

@@ -388,9 +388,7 @@ def _plain(text: str) -> Iterator[Heading]:
             yield replace(heading, level=min(_TABLE_LEVEL - 1, heading.level + level)) if is_item else heading
 
 
-_ABOVE_ITEMS = re.compile(
-    r"(?:(?<=\n\n)|\A)(?![-*•\s])(?![^\n]*\b(?i:next|nächste\w*|prochaine|próxima|prossima)\b)(?:[^\n]{1,80}(?<![.,;])\n){1,3}(?=\n|\Z)"
-)
+_ABOVE_ITEMS = re.compile(r"(?:(?<=\n\n)|\A)(?![-*•\s])(?![^\n]*\b(?i:next|nächste\w*|prochaine|próxima|prossima)\b)(?:[^\n]{1,80}(?<![.,;])\n){1,3}(?=\n|\Z)")  # fmt: skip
 """A few short lines that are no sentence: what may head the items of a meeting."""
 
 

@@ -72,8 +72,7 @@ def _read_field(package: Any, name: str) -> str:
 
 _LEFT_OUT = [f"{{{_NAMES['dc']}}}*", "{*}tracked-changes", "{*}note-citation", "{*}forms", "{*}table-of-content", "{*}page-number"]  # fmt: skip
 _TAGS = {
-    "p": "p", "list": "ul", "list-item": "li", "list-header": "li", "table": "table", "table-header-rows": "thead", "table-row": "tr",
-    "table-cell": "td", "line-break": "br", "section": "div", "page": "div", "notes": "div", "note": "q", "annotation": "q",
+    "p": "p", "list": "ul", "list-item": "li", "list-header": "li", "table": "table", "table-header-rows": "thead", "table-row": "tr", "table-cell": "td", "line-break": "br", "section": "div", "page": "div", "notes": "div", "note": "q", "annotation": "q",
 }  # fmt: skip
 _BEFORE = {"s": " ", "tab": " ", "note": " (", "annotation": " (", "notes": "Notes:"}
 _MOST_ROWS, _MOST_EQUAL = 1 << 20, 1_000  # of a sheet; a row or cell with a text may repeat as often

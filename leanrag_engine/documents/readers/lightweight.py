@@ -182,10 +182,7 @@ def _org_lines(text: str) -> Iterator[str]:
             yield _ORG_LINK.sub(r"[\2](\1)", line)
 
 
-_BIB = re.compile(
-    r"(?im)^[ \t]*@(?!comment|preamble|string)\w+[ \t]*[{(]\s*(?P<key>[^\s,{}]+)\s*,|(?<=[,\s])(?!date-|adsurl|adsnote|bdsk-)(?P<name>[a-z][\w-]*)"
-    r"\s*=\s*(?P<value>\{(?:[^{}]++|\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\})*+\}|\"[^\"]*\"|\w+)"
-)
+_BIB = re.compile(r"(?im)^[ \t]*@(?!comment|preamble|string)\w+[ \t]*[{(]\s*(?P<key>[^\s,{}]+)\s*,|(?<=[,\s])(?!date-|adsurl|adsnote|bdsk-)(?P<name>[a-z][\w-]*)\s*=\s*(?P<value>\{(?:[^{}]++|\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\})*+\}|\"[^\"]*\"|\w+)")  # fmt: skip
 
 
 def write_bibtex(text: str) -> str:

@@ -7,13 +7,10 @@ from leanrag_engine.core.text.cleaning import clean
 
 from .reading import Reading, reading_as
 
-_TOKEN = re.compile(
-    rb"\\([A-Za-z]{1,32})(-?\d{1,9})? ?|\\([^A-Za-z'])|((?:\\'[0-9A-Fa-f]{2})+)|([{}])|([^\\{}\r\n]+)"
-)
+_TOKEN = re.compile(rb"\\([A-Za-z]{1,32})(-?\d{1,9})? ?|\\([^A-Za-z'])|((?:\\'[0-9A-Fa-f]{2})+)|([{}])|([^\\{}\r\n]+)")  # fmt: skip
 _QUIET = re.compile(r"fonttbl|colortbl|stylesheet|info|pict|object|(?:header|footer)[lrf]?|deleted|\*")
 _SIGNS = {
-    "par": "\n\n", "sect": "\n\n", "page": "\n\n", "\n": "\n\n", "row": "\n", "cell": " | ", "line": "\n", "tab": " ", "footnote": " ", "~": " ",
-    "emdash": "—", "endash": "–", "_": "-", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”", "{": "{", "}": "}", "\\": "\\",
+    "par": "\n\n", "sect": "\n\n", "page": "\n\n", "\n": "\n\n", "row": "\n", "cell": " | ", "line": "\n", "tab": " ", "footnote": " ", "~": " ", "emdash": "—", "endash": "–", "_": "-", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”", "{": "{", "}": "}", "\\": "\\",
 }  # fmt: skip
 
 

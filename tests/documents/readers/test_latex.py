@@ -1,6 +1,8 @@
-"""LaTeX is read with its title and date, without what only its processor needs, and with each line in its place."""
+"""LaTeX is read with its title, date and tables, without what only its processor needs, and with each line in its place."""
 
 from pathlib import Path
+
+import pytest
 
 from leanrag_engine.core.model import DocumentSource, LoadedDocument
 from leanrag_engine.documents.headings import headings
@@ -71,3 +73,51 @@ def test_braces_that_nothing_closes_cost_no_time(tmp_path: Path) -> None:
         + "{a}" * 100_000
     )
     assert read(text, tmp_path).text.startswith("\\title{")
+
+
+TABLE = r"""\chapter*{Results} % of 2022
+\section{Fluxes}
+We took 5\% off. % TODO ask Per
+\begin{tabular}{lrr}
+\toprule
+Site & 2020 & \multicolumn{1}{c}{2021} \\
+\midrule \hline
+Lindholm & 38.1~(33--44) & {\bf 41} \\
+Osterbruch \& Sons & 5\% & 42 \\[2pt] \cmidrule(lr){2-3}
+\cline{2-3}
+\end{tabular}
+So $a &= b$.
+"""
+
+
+@pytest.mark.parametrize("kind", ["tabular", "tabularx", "longtable"])
+def test_rows_of_a_table_in_latex_are_records_on_their_lines_without_comments(
+    kind: str, tmp_path: Path
+) -> None:
+    found = read(TABLE.replace("tabular", kind), tmp_path)
+    assert found.title == "Results"
+    assert found.text.split("\n")[:13] == [
+        r"\chapter*{Results} ",
+        r"\section{Fluxes}",
+        r"We took 5\% off. ",
+        f"\\begin{{{kind}}}{{lrr}}",
+        "",
+        "Table, 2 rows: Site | 2020 | 2021",
+        "",
+        "Row 1: Site: Lindholm; 2020: 38.1 (33--44); 2021: 41",
+        "Row 2: Site: Osterbruch & Sons; 2020: 5 %; 2021: 42",
+        "",
+        f"\\end{{{kind}}}",
+        r"So $a &= b$.",
+        "",
+    ]
+    assert found.first_line == 1
+
+
+def test_the_first_section_is_the_title_of_a_text_in_latex_without_another(tmp_path: Path) -> None:
+    assert read("\\input{a}\n\\section{Wind}\nIt blows.\n", tmp_path).title == "Wind"
+
+
+def test_tables_of_latex_that_nothing_ends_cost_no_time(tmp_path: Path) -> None:
+    text = "\\begin{tabular}{ll} a & b\n" * 50_000 + "%" * 200_000 + "&" * 200_000
+    assert read(text, tmp_path).text.startswith("\\begin{tabular}")
