@@ -76,7 +76,7 @@ def find_caption(lines: Sequence[str]) -> str:
 
 def _format_record(number: int, names: Sequence[str], cells: Sequence[str]) -> str:
     lettered = not names and "" in cells  # else nothing tells the column of a cell
-    named = enumerate(zip_longest(names, cells, fillvalue=""))
+    named = enumerate(zip_longest(names, (each.replace("; ", ", ") for each in cells), fillvalue=""))
     labels = ((name or (_letter(at) if lettered else ""), cell) for at, (name, cell) in named if cell)
     parts = [f"{label}: {cell}" if label else cell for label, cell in labels]
     return f"Row {number}: {'; '.join(parts)}" if parts else ""

@@ -200,3 +200,8 @@ def test_a_sheet_of_two_far_cells_is_read_for_what_it_holds(tmp_path: Path) -> N
     content = workbook({"A1": "here", "XFD1048576": "far away"})
     text = read(tmp_path, "x.xlsx", content).text
     assert text == "Table Sheet, 2 rows\nRow 1: here\nRow 1048576: XFD: far away"
+
+
+def test_a_semicolon_in_a_cell_is_a_comma_so_that_one_divides_cells_alone(tmp_path: Path) -> None:
+    found = read(tmp_path, "roster.csv", "date,early,late\n2024-01-08,Amsel; Priestley,Doro; Kwame\n")
+    assert found.text.endswith("Row 2: date: 2024-01-08; early: Amsel, Priestley; late: Doro, Kwame")
