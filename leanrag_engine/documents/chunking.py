@@ -124,7 +124,7 @@ _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _CHAT = "text/x-chat"
 _DATA = frozenset({
     "application/json", "application/yaml", "application/toml", "text/csv", "text/tab-separated-values", "text/x-hcl", "text/x-ini",
-    "text/x-log",
+    "text/x-log", "application/x-gedcom",
 })  # fmt: skip
 
 _CJK = "\u2e80-\u2fdf\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003fffd"

@@ -330,6 +330,7 @@ _SOURCES = {
     "text/x-ini": ".ini .cfg .conf .properties .service .timer .socket .desktop .editorconfig .j2 .tmpl",
     "application/yaml": ".yaml .yml",
     "application/toml": ".toml",
+    "application/x-gedcom": ".ged",
     "application/xml": ".xml",
 }
 _OFFICE = "application/vnd.openxmlformats-officedocument."

@@ -389,7 +389,6 @@ def _plain(text: str) -> Iterator[Heading]:
 
 
 _ABOVE_ITEMS = re.compile(r"(?:(?<=\n\n)|\A)(?![-*•\s])(?![^\n]*\b(?i:next|nächste\w*|prochaine|próxima|prossima)\b)(?:[^\n]{1,80}(?<![.,;])\n){1,3}(?=\n|\Z)")  # fmt: skip
-"""A few short lines that are no sentence: what may head the items of a meeting."""
 
 
 def _meetings(text: str, firsts: list[int], items: list[Heading], marked: list[Heading]) -> Iterator[Heading]:
@@ -417,6 +416,7 @@ _CONVENTIONS: dict[str, Callable[[str], Iterator[Heading]]] = {
     "application/pdf": _plain,
     "application/toml": _sections,
     "application/x-ipynb+json": _markdown,
+    "application/x-gedcom": partial(_sections, mark=re.compile(r"(?m)^0 (?P<title>[^\n]{1,200})$")),
     "text/markdown": _markdown,
     "text/plain": _plain,
     "text/x-chat": _markdown,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
-from leanrag_engine.core.model import Chunk, LoadedDocument
+from leanrag_engine.core.model import Chunk, DocumentSource, LoadedDocument
 from leanrag_engine.documents.chunking import chunk
+from leanrag_engine.documents.loading import load
 from leanrag_engine.documents.windows import WindowOptions
 
 TIKTOKEN = TiktokenTokenizer()
@@ -168,3 +170,17 @@ def test_data_is_cut_between_items_so_that_a_key_stays_with_its_value() -> None:
     objects = ",\n".join(f'  {{\n    "id": {n},\n    "body": "text of {n}"\n  }}' for n in range(40))
     for each in texts(f"[\n{objects}\n]", "application/json")[1:]:
         assert each.startswith("  {")
+
+
+def test_a_window_holds_a_whole_person_of_a_family_tree(tmp_path: Path) -> None:
+    persons = "".join(
+        f"0 @I{n}@ INDI\n1 NAME Ada{n} /Lovett/\n1 BIRT\n2 DATE 2 FEB 19{n}\n2 PLAC Whitby. Yorkshire. England.\n1 FAMS @F1@\n"
+        for n in range(10, 40)
+    )
+    (tmp_path / "tree.ged").write_text(f"0 HEAD\n1 SOUR Test\n{persons}0 TRLR\n")
+    document = load(DocumentSource(path=str(tmp_path / "tree.ged")), allowed=None, max_bytes=9_000_000)
+    chunks = chunk(document, tokenizer=TIKTOKEN, max_tokens=256, overlap=0)
+    found = [(window.heading, each.quote(window)) for each in chunks for window in each.windows]
+    whole = [each for each in found if each[1].startswith("1 NAME") and each[1].endswith("1 FAMS @F1@")]
+    assert len(whole) == 30
+    assert whole[0][0].endswith("@I10@ INDI")
