@@ -159,7 +159,10 @@ def write_within(heading: str, chunks: Iterable[Chunk]) -> str:
     first, *others = heading.split()
     within = re.compile(rf"[\w,] {re.escape(first)}\b")
     named = not first[1:].islower() or any(each[0].isupper() for each in others)
+    chunks = [*chunks]
     named = named or any(within.search(each.text) for each in chunks)
+    # German nouns have capitals everywhere.
+    named = named or not is_mostly_english([each.text for each in chunks])
     return heading if named else heading[0].lower() + heading[1:]
 
 

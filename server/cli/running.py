@@ -182,8 +182,13 @@ async def run_ingest(
 
 
 def confirm(question: str) -> bool:
-    """Ask at a terminal; elsewhere the answer is no."""
-    return sys.stdin.isatty() and typer.confirm(escape_controls(question), default=True, err=True)
+    """Ask at a terminal; elsewhere, and at the end of input, the answer is no."""
+    try:
+        return sys.stdin.isatty() and typer.confirm(escape_controls(question), default=True, err=True)
+    except typer.Abort as ended:
+        if isinstance(ended.__context__, EOFError):
+            return False
+        raise
 
 
 def leave_unless_done(status: str) -> None:

@@ -68,12 +68,15 @@ def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
             raise NotFound(f"{file} has no server called {name!r}.", list_servers(document.value, client))
         refuse_foreign(present, name, file)
         document = document.remove([client.servers, name])
-    bare = strip_layout(client, document.text)
+        # The file may have been without any servers before.
+        emptied = document.value.get(client.servers) == {}
+        left = [document, document.remove([client.servers])] if emptied else [document]
+    bare, *others = (strip_layout(client, each.text) for each in left)
     alike = [
         (backup, text)
         for backup in list_backups(file.resolve())
-        if strip_layout(client, text := backup.read_bytes().decode("utf-8")) == bare
-        and (not bare or parse_config(client, text).value == document.value)
+        if strip_layout(client, text := backup.read_bytes().decode("utf-8")) in {bare, *others}
+        and (not bare or parse_config(client, text).value in [each.value for each in left])
     ]
     after = alike[-1][1] if alike else document.text
     equal = tuple(backup for backup, _ in alike)

@@ -146,13 +146,14 @@ def test_long_work_says_before_it_begins_how_long_it_takes(large: Path) -> None:
     assert f"Warning: {LARGE}" in ran.stderr
 
 
+@pytest.mark.parametrize("answer", ["n\n", ""])  # the end of input is no answer
 def test_at_a_terminal_long_work_asks_and_no_leaves_everything_as_it_was(
-    large: Path, monkeypatch: pytest.MonkeyPatch
+    large: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     monkeypatch.setattr(running, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
     where = ("--data-dir", str(large.parent / "data"))
     files = [str(each) for each in large.iterdir()]
-    ran = CliRunner().invoke(app, ["ingest", *files, *where], input="n\n", env={"LEANRAG_WORKERS": "2"})
+    ran = CliRunner().invoke(app, ["ingest", *files, *where], input=answer, env={"LEANRAG_WORKERS": "2"})
     assert (ran.exit_code, f"{LARGE} Go on? [Y/n]" in ran.stderr) == (1, True)
     monkeypatch.undo()
     assert CliRunner().invoke(app, ["collections", *where]).stdout == "There is no collection yet.\n"

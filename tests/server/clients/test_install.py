@@ -707,7 +707,7 @@ def test_a_file_with_servers_written_in_one_line_is_left_as_it_is_with_advice(ho
 
 
 @pytest.mark.parametrize(
-    "original", [None, "", "{}", '{\n  "mcpServers": {}\n}\n', '{"mcpServers": {"x": {}}}']
+    "original", [None, "", "{}", '{\n  "mcpServers": {}\n}\n', '{"mcpServers": {"x": {}}}', '{"theme":"x"}\n']
 )
 def test_an_uninstall_leaves_what_was_there_before_and_no_backup_of_it(
     home: Path, original: str | None
