@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from leanrag_engine.core.jobs import Job
+from leanrag_engine.core.jobs import Job, JobStatus, describe_done
 from leanrag_engine.core.model import Generation, LayerHealth, Spent
 from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.pipeline.status import Status
@@ -34,15 +34,18 @@ class JobCard(Card):
     kind: str
     status: JobStatusName
     stage: str
+    progress: str = Field(description="how much of the stage is done while it runs")
     message: str
 
     @classmethod
     def from_engine(cls, job: Job) -> JobCard:
-        return cls.of(job, job_id=job.id, status=job.status.value)
+        done = describe_done(job) if job.status is JobStatus.RUNNING and job.total else ""
+        return cls.of(job, job_id=job.id, status=job.status.value, progress=done)
 
     def to_line(self) -> str:
+        done = f", {self.progress}" if self.progress else ""
         message = f": {self.message}" if self.message else ""
-        return f"Job {self.job_id} ({self.kind}): {self.status}, {self.stage}{message}"
+        return f"Job {self.job_id} ({self.kind}): {self.status}, {self.stage}{done}{message}"
 
 
 class LayerHealthCard(Card):
@@ -267,4 +270,6 @@ def status_next_step(status: Status, *, read_only: bool) -> str:
         return f"There is nothing to read yet. {READ_ONLY}"
     if not collection.documents:
         return "Call ingest_documents with paths or texts."
+    if at_work := [each.id for each in status.jobs if each.status is JobStatus.RUNNING]:
+        return f"Ask: what is read already answers. Job {at_work[0]} is at work on the rest; get_job says how far it is."
     return "Call build_hierarchy, so that every document is in the hierarchy."

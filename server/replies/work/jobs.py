@@ -296,7 +296,7 @@ class DeleteReply(ReplyModel):
         """Build the reply with the state of each id that was given, the unknown ones last."""
         status: JobStatusName = job.status.value if job else "done"
         state = "not_deleted" if dry_run else DELETION_STATES.get(status, "deleting")
-        message = "Nothing was deleted: no document has any of these ids."
+        message = "Nothing was deleted: no document has any of these ids, paths or names."
         if dry_run and found.documents:
             message = "Dry run: nothing was changed."
         known = [

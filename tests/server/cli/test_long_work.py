@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import os
 import shlex
 import subprocess
@@ -179,6 +180,8 @@ def test_a_job_of_another_process_is_listed_cancelled_and_watched_to_its_end(
 ) -> None:
     listed = json.loads(CliRunner().invoke(app, ["jobs", "--json", *at_work]).stdout)["jobs"]
     assert [(each["kind"], each["status"]) for each in listed] == [("ingest", "running")]
+    status = CliRunner().invoke(app, ["status", *at_work]).stdout
+    assert re.search(r"\(ingest\): running, \w+, [\d.,]+ of [\d.,]+", status), status
     cancelled = CliRunner().invoke(app, ["jobs", "cancel", *at_work])
     assert cancelled.exit_code == 0
     assert cancelled.stdout.startswith(f"{listed[0]['job_id']} (ingest of collection default): ")
