@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Iterator
