@@ -1040,7 +1040,7 @@ class ScoreParts:
     neighbour: float = _part("the better window beside it")
     section: float = _part("the best windows of its section")
     graph: float = _part("the place of its passage in the walk from the seeds")
-    seat: float = _part("a place among the first of plain search, in lieu of graph")
+    seat: float = _part("a place among the first, as the first passage names its title")
     exact: float = _part("a rare word or phrase of the question that stands in it")
     recent: float = _part("being among the newest documents, where the question asks for what holds now")
     summary: float = _part("being a summary, in mode global")

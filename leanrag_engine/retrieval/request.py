@@ -124,8 +124,6 @@ class RelevanceOptions:
     graph_alone: float = 1.5  # Documents for each passage, times this: share of that gain, at most 1
     graph_decay: float = 4.0  # The rank at which the gain by the graph is halved
     graph_passages: int = 20  # Passages, first in the graph's ranking, whose windows gain
-    graph_seats: int = 2  # Windows, first in plain search, that gain as the passage at `graph_seat_rank`
-    graph_seat_rank: int = 5  # From 0: the first few passages of a trusted walk stand before those seats
     graph_kept: int = 5  # Passages, first by the graph, of which the best window is shown if there is room
     named_place: int = 5  # Lowest place of the passage that the first one names (`choose_named`)
     named_rarity: float = 0.6  # Rarity from which on what is named counts there; 1: one passage mentions it

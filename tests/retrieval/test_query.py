@@ -39,7 +39,7 @@ pytestmark = pytest.mark.anyio
 MODES = ["lca", "local", "global", "naive"]
 RANKINGS = ["spread", "paper"]
 
-TRUSTING = replace(DEFAULT_RELEVANCE, graph=20.0, graph_from=-1.0, graph_full=0.0, graph_seats=0)
+TRUSTING = replace(DEFAULT_RELEVANCE, graph=20.0, graph_from=-1.0, graph_full=0.0)
 """With these the walk always decides the order."""
 
 

@@ -86,7 +86,7 @@ async def value_windows(
         scores = scores.add_tokens(await _compare_tokens(run, found.text, best[: options.compared]))
     places = {hit.id: place for place, hit in enumerate(ranked)}
     recency = weigh_dates(found.text, chunks, options.recent, options.dated)
-    valued = rank_windows(scores, chunks, places, graph_weight, exact, recency, options, seen)
+    valued = rank_windows(scores, chunks, places, graph_weight, exact, recency, options)
     valued = put_other_dates_back(valued, found.text)
     dated = put_newer_first(await _seat_named(run, found.text, valued) if graph else valued, found.text)
     return raise_releases(await _seat_newest_release(run, found.text, dated), found.text)

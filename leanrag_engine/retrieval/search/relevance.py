@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Self
 
 from leanrag_engine.core.model import Chunk, Hit, ScoreParts, is_code, window_id
-from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
 from leanrag_engine.core.text.language.words import search_terms
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
@@ -220,15 +219,12 @@ def rank_windows(
     exact: Sequence[ExactMatch] = (),
     recency: Mapping[str, float] = NO_RECENCY,
     options: RelevanceOptions = DEFAULT_RELEVANCE,
-    seen: CitationSet = NO_CITATIONS,
 ) -> list[RankedWindow]:
     """Return all windows of ``chunks``, best first; equal ones in reading order.
 
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
-    graph gives to chunks. ``graph_weight`` is what the first of these places gains; the first windows of plain search
-    gain at least as much as a later one (those of ``seen`` chunks gain too, and are not counted). The best of the windows
-    of an ``exact`` match gains what the match brings, each of them if it is ``sought``. ``recency`` is what chunks gain
-    by their dates.
+    graph gives to chunks. ``graph_weight`` is what the first of these places gains. The best of the windows of an ``exact``
+    match gains what the match brings, each of them if it is ``sought``. ``recency`` is what chunks gain by their dates.
     """
     floor = min(scores.total.values(), default=0.0) / 2
     windows = [
@@ -248,8 +244,6 @@ def rank_windows(
         (own[place] + options.neighbour * beside[place] + options.section * around[place]) * fullness[place]
         for place in range(len(windows))
     ]
-    seated = _choose_seats(windows, plain, options.graph_seats, seen)
-    seat_gain = graph_weight * options.graph_decay / (options.graph_decay + options.graph_seat_rank)
     listing = {
         id_
         for id_, (chunk, number), full in zip(ids, windows, fullness, strict=True)
@@ -259,17 +253,16 @@ def rank_windows(
     alone = {id_ for match in exact if match.alone for id_ in match.windows}
     ranked = []
     for place, (id_, (chunk, number)) in enumerate(zip(ids, windows, strict=True)):
-        seat, graph = seat_gain if place in seated else 0.0, 0.0
+        graph = 0.0
         if (rank := graph_ranks.get(chunk.id)) is not None:
             # Of a long passage the windows gain that speak of the question.
             share = own[place] / best[chunk.id] if best[chunk.id] > 0 else 1.0
             graph = graph_weight * share * options.graph_decay / (options.graph_decay + rank)
-        seat, graph = (0.0, graph) if graph > seat else (seat, 0.0)
         near, about = options.neighbour * beside[place], options.section * around[place]
         gain = gains.get(id_, 0.0)
         recent = recency.get(chunk.id, 0.0) * fullness[place]
-        value = plain[place] + (seat + graph) * fullness[place] + gain + recent
-        parts = (near, about, graph, seat, gain, recent)
+        value = plain[place] + graph * fullness[place] + gain + recent
+        parts = (near, about, graph, gain, recent)
         explain = partial(_explain, scores, id_, own[place], fullness[place], parts)
         ranked.append(
             RankedWindow(
@@ -286,19 +279,6 @@ def _measure_fullness(chunk: Chunk, number: int, enough: int) -> float:
     text = chunk.quote(chunk.windows[number])
     text = _LISTED.sub("", text) if is_code(chunk.media_type) else text
     return min(1.0, _count_characters(text, enough) / enough)
-
-
-def _choose_seats(
-    windows: Sequence[tuple[Chunk, int]], values: Sequence[float], seats: int, seen: CitationSet
-) -> set[int]:
-    """Return the places of the first windows of plain search; those of ``seen`` chunks take no seat."""
-    seated: set[int] = set()
-    for place in sorted(range(len(windows)), key=lambda place: -values[place]):
-        if seats <= 0:
-            break
-        seated.add(place)
-        seats -= windows[place][0].citation not in seen
-    return seated
 
 
 def _exact_gains(
@@ -322,7 +302,7 @@ def _explain(
     scores: SearchScores, id_: str, own: float, fullness: float, gains: tuple[float, ...]
 ) -> ScoreParts:
     """Return the parts of a window's value: those of its ``own`` score and its ``gains``, each by its ``fullness``."""
-    neighbour, section, graph, seat, exact, recent = gains
+    neighbour, section, graph, exact, recent = gains
     found = scores.split(id_) if id_ in scores.total else ScoreParts(unfound=own)
     return ScoreParts(
         meaning=found.meaning * fullness,
@@ -333,7 +313,6 @@ def _explain(
         neighbour=neighbour * fullness,
         section=section * fullness,
         graph=graph * fullness,
-        seat=seat * fullness,
         exact=exact,
         recent=recent,
     )

@@ -72,7 +72,6 @@ VARIANTS = (
     Strategy("no gain for what the first passages name", ranking(hop=0.0)),
     Strategy("no gain by the graph", relevance(graph=0.0)),
     Strategy("the walk counts as much in long documents", relevance(graph_alone=1e9)),
-    Strategy("no seats for plain search", relevance(graph_seats=0)),
     Strategy("no seats for rare words", relevance(exact=0.0)),
     Strategy("no gain by the first places of dense search", relevance(first=0.0)),
     Strategy("no gain by neighbours", relevance(neighbour=0.0)),

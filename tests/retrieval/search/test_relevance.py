@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from leanrag_engine.core.model import Chunk, Hit, Window, window_id
-from leanrag_engine.core.text.citation import CitationSet
 from leanrag_engine.retrieval.request import RelevanceOptions
 from leanrag_engine.retrieval.search.relevance import (
     ExactMatch,
@@ -115,41 +114,10 @@ def test_a_passage_gains_by_its_place_in_the_graphs_ranking() -> None:
     chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
     scores = {f"{name}#0": 0.5 for name in "abc"}
     found = values(
-        rank_windows(
-            SearchScores(scores),
-            chunks,
-            {"b": 0, "c": 4},
-            graph_weight=0.3,
-            options=replace(OPTIONS, graph_seats=0),
-        )
+        rank_windows(SearchScores(scores), chunks, {"b": 0, "c": 4}, graph_weight=0.3, options=OPTIONS)
     )
     assert found["b#0"] - found["a#0"] == pytest.approx(0.3)
     assert found["c#0"] - found["a#0"] == pytest.approx(0.15)
-
-
-def test_the_first_few_of_a_trusted_walk_come_first_then_plain_search_then_the_rest_of_the_walk() -> None:
-    chunks = [chunk(name, 1, document=place) for place, name in enumerate("abcd", start=1)]
-    scores = SearchScores({"a#0": 1.0, "b#0": 0.9, "c#0": 0.5, "d#0": 0.5})
-
-    def order(weight: float, options: RelevanceOptions = OPTIONS) -> str:
-        ranked = rank_windows(scores, chunks, {"c": 0, "d": 9}, graph_weight=weight, options=options)
-        return "".join(each.chunk.id for each in ranked)
-
-    assert order(5.0) == "cabd"
-    assert order(5.0, replace(OPTIONS, graph_seats=0)) == "cdab"
-    assert order(5.0, replace(OPTIONS, graph_seat_rank=0)) == "abcd"
-    assert order(0.0) == "abcd"
-
-
-def test_a_seen_passage_takes_no_other_one_its_place() -> None:
-    chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
-    scores = SearchScores({"a#0": 1.0, "b#0": 0.9, "c#0": 0.8})
-    options = replace(OPTIONS, graph_seats=1)
-    for seen, order in (("d1:c1", "abc"), ("d2:c1", "acb")):
-        ranked = rank_windows(
-            scores, chunks, {"c": 9}, graph_weight=5.0, options=options, seen=CitationSet.parse([seen])
-        )
-        assert "".join(each.chunk.id for each in ranked) == order
 
 
 def test_the_best_window_of_each_passage_that_the_graph_puts_first_is_kept() -> None:
