@@ -89,13 +89,10 @@ class SearchOptions:
     window_hits: int = 200  # Windows that each search gives
     chunk_hits: int = 100  # Chunks of these windows that take part in ranking
     entity_hits: int = 40  # Entities that each search gives, at least
-    part_hits: int = 20  # Entities that are examined for a word that may be part of a name
     widening: int = 8  # Factor by which a search is repeated if most of its hits are out of scope
     max_hits: int = 4096  # Hits up to which a search is widened
     exact_scope: int = 500  # Chunks of a filtered scope up to which it is searched exactly, vector by vector
     name_weight: float = 2.0  # Of a name in the text: as much as the first place in both searches together
-    part_weight: float = 0.5  # Of the best known bearer of a name of which the text has one word ("Scrooge")
-    name_parts: int = 3  # Words of a text that may be parts of names
     name_length: int = 8  # Words (or CJK words) that a name in a text may have
     cjk_name_length: int = 3  # Characters from which on a Chinese or Japanese word is read as a name or term
     words: int = 64  # Words of a text in which names are looked for

@@ -13,7 +13,7 @@ from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.request import DEFAULT_SEARCH, SearchOptions
 
 from .decomposition import find_parts
-from .seeds import best_first, match_name_part, match_names, name_parts, name_spans, rank_entities
+from .seeds import best_first, match_names, name_spans, rank_entities
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,20 +218,14 @@ class _Searcher:
         return select
 
     async def _find_named_entities(self, text: str) -> list[Hit]:
-        """Find the layer-0 entities of which the text holds the name or a part of it."""
+        """Find the layer-0 entities of which the text holds the name."""
         spans = name_spans(text, self.options)
         if not spans:
             return []
         generations, number = self.index.generations, self.index.generation.number
         found = await generations.entities_by_name(number, list(dict.fromkeys(span.key for span in spans)))
         bearers = [each for each in found if each.layer == 0 and self.scope.supports(each)]
-        hits = {hit.id: hit for hit in match_names(spans, bearers, self.index.collection.chunks)}
-        for part in name_parts(spans, found, self.options):
-            near = await self._keyword_entities(part, self.options.part_hits)
-            entities = await generations.entities(number, [hit.id for hit in near])
-            for hit in match_name_part(part, entities, self.options):
-                hits.setdefault(hit.id, hit)
-        return list(hits.values())
+        return match_names(spans, bearers, self.index.collection.chunks)
 
 
 async def rank_windows_by_similarity(

@@ -137,34 +137,6 @@ def _by_key(entities: Iterable[Entity]) -> dict[str, list[Entity]]:
     return bearers
 
 
-def name_parts(
-    spans: Sequence[NameSpan], entities: Sequence[Entity], options: SearchOptions = DEFAULT_SEARCH
-) -> list[str]:
-    """Return capitalised words of a text that no name of ``entities`` accounts for: they may be parts of names."""
-    known = _by_key(entities)
-    matched = [span for span in spans if span.key in known]
-    parts = (
-        span.key
-        for span in spans
-        if span.end - span.start == 1 and span.proper and span.key.isalpha() and not has_cjk(span.key)
-        if not any(each.start <= span.start < each.end for each in matched)
-    )
-    return list(dict.fromkeys(parts))[: options.name_parts]
-
-
-def match_name_part(
-    part: str, entities: Sequence[Entity], options: SearchOptions = DEFAULT_SEARCH
-) -> list[Hit]:
-    """Return those of ``entities`` in whose name ``part`` is a word: the better known, the more it is likely to be meant."""
-    bearers = {
-        each.id: each.mentions
-        for each in entities
-        if any(part in name_key(name).split() for name in (each.name, *each.aliases))
-    }
-    most = max(bearers.values(), default=1)
-    return best_first({id_: options.part_weight * mentions / most for id_, mentions in bearers.items()})
-
-
 def _within(inner: NameSpan, outer: NameSpan) -> bool:
     shorter = inner.end - inner.start < outer.end - outer.start
     return shorter and outer.start <= inner.start and inner.end <= outer.end

@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leanrag_engine.core.model import Entity, Hit
-from leanrag_engine.retrieval.search.seeds import (
-    fuse,
-    match_name_part,
-    match_names,
-    name_parts,
-    name_spans,
-    rank_entities,
-    unite,
-)
+from leanrag_engine.retrieval.search.seeds import fuse, match_names, name_spans, rank_entities, unite
 
 
 def test_reciprocal_rank_fusion_adds_one_over_sixty_plus_rank() -> None:
@@ -122,14 +114,3 @@ def test_a_name_in_the_text_comes_before_everything_that_searches_alone_find() -
     found = [f"n{number}" for number in range(20)]
     assert rank_entities(found, found, [Hit("named", 1.0)], 10)[0].id in ("named", "n0")
     assert "named" in {hit.id for hit in rank_entities(found, found, [Hit("named", 1.0)], 3)}
-
-
-def test_a_capitalised_word_that_is_no_name_may_be_part_of_one() -> None:
-    assert name_parts(name_spans("Why does Scrooge change in New York?"), [entity("New York")]) == ["scrooge"]
-    people = [
-        entity("Ebenezer Scrooge", 80),
-        entity("Uncle Scrooge", 4),
-        entity("Scroogean", 1),
-        entity("Marley", 9),
-    ]
-    assert match_name_part("scrooge", people) == [Hit("Ebenezer Scrooge", 0.5), Hit("Uncle Scrooge", 0.025)]
