@@ -485,7 +485,6 @@ class LeanRAG:
         )
         from .pipeline.building.models import cache_replies, open_answer_model
         from .retrieval.request import QUERY_LIMITS, Mode, Query
-        from .retrieval.search.decomposition import find_parts
 
         query = Query(text=question, mode=mode, token_budget=token_budget).check()
         if self._chat is None:
@@ -504,9 +503,8 @@ class LeanRAG:
 
         if rounds > 1:
             limits = AnswerLimits(rounds=rounds, tokens=token_budget)
-            divide = partial(find_parts, comparisons=True)
             types = await self.list_schema_types(collection=collection)
-            made = await answer_iteratively(by, query.text, retrieve, divide, limits, types)
+            made = await answer_iteratively(by, query.text, retrieve, limits, types)
             if len(made.rounds) > 1:
                 # One subgraph for the evidence of all rounds: their seeds united, with the LCAs that join them.
                 asked = dict.fromkeys(query for each in made.rounds for query in each.queries)

@@ -172,14 +172,9 @@ class _Reflection:
 
 
 async def answer_iteratively(
-    by: Answerer,
-    question: str,
-    retrieve: Retrieve,
-    split: Callable[[str], Sequence[str]],
-    limits: AnswerLimits,
-    schema: str,
+    by: Answerer, question: str, retrieve: Retrieve, limits: AnswerLimits, schema: str
 ) -> IterativeAnswer:
-    """Answer the question. ``split`` divides it by rule if the model's own division cannot be read. ``schema`` names
+    """Answer the question, which is asked as it stands if the model's division of it cannot be read. ``schema`` names
     the types of the collection's schema, in whose terms the model is to ask; "" if there is none. Raises the errors
     of the model, and ``ReplyUnusable`` if two replies with the answer are incomplete."""
     typed = f"\n{TYPED} {schema}" if schema else ""
@@ -190,7 +185,7 @@ async def answer_iteratively(
         request = _make_request(text, "decompose", {"queries": _QUERIES})
         queries = await by.ask(request, lambda reply: _read_queries(read_object(reply), limits.queries))
     except ReplyUnusable:
-        queries, ending = tuple(split(question)), Ending.UNREADABLE
+        queries, ending = (), Ending.UNREADABLE
     queries = tuple(dict.fromkeys((question, *queries)))
     asked = {fold_case(each) for each in queries}
     rounds: list[AnswerRound] = []

@@ -9,34 +9,7 @@ from leanrag_engine.core.text.language.words import content_words
 
 _QUESTION_WORD = r"(?:who|whom|whose|what|which|when|where|why|how)"
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
-_NAME = r"(?:the\s+)?[\"“'‘A-Z0-9][^,?;]*?"
 
-_OPTIONS = re.compile(
-    rf"^(?P<head>(?i:(?:\w+\s+){{0,3}}{_QUESTION_WORD})\b.*?)"
-    rf"(?:[,:]\s+(?P<one>[^,?]+?)|\s+(?P<name>{_NAME})),?\s+or\s+(?P<two>[^,?]+)$"
-)
-"""Which is older, A or B?"""
-_BOTH = re.compile(
-    rf"^(?P<head>(?i:{_AUXILIARY}))\s+(?:both\s+)?(?P<one>{_NAME})\s+and\s+(?P<two>{_NAME})"
-    r"\s+(?P<rest>(?:both|of the same|the same|located|known|born|from|in|members?|considered|used|based|\w+ed)\b.*)$"
-)
-"""Were A and B of the same nationality?"""
-_COMPARED = (
-    re.compile(
-        r"\b(?:differences?|similarit(?:y|ies)|distance|relation(?:ship)?)\s+between\s+(?P<one>.+?)\s+and\s+(?P<two>.+)$",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"\bdo(?:es)?\s+(?P<one>.+?)\s+(?:compare\s+(?:to|with)|differ\s+from)\s+(?P<two>.+)$", re.IGNORECASE
-    ),
-    re.compile(
-        r"\bdo(?:es)?\s+(?P<one>.+?)\s+and\s+(?P<two>.+?)\s+(?:differ|compare|have in common|share)\b.*$",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"^(?:compare\s+)?(?P<one>.+?)\s+(?:versus|vs\.?|compared (?:to|with))\s+(?P<two>.+)$", re.IGNORECASE
-    ),
-)
 _NEXT_QUESTION = re.compile(
     rf",?\s+(?:and|but)\s+(?=(?:(?:in|on|at|by|for|from|to|with|of)\s+)?{_QUESTION_WORD}\b)"
     rf"|,\s+and\s+(?={_AUXILIARY}\b)|,\s+(?=(?:what|how|why)\b)",
@@ -59,15 +32,13 @@ _POSSESSIVE = re.compile(r"(?P<inner>(?:[A-Z][\w.-]*\s+)*[A-Z][\w.-]*['’]s?\s+
 """Z's Y's X."""
 
 
-def find_parts(text: str, *, comparisons: bool = False) -> tuple[str, ...]:
+def find_parts(text: str) -> tuple[str, ...]:
     """Return what a question holds that can be searched for by itself, at most four texts. These are its questions if
     it asks several ("Who came, and what did he bring?"), and the innermost description in each ("the person who
-    voices Z"). With ``comparisons`` also what is asked of each of two things that are compared."""
+    voices Z")."""
     whole = _read_question(text)
     asked = _split_questions(whole)
-    found = [
-        part for each in asked for part in ((comparisons and _split_comparison(each)) or _find_inner(each))
-    ]
+    found = [part for each in asked for part in _find_inner(each)]
     distinct = dict.fromkeys(part.strip(" ,;:") for part in (*(asked if len(asked) > 1 else ()), *found))
     # Unlike these, "what is it" cannot be searched for alone.
     return tuple(part for part in distinct if part != whole and len(content_words(part)) > 1)[:4]
@@ -85,20 +56,6 @@ def _split_questions(text: str) -> list[str]:
     return [
         part for start, end in sentences(text) for part in _NEXT_QUESTION.split(text[start:end].rstrip("?. "))
     ]
-
-
-def _split_comparison(text: str) -> list[str]:
-    """Return what is asked of each of two things that are compared."""
-    if match := _OPTIONS.match(text):
-        one = match["one"] or match["name"]
-        return [f"{match['head']} {each}" for each in (one, match["two"])]
-    if match := _BOTH.match(text):
-        rest = re.sub(r"^(?:both|of the same|the same)\s+", "", match["rest"])
-        return [f"{match[each]} {rest}" for each in ("one", "two")]
-    for pattern in _COMPARED:
-        if match := pattern.search(text):
-            return [match["one"], match["two"]]
-    return []
 
 
 def _find_inner(text: str) -> Iterator[str]:
