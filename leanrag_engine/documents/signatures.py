@@ -23,7 +23,8 @@ _SHARP = frozenset(
 _TEXT = r'"(?:[^"\\\n]|\\.)*+"'
 _QUOTES = r"|'(?:[^'\\\n]|\\.)*+'|`(?:[^`\\]|\\.)*+`"
 _CHARACTER = r"|'(?:[^'\\\n]|\\[^\n]{1,8}?)'|`[^`]*+`"
-_LONG_TEXTS = r'"""(?:[^"\\]|\\.|"(?!""))*+"""|' + r"'''(?:[^'\\]|\\.|'(?!''))*+'''|"
+# Groups with alternatives find too little as possessive ones before Python 3.11.5.
+_LONG_TEXTS = r'"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*"""|' + r"'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*'''|"
 _SLASHES = r"|//[^\n]*+|/\*(?:.*?\*/|.*+)"
 _DASHES = r"|--[^\n]*+"
 _NO_LINE_END = re.compile(r"[^\n]")
