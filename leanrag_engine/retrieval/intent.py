@@ -102,6 +102,25 @@ _SENT = re.compile(
 )
 
 
+_COLLECTION = (
+    r"(?:(?:all|any|some|most) (?:of )?)?(?:the|these|those|this|my|our|your) (?:(?:various|different|other) )?"
+    r"(?:pages?|docs?|documents?|documentation|files?|notes|guides|manual|book|texts?|sources|folder|collection)"
+)
+_FRAME = re.compile(
+    rf"\b(?:(?:where|what|how) )?(?:do|does|did) {_COLLECTION} (?:say|mention|tell|discuss|describe|state|explain|cover|talk|speak|warn|give|name|list"
+    rf"|recommend|point out)\b(?: (?:about|of|on|us|me)\b)*|,? ?\b(?:according to|(?:(?:any|some)where )?in|across|throughout) {_COLLECTION}\b,?"
+    r"|^(?:(?:please|(?:can|could) you|i want to know|tell me|show me|explain)\b ?)+",
+    re.IGNORECASE,
+)
+
+
+def leave_out_frame(text: str) -> str:
+    """Return a question without the words that stand for the documents at hand, which none of them holds: *Where do these pages mention
+    …*; as it is where hardly anything else is left."""
+    rest = " ".join(_FRAME.sub(" ", text).split())
+    return rest if len(content_words(rest)) > 1 else text
+
+
 def find_defined(text: str) -> str:
     """Return the thing of which an English text asks what it is, and nothing else; "" for none. *The budget* is not asked for as such."""
     asked = _DEFINED.fullmatch(text)

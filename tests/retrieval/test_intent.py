@@ -8,6 +8,7 @@ from leanrag_engine.retrieval.intent import (
     asks_for_order,
     asks_for_overview,
     find_defined,
+    leave_out_frame,
 )
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, Query
 
@@ -167,3 +168,20 @@ def test_weaker_evidence_counts_where_several_things_are_asked() -> None:
 )
 def test_what_is_asked_for_as_such_is_told_from_what_is_asked_of_it(question: str, thing: str) -> None:
     assert find_defined(question) == thing
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Where do the pages mention costs of speed?", "costs of speed?"),
+        ("What do these docs say about lamps and masts?", "lamps and masts?"),
+        ("According to the manual, who turns the lamp off?", "who turns the lamp off?"),
+        ("What do the keepers say about lamps?", "What do the keepers say about lamps?"),
+        ("What is in the annual report on lamps?", "What is in the annual report on lamps?"),
+        ("What does the file say?", "What does the file say?"),
+    ],
+)
+def test_what_stands_for_the_documents_at_hand_is_told_from_what_is_asked_of_them(
+    question: str, asked: str
+) -> None:
+    assert leave_out_frame(question) == asked

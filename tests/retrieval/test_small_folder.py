@@ -82,6 +82,27 @@ async def test_a_word_for_what_is_asked_for_is_not_said_to_stand_nowhere(engine:
         assert not (await engine.query(Query(question))).warnings
 
 
+@pytest.mark.parametrize(
+    ("framed", "bare"),
+    [
+        (
+            "Where do these pages mention rewards for patience or tell why a delay came?",
+            "Rewards for patience or tell why a delay came?",
+        ),
+        (
+            "What preparations for guests were made according to the notes?",
+            "What preparations for guests were made?",
+        ),
+        ("Please tell me which preparations for guests were made", "Which preparations for guests were made"),
+    ],
+)
+async def test_what_stands_for_the_documents_in_a_question_is_not_searched_for(
+    engine: LeanRAG, framed: str, bare: str
+) -> None:
+    first, second = [await engine.query(Query(each, token_budget=1000)) for each in (framed, bare)]
+    assert [each.chunk.id for each in first.sources] == [each.chunk.id for each in second.sources]
+
+
 async def test_a_word_that_asks_for_an_order_is_not_said_to_stand_nowhere(engine: LeanRAG) -> None:
     result = await engine.query(Query("Timeline of the opening day", token_budget=1000))
     assert "Timeline" not in result.context.text

@@ -10,6 +10,7 @@ from leanrag_engine.core.runtime.threads import begin_beside
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
 from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.intent import leave_out_frame
 from leanrag_engine.retrieval.request import DEFAULT_SEARCH, SearchOptions
 
 from .decomposition import find_parts
@@ -49,11 +50,12 @@ class SearchHits:
 
 
 async def embed_with_parts(index: IndexSnapshot, texts: Sequence[str]) -> IndexSnapshot:
-    """Return the index with a vector for each text and for each part of it (see ``find_parts``), and with their tokens."""
+    """Return the index with a vector for each text and for each part of it (see ``find_parts``), and with their tokens, those of what
+    stands for the documents aside."""
     if index.embedder is None:
         return index
     wanted = list(dict.fromkeys([*texts, *(part for text in texts for part in find_parts(text))]))
-    found = await index.embedder.embed_queries(wanted)
+    found = await index.embedder.embed_queries([leave_out_frame(each) for each in wanted])
     embedded = dict(zip(wanted, map(_none_if_zero, found.rows), strict=True))
     tokens = {text: each for text, each in zip(wanted, found.tokens, strict=False) if len(each.numbers)}
     return replace(index, embedded=embedded, tokens=tokens)
@@ -158,9 +160,9 @@ class _Searcher:
         )
 
     async def _keyword_windows(self, text: str) -> list[Hit]:
-        documents, name = self.index.documents, self.index.collection.name
+        documents, name, asked = self.index.documents, self.index.collection.name, leave_out_frame(text)
         return await self._search_widening(
-            lambda limit: documents.search_windows(name, text, limit),
+            lambda limit: documents.search_windows(name, asked, limit),
             self._select_windows,
             self.options.window_hits,
         )
