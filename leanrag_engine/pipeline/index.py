@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import anyio
 import anyio.to_thread
@@ -150,9 +151,15 @@ async def embed_shared(
         return rows
     wanted = {id_ for each in shared.values() for id_ in each}
     spans = await anyio.to_thread.run_sync(_find_windows, windows, wanted)
-    places = np.array([place for span in spans.values() for place in range(*span)], dtype=np.intp)
-    vectors = await embed_windows(windows.choose(places))
-    return await anyio.to_thread.run_sync(_add_windows, rows, shared, spans, vectors)
+    means, bounds = np.empty((len(spans), rows.shape[1]), dtype=np.float32), [*spans.values()]
+    for first in range(0, len(bounds), BATCH):  # the windows of all would take more memory than all else here
+        part = bounds[first : first + BATCH]
+        places = np.array([place for span in part for place in range(*span)], dtype=np.intp)
+        vectors = await embed_windows(windows.choose(places))
+        ends = accumulate((end - start for start, end in part), initial=0)
+        for place, (start, end) in enumerate(pairwise(ends), first):
+            means[place] = vectors[start:end].mean(axis=0)
+    return await anyio.to_thread.run_sync(_add_windows, rows, shared, [*spans], means)
 
 
 def locate_chunks(windows: EmbeddedTexts, chunk_ids: Sequence[str]) -> Places:
@@ -171,17 +178,13 @@ def _find_windows(windows: EmbeddedTexts, chunk_ids: AbstractSet[str]) -> dict[s
 
 
 def _add_windows(
-    rows: Vectors, shared: Mapping[int, Sequence[str]], spans: Mapping[str, tuple[int, int]], vectors: Vectors
+    rows: Vectors, shared: Mapping[int, Sequence[str]], chunk_ids: Sequence[str], means: Vectors
 ) -> Vectors:
-    """Add to the rows of texts the directions of the means of their chunks' windows, whose ``vectors`` follow each other."""
-    means: dict[str, Vectors] = {}
-    at = 0
-    for id_, (start, end) in spans.items():
-        means[id_] = vectors[at : at + end - start].mean(axis=0)
-        at += end - start
+    """Add to the rows of texts the directions of the ``means`` (n, d) of their chunks' windows."""
+    places = {id_: place for place, id_ in enumerate(chunk_ids)}
     for place, ids in shared.items():
-        if found := [means[id_] for id_ in ids if id_ in means]:
-            rows[place] += unit_rows(np.sum(found, axis=0, keepdims=True))[0]
+        if found := [places[id_] for id_ in ids if id_ in places]:
+            rows[place] += unit_rows(means[found].sum(axis=0, keepdims=True))[0]
     return unit_rows(rows)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from leanrag_engine.core.errors import InvalidInput, ModelUnavailable, StoreUnusable
+from leanrag_engine.core.graphs.graph import Digests
 from leanrag_engine.core.graphs.texts import digest_all
 from leanrag_engine.core.model import Chunk, Generation, PackedTokens, ReadDocument, Vectors, window_id
 from leanrag_engine.core.ports import Embedder, ProgressReport
@@ -15,14 +16,14 @@ from .token_vectors import embed_with_tokens
 @dataclass(slots=True)
 class PendingIndex:
     """Writes windows to the space of the published build. Before the first build it does nothing: keywords alone answer.
-    ``ids`` are those written so far, ``vectors`` their vectors by the digest of their text: the build that follows need
+    ``ids`` are those written so far, ``vectors`` their vectors with the digests of their texts: the build that follows need
     not embed them again. ``trouble`` is why no more are written, if so: the documents are stored all the same."""
 
     stores: Stores
     generation: Generation | None
     embedder: Embedder | None = None
     ids: set[str] = field(default_factory=set)
-    vectors: dict[int, Vectors] = field(default_factory=dict)
+    vectors: list[tuple[Digests, Vectors]] = field(default_factory=list)
     trouble: str = ""
 
     @classmethod
@@ -76,7 +77,6 @@ class PendingIndex:
         except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
             self.trouble = str(problem)
         else:
-            digests = digest_all([text for _, text in texts]).tolist()
-            self.vectors |= dict(zip(digests, rows.vectors, strict=True))
+            self.vectors.append((digest_all([text for _, text in texts]), rows.vectors))
             self.ids |= {*rows.ids}
         return tokens

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leanrag_engine.core.graphs.graph import Digests
 from leanrag_engine.core.graphs.rows import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.grouping import group
@@ -53,18 +54,15 @@ async def embed_lacking(
     embedder: Embedder,
     windows: EmbeddedTexts,
     report: ProgressReport,
-) -> dict[int, Vectors]:
-    """Embed the windows of the chunks of which no tokens are kept, and keep these; return the rows by the digests of the texts."""
+) -> list[tuple[Digests, Vectors]]:
+    """Embed the windows of the chunks of which no tokens are kept, and keep these; return the rows with the digests of their texts."""
     if find_token_embedder(embedder) is None:
-        return {}
+        return []
     lacking = {*await documents.chunks_without_tokens(collection, embedder.identity)}
-    if not lacking:
-        return {}
-    rows: dict[int, Vectors] = {}
-    for part, beside in cut_between_chunks(windows, report, lacking):
-        vectors = await embed_and_keep(documents, collection, embedder, part, beside)
-        rows |= dict(zip(part.digests.tolist(), vectors, strict=True))
-    return rows
+    return [
+        (part.digests, await embed_and_keep(documents, collection, embedder, part, beside))
+        for part, beside in (cut_between_chunks(windows, report, lacking) if lacking else ())
+    ]
 
 
 def cut_between_chunks(

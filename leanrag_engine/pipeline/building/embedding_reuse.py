@@ -2,7 +2,7 @@
 vector, which is found by its digest, in memory or in its space."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -31,6 +31,23 @@ from .windows import IndexedChunks
 logger = logging.getLogger(__name__)
 
 
+class DigestIndex:
+    """Finds the places of texts by their digests; of some ``places`` alone, if they are given."""
+
+    def __init__(self, digests: Digests, places: Places | None = None) -> None:
+        some = np.arange(len(digests)) if places is None else places
+        self._order: Places = some[np.argsort(digests[some], kind="stable")]
+        self._sorted: Digests = digests[self._order]
+
+    def find(self, digests: Digests) -> Places:
+        """Return a place with a text of each digest, −1 where there is none."""
+        held = self._sorted
+        if not len(held):
+            return np.full(len(digests), -1, dtype=np.intp)
+        ranks = np.minimum(np.searchsorted(held, digests), len(held) - 1)
+        return np.where(held[ranks] == digests, self._order[ranks], -1)
+
+
 @dataclass(frozen=True, eq=False)
 class SpaceIndex:
     """What the rows of one vector space were embedded from, their ``vectors`` (n, d) if at hand, and the
@@ -49,21 +66,9 @@ class SpaceIndex:
         return np.flatnonzero(mask)
 
     @cached_property
-    def _order(self) -> Places:
-        """The certain places in the order of their digests."""
-        return self.certain[np.argsort(self.texts.digests[self.certain], kind="stable")]
-
-    @cached_property
-    def _sorted(self) -> Digests:
-        return self.texts.digests[self._order]
-
-    def find(self, digests: Digests) -> Places:
-        """Return a place with a text of each digest, −1 where there is none."""
-        held = self._sorted
-        if not len(held):
-            return np.full(len(digests), -1, dtype=np.intp)
-        ranks = np.minimum(np.searchsorted(held, digests), len(held) - 1)
-        return np.where(held[ranks] == digests, self._order[ranks], -1)
+    def places(self) -> DigestIndex:
+        """Finds the certain places."""
+        return DigestIndex(self.texts.digests, self.certain)
 
     def locate(self, texts: EmbeddedTexts) -> Places:
         """Return the place of each of these ids, −1 where there is none or its text is in doubt."""
@@ -76,7 +81,7 @@ class SpaceIndex:
 
 class ReusingEmbedder(EmbedderWrapper):
     """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not hold, entities beside the
-    ``windows`` of their chunks. ``ahead`` are vectors embedded early, by digest. ``reused`` and ``embedded`` count texts so far."""
+    ``windows`` of their chunks. ``ahead`` are vectors embedded early. ``reused`` and ``embedded`` count texts so far."""
 
     def __init__(
         self,
@@ -89,14 +94,15 @@ class ReusingEmbedder(EmbedderWrapper):
         self.vectors = vectors
         self.windows = windows
         self.shelves = shelves
-        self.ahead: dict[int, Vectors] = {}
+        self.ahead: list[tuple[DigestIndex, Vectors]] = []
         self.reused = self.embedded = 0
 
-    def take_over(self, embedder: Embedder, vectors: Mapping[int, Vectors]) -> None:
-        """Keep ``vectors`` by the digests of their texts, if an embedder like this one made them, as :meth:`embed_ahead`."""
+    def take_over(self, embedder: Embedder, parts: Iterable[tuple[Digests, Vectors]]) -> None:
+        """Keep vectors, given with the digests of their texts, if an embedder like this one made them, as :meth:`embed_ahead`."""
         if (embedder.identity, embedder.dimension) == (self.identity, self.dimension):
-            self.ahead |= vectors
-            self.embedded += len(vectors)
+            for digests, rows in parts:
+                self.ahead.append((DigestIndex(digests), rows))
+                self.embedded += len(np.unique(digests))
 
     async def embed_ahead(self, texts: Sequence[str], report: ProgressReport) -> None:
         """Embed what the shelves do not hold, and keep it until it is asked for."""
@@ -106,7 +112,7 @@ class ReusingEmbedder(EmbedderWrapper):
             first = fresh[np.sort(np.unique(digests[fresh], return_index=True)[1])]
             wanted = await anyio.to_thread.run_sync(select_texts, texts, first.tolist())
             rows = await self.inner.embed(wanted, report)
-            self.ahead |= dict(zip(digests[first].tolist(), rows, strict=True))
+            self.ahead.append((DigestIndex(digests[first]), rows))
             self.embedded += len(fresh)
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
@@ -124,7 +130,10 @@ class ReusingEmbedder(EmbedderWrapper):
         if len(fresh):
             wanted = await anyio.to_thread.run_sync(select_texts, texts, fresh.tolist())
             embed = partial(self.inner.embed, report=_after(len(texts) - len(fresh), len(texts), report))
-            rows[fresh] = await embed_shared(wanted, self.windows, embed, self._embed_windows)
+            made = await embed_shared(wanted, self.windows, embed, self._embed_windows)
+            if len(fresh) == len(texts):  # a copy would take as much memory again
+                return made, 0, len(fresh)
+            rows[fresh] = made
         return rows, len(missing) - len(fresh), len(fresh)
 
     def knows(self, text: str) -> bool:
@@ -138,17 +147,17 @@ class ReusingEmbedder(EmbedderWrapper):
 
     def _find_fresh(self, digests: Digests) -> Places:
         """Return the places of the texts that no shelf holds, and that are not embedded yet."""
-        fresh = np.flatnonzero(~np.isin(digests, np.array([*self.ahead], dtype=np.uint64)))
-        for shelf in self.shelves:
-            fresh = fresh[shelf.find(digests[fresh]) < 0]
+        fresh = np.arange(len(digests))
+        for index in (*(each for each, _ in self.ahead), *(each.places for each in self.shelves)):
+            fresh = fresh[index.find(digests[fresh]) < 0]
         return fresh
 
     def _take_ahead(self, digests: Digests, rows: Vectors) -> Places:
         """Put what was embedded ahead into ``rows``; return the places still missing."""
-        held = np.isin(digests, np.array([*self.ahead], dtype=np.uint64))
-        for place in np.flatnonzero(held).tolist():
-            rows[place] = self.ahead[int(digests[place])]
-        return np.flatnonzero(~held)
+        left = np.arange(len(digests))
+        for index, held in self.ahead:
+            left = _copy_held(index, held, digests, left, rows)
+        return left
 
     async def _fetch_unchanged(
         self, digests: Digests, missing: Places, rows: Vectors, report: ProgressReport
@@ -160,9 +169,11 @@ class ReusingEmbedder(EmbedderWrapper):
             if not len(left):
                 break
             if shelf.vectors is not None:
-                left = await anyio.to_thread.run_sync(_copy_held, shelf, digests, left, rows)
+                left = await anyio.to_thread.run_sync(
+                    _copy_held, shelf.places, shelf.vectors, digests, left, rows
+                )
                 continue
-            places = await anyio.to_thread.run_sync(shelf.find, digests[left])
+            places = await anyio.to_thread.run_sync(shelf.places.find, digests[left])
             there = places >= 0
             wanted, held = left[there], places[there]
             lost: list[int] = []
@@ -190,17 +201,16 @@ class ReusingEmbedder(EmbedderWrapper):
         return {id_: row for id_, row in found.items() if row.shape == (self.dimension,)}
 
 
-def _copy_held(shelf: SpaceIndex, digests: Digests, left: Places, rows: Vectors) -> Places:
-    """Put the vectors of a shelf that are at hand into ``rows``; return the places of those that it lacks."""
-    assert shelf.vectors is not None
-    places = shelf.find(digests[left])
+def _copy_held(index: DigestIndex, vectors: Vectors, digests: Digests, left: Places, rows: Vectors) -> Places:
+    """Put those of the ``vectors`` that are wanted into ``rows``; return the places of those that they lack."""
+    places = index.find(digests[left])
     there = places >= 0
     wanted, held = left[there], places[there]
     breaks = np.flatnonzero(np.diff(wanted) != 1) + 1
     for first, after in pairwise((0, *breaks.tolist(), len(wanted))) if len(wanted) else ():
         # Rows that follow each other are copied at once: a copy in between takes ten times as long.
         into = rows[wanted[first] : wanted[first] + after - first]
-        np.take(shelf.vectors, held[first:after], axis=0, out=into, mode="clip")
+        np.take(vectors, held[first:after], axis=0, out=into, mode="clip")
     return left[~there]
 
 

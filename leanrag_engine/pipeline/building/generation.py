@@ -122,6 +122,10 @@ async def build_generation(
         async with open_task_group() as group:
 
             def write_early(base: Graph, vectors: Vectors) -> None:
+                if (
+                    not fitted.embedder.shelves
+                ):  # their windows are written; entities alone were embedded beside them
+                    fitted.embedder.ahead.clear()
                 group.start_soon(write_entities_early, stores, found, fitted.embedder, base, vectors)
 
             drafted = await draft(run, found, fitted, given, write_early)

@@ -4,6 +4,7 @@ theirs until the switch. Until it has ended its rows are unsettled: a later buil
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import anyio.to_thread
@@ -34,11 +35,11 @@ class WrittenVectors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SpaceChange:
-    """What makes a space hold the rows of a build: rows to write, and ids to delete afterwards; ``whole``: it is a new
-    space, and these are all of its rows."""
+    """What makes a space hold the rows of a build: rows to write (None: it has all), and ids to delete afterwards; ``whole``: it is
+    a new space, and these are all of its rows."""
 
     space: str
-    rows: VectorRows
+    rows: VectorRows | None
     excess: Sequence[str] = ()
     whole: bool = False
 
@@ -53,6 +54,7 @@ async def write_windows_early(
     """Embed the windows of a build that reuses none, and write each portion to their space at once: a build that breaks off
     goes on there."""
     space = VectorSpaces.of_build(collection, embedder.identity, {"windows": windows.key}).windows
+    held, done = np.empty((len(windows), embedder.dimension), dtype=np.float32), 0
     async with announce_vector_change(stores):
         for part, beside in cut_between_chunks(windows, report):
             ids = decode_ids(part.ids)
@@ -60,7 +62,9 @@ async def write_windows_early(
             if rows is None:
                 rows = await embed_and_keep(stores.documents, collection.name, embedder.inner, part, beside)
                 await upsert(stores, space, VectorRows(ids, rows), ignore_progress)
-            embedder.take_over(embedder.inner, dict(zip(part.digests.tolist(), rows, strict=True)))
+            held[done : done + len(ids)] = rows
+            done += len(ids)
+    embedder.take_over(embedder.inner, [(windows.digests, held)])
 
 
 async def write_entities_early(
@@ -102,11 +106,16 @@ async def write_vectors(
         change = await _plan_change(stores, shelf, embedder, wanted, held, report) if shelf else None
         if change is None:
             space = VectorSpaces.of_build(collection, embedder.identity, {kind: wanted.key}).by_kind()[kind]
-            written = await _embed(embedder, wanted, report) if held is None else held
-            change = _SpaceChange(space, VectorRows(decode_ids(wanted.ids), written), whole=True)
+            rows = None
+            if not await _is_complete(stores, space, len(wanted)):
+                written = await _embed(embedder, wanted, report) if held is None else held
+                rows = VectorRows(decode_ids(wanted.ids), written)
+            change = _SpaceChange(space, rows, whole=True)
         changes[kind] = change
     async with announce_vector_change(stores):
         for kind, change in [*changes.items()]:
+            if change.rows is None:
+                continue
             if change.whole:
                 await write_space(stores, change.space, change.rows, report)
             else:
@@ -120,6 +129,13 @@ async def write_vectors(
         {kind: len(texts[kind]) for kind in changes},
         {change.space: change.excess for change in changes.values() if not change.whole},
     )
+
+
+async def _is_complete(stores: Stores, space: str, rows: int) -> bool:
+    """Return whether all rows were written early: a space's name identifies its ids and texts."""
+    with suppress(StoreUnusable):
+        return await stores.vectors.count(space) == rows
+    return False
 
 
 async def _plan_change(
