@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,7 +154,8 @@ async def _open_vectors(settings: Settings, database: SqlDatabase, folder: Path)
 LEAST_BYTES = 1_000_000  # Of documents, for which processes of their own are worth their start
 
 
-async def _choose_workers(settings: Settings, size: int) -> Workers:
+async def choose_workers(settings: Settings, size: int) -> Workers:
+    """Return what reads documents of so many bytes together."""
     if settings.dask and size >= LEAST_BYTES:
         from .workers.cluster import DaskCluster  # noqa: PLC0415 - only those pay who use it
 
@@ -169,26 +170,11 @@ async def _choose_workers(settings: Settings, size: int) -> Workers:
     return InProcess()
 
 
-@asynccontextmanager
-async def open_workers(settings: Settings, size: int) -> AsyncIterator[Workers]:
-    """Open what reads documents of so many bytes together."""
-    async with _closing(await _choose_workers(settings, size)) as workers:
-        yield workers
-
-
 def open_process() -> AbstractAsyncContextManager[Workers]:
     """Open one process of our own, which ends with the work if that is cancelled."""
     from .workers.pool import ProcessPool  # noqa: PLC0415 - only long texts pay for it
 
-    return _closing(ProcessPool(1))
-
-
-@asynccontextmanager
-async def _closing(workers: Workers) -> AsyncIterator[Workers]:
-    try:
-        yield workers
-    finally:
-        await workers.close()
+    return aclosing(ProcessPool(1))
 
 
 def embedder_source(settings: Settings) -> EmbedderSource:

@@ -52,9 +52,8 @@ ProgressReport = Callable[[Progress], None]
 """Called from any thread, cheaply and often. Raises ``Cancelled`` when the work should stop."""
 
 
-def ignore_progress(progress: Progress) -> None:
+def ignore_progress(_: Progress) -> None:
     """Discard the report: for work that is neither watched nor stopped."""
-    del progress
 
 
 Extractor = Callable[[LoadedDocument, Sequence[Chunk], Callable[[], None]], Awaitable[list[Extract]]]
@@ -189,7 +188,7 @@ class Workers(Protocol):
         """Return ``work(value, say)``, a function of a module, or raise what it raises, or ``WorkerLost`` if
         its process ended. A cancelled call ends the work or waits for its end."""
 
-    async def close(self) -> None: ...
+    async def aclose(self) -> None: ...
 
 
 class ArrayStore(Protocol):
@@ -459,8 +458,7 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A chat model's reply and what it used. ``cost`` is in US dollars, ``None`` if unknown; ``kept``: it is
-    cached and cost nothing now."""
+    """A chat model's reply and what it used. ``cost``: in US dollars, ``None`` if unknown; ``kept``: it is cached and cost nothing now."""
 
     text: str
     finish_reason: FinishReason

@@ -43,9 +43,8 @@ def _answer(request: bytes) -> bytes:
     return pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
 
 
-def ignore_message(message: str) -> None:
+def ignore_message(_: str) -> None:
     """Discard messages of the work: only work in the calling process shows them."""
-    del message
 
 
 if __name__ == "__main__":

@@ -50,13 +50,12 @@ class DaskCluster:
             )
         return cls(client, address, sum(threads.values()))
 
-    async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
+    async def run(self, work: Callable[[T, Say], R], value: T, _: Say) -> R:
         """Do as :meth:`.pool.ProcessPool.run`; a cancelled task that has begun goes on to its end. Dask gives
         the work of a dead worker to another one three times."""
         from distributed import KilledWorker  # noqa: PLC0415 - see `connect`
         from distributed.client import FutureCancelledError  # noqa: PLC0415
 
-        del say
         # Not `pure`: equal values would be one task, also after its result was forgotten.
         task = self._client.submit(work, value, ignore_message, pure=False, retries=0)
         try:
@@ -75,5 +74,5 @@ class DaskCluster:
             task.release()
         return result
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         await self._client.close()

@@ -35,10 +35,9 @@ class ProcessPool:
         self._free = anyio.CapacityLimiter(width)
         self._idle: list[_Worker] = []
 
-    async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
+    async def run(self, work: Callable[[T, Say], R], value: T, _: Say) -> R:
         """Return what ``work``, a function of a module, returns for ``value``, or raise what it raises; both
-        are pickled, and ``say`` is not sent. If the call is cancelled, the process ends."""
-        del say
+        are pickled, and what it says is not passed on. If the call is cancelled, the process ends."""
         async with self._free:
             request = pickle.dumps((work, value), pickle.HIGHEST_PROTOCOL)
             worker = self._idle.pop() if self._idle else await _Worker.start()
@@ -56,7 +55,7 @@ class ProcessPool:
             raise result
         return cast(R, result)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         while self._idle:
             await self._idle.pop().end()
 
@@ -105,8 +104,7 @@ def _describe_loss(reason: str) -> WorkerLost:
 
 
 class InProcess:
-    """A :class:`leanrag_engine.core.ports.Workers` that uses a thread, one at a time, for small work, which a process of its
-    own would only delay. Used on one event loop."""
+    """A :class:`leanrag_engine.core.ports.Workers` of one thread, for small work, which a process would delay. Used on one event loop."""
 
     width = 1
 
@@ -117,5 +115,5 @@ class InProcess:
         async with self._free:
             return await anyio.to_thread.run_sync(partial(work, value, say))
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         pass

@@ -5,7 +5,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
-from leanrag_engine.adapters.wiring import open_process, open_workers
+from leanrag_engine.adapters.wiring import choose_workers, open_process
 from leanrag_engine.core.errors import (
     Cancelled,
     DocumentUnreadable,
@@ -69,23 +69,19 @@ async def ingest_all(
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     held = await stores.documents.find_all(collection)
     progress.report(Progress("list", message="Looking for files that changed"))
-    found = await anyio.to_thread.run_sync(
-        partial(list_files, request, held, allowed, stores.settings.data_dir)
-    )
-    plan = (
-        await anyio.to_thread.run_sync(partial(plan_sync, found.sources, found.folders, held, request))
-        if request.sync
-        else None
-    )
-    sources = found.sources if plan is None else plan.sources
+    found = await anyio.to_thread.run_sync(list_files, request, held, allowed, stores.settings.data_dir)
+    plan, sources = None, found.sources
+    if request.sync:
+        plan = await anyio.to_thread.run_sync(plan_sync, sources, found.folders, held, request)
+        sources = plan.sources
     progress.skipped = group_skipped(found)
     statuses = [record_outcome(outcome, progress) for outcome in found.failed]
-    due, unchanged = await anyio.to_thread.run_sync(partial(split_unchanged, sources, held, allowed))
+    due, unchanged = await anyio.to_thread.run_sync(split_unchanged, sources, held, allowed)
     statuses += [record_outcome(outcome, progress) for outcome in unchanged]
     # If a model reads the documents, or none is read, processes of our own have nothing to do.
     is_idle = stores.extractor is not None or request.dry_run
     size = await anyio.to_thread.run_sync(count_bytes, due)
-    async with open_workers(stores.settings, 0 if is_idle else size) as workers:
+    async with aclosing(await choose_workers(stores.settings, 0 if is_idle else size)) as workers:
         known = frozenset(each.id for each in held)
         ingestion = Ingestion(stores, collection, request, allowed, workers, index, later, known)
         statuses += await ingestion.ingest(due, progress)
@@ -197,8 +193,7 @@ _TEXT_SHARE = 0.1  # of the bytes of such a file, roughly: the rest are pictures
 
 
 def measure_due(request: IngestRequest, held: Sequence[Document], data_dir: Path) -> tuple[int, int]:
-    """Return how many documents of a request must be read, and about how many bytes of text they hold. Raises as ``list_files`` and
-    ``plan_sync``."""
+    """Return how many documents must be read, and about how many bytes of text. Raises as ``list_files`` and ``plan_sync``."""
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     found = list_files(request, held, allowed, data_dir)
     if request.sync and found.folders:

@@ -7,7 +7,6 @@ import stat
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -162,7 +161,7 @@ async def remove_missing(
 ) -> list[IngestOutcome]:
     """Delete the documents without a file and return their outcomes; ``dry_run``: only these. Raises
     ``DocumentUnreadable`` if a folder was replaced."""
-    gone = await anyio.to_thread.run_sync(partial(confirm_missing, plan))
+    gone = await anyio.to_thread.run_sync(confirm_missing, plan)
     if gone and not dry_run:
         await delete_documents(stores, collection, [each.document.id for each in gone], progress.report)
     # Without the title: a private one would stay in the record of the job.

@@ -38,7 +38,7 @@ class Unpickled:
 async def pool() -> AsyncIterator[ProcessPool]:
     opened = ProcessPool(2)
     yield opened
-    await opened.close()
+    await opened.aclose()
     assert workers_of(os.getpid()) == []
 
 
