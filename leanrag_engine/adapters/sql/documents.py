@@ -513,13 +513,9 @@ def chunks_with(
 
 def chunks_cited(connection: Connection, collection: int, citations: Sequence[str]) -> list[Chunk]:
     places = [place for each in citations if (place := parse_citation(each))]
-    found = _read_chunks(connection, collection, among_pairs(_CITED, places))
+    found = read_chunks(connection, collection, among_pairs(_CITED, places))
     cited = {chunk.citation: chunk for chunk in found}
     return [cited[citation] for place in places if (citation := format_citation(*place)) in cited]
-
-
-def all_chunks(connection: Connection, collection: int) -> list[Chunk]:
-    return _read_chunks(connection, collection)
 
 
 def chunk_heads(connection: Connection, collection: int) -> list[ChunkHead]:
@@ -618,7 +614,7 @@ def pending_chunks(connection: Connection, collection: int) -> list[Chunk]:
     """Return the chunks that came in, or whose document got another title, after the published generation; all without one."""
     published = collection_rows.find_generations(connection, collection, limit=1)
     pending = chunks.c.revision > published[0].revision if published else true()
-    return _read_chunks(connection, collection, pending)
+    return read_chunks(connection, collection, pending)
 
 
 def heuristic_chunks(connection: Connection, collection: int, *, due: bool) -> list[Chunk]:
@@ -629,7 +625,7 @@ def heuristic_chunks(connection: Connection, collection: int, *, due: bool) -> l
     if due:
         unread &= chunks.c.reading != ReadingState.DONE.value
     outdated = _is_outdated(connection, collection, extracts.c.method == Method.MODEL.value)
-    return _read_chunks(connection, collection, unread | outdated)
+    return read_chunks(connection, collection, unread | outdated)
 
 
 def count_outdated(connection: Connection, collection: int) -> dict[str, int]:
@@ -841,7 +837,7 @@ def _begin_with(
     return [name for name, _ in found.most_common() if spell_as_one(name).startswith(asked)]
 
 
-def _read_chunks(connection: Connection, collection: int, *conditions: ColumnElement[bool]) -> list[Chunk]:
+def read_chunks(connection: Connection, collection: int, *conditions: ColumnElement[bool]) -> list[Chunk]:
     """Return the chunks of a collection that meet the conditions, in reading order."""
     statement = _CHUNKS.where(*conditions).order_by(*_READING)
     return _chunks_of(connection.execute(statement, {"collection": collection}).all())
@@ -858,11 +854,6 @@ def _chunks_of(rows: Sequence[Sequence[Any]]) -> list[Chunk]:
 
 
 # --- read extracts -------------------------------------------------------------------------
-
-
-def all_extracts(connection: Connection, collection: int) -> list[Extract]:
-    """Return all extracts in the reading order of their chunks."""
-    return _read_extracts(connection, collection)
 
 
 def extract_states(connection: Connection, collection: int) -> list[ExtractState]:
@@ -907,8 +898,7 @@ def _stamp(row: Sequence[Any]) -> int:
 def extracts_near(
     connection: Connection, collection: int, chunk_ids: Sequence[str], distance: int
 ) -> list[Extract]:
-    """Return what models and agents wrote of the chunks at most ``distance`` before or after these in their
-    documents, in reading order."""
+    """Return what models and agents wrote of the chunks at most ``distance`` from these in their documents, in reading order."""
     centre = chunks.alias()
     near = (
         select(centre.c.id)
@@ -920,7 +910,7 @@ def extracts_near(
         )
         .exists()
     )
-    return _read_extracts(connection, collection, _BY_MODEL_OR_AGENT, near)
+    return read_extracts(connection, collection, _BY_MODEL_OR_AGENT, near)
 
 
 def submit_extracts(
@@ -930,7 +920,7 @@ def submit_extracts(
     that still exist. What an agent or a model wrote of a chunk with the same schema, if it says something else,
     is replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored."""
     those = among(chunks.c.id, [each.chunk_id for each in new])
-    written = _read_extracts(connection, collection, _BY_MODEL_OR_AGENT, those)
+    written = read_extracts(connection, collection, _BY_MODEL_OR_AGENT, those)
     held = {each.chunk_id: each for each in written}
     due = [
         each
@@ -951,8 +941,7 @@ def submit_extracts(
 
 
 def chunk_readings(connection: Connection, collection: int) -> list[ChunkReading]:
-    """Return all chunks in reading order, without their texts, and whether a model or an agent has read them with the
-    schema that the collection has now."""
+    """Return all chunks in reading order, without texts, and whether a model or an agent read them with the collection's present schema."""
     columns = (chunks.c.id, chunks.c.tokens)
     outdated = _is_outdated(connection, collection, extracts.c.method.in_(_WRITTEN))
     written = (_is_written(collection) & ~outdated).label("written")
@@ -960,9 +949,7 @@ def chunk_readings(connection: Connection, collection: int) -> list[ChunkReading
     return [ChunkReading(row.id, row.tokens, row.written) for row in connection.execute(statement)]
 
 
-def _read_extracts(
-    connection: Connection, collection: int, *conditions: ColumnElement[bool]
-) -> list[Extract]:
+def read_extracts(connection: Connection, collection: int, *conditions: ColumnElement[bool]) -> list[Extract]:
     """Return the extracts of a collection that meet the conditions, in the reading order of their chunks."""
     statement = (
         select_unparsed(*_EXTRACT_COLUMNS)

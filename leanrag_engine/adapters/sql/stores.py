@@ -22,17 +22,7 @@ from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy, Publi
 from leanrag_engine.core.graphs.stored import StoredPlaces, find_places, open_layers
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import IngestRequest
-from leanrag_engine.core.model import (
-    Chunk,
-    Collection,
-    Document,
-    Entity,
-    Generation,
-    Hit,
-    RareWord,
-    ReadDocument,
-    Relation,
-)
+from leanrag_engine.core.model import Chunk, Collection, Document, Generation, Hit, RareWord, ReadDocument
 from leanrag_engine.core.ports import ProgressReport, ignore_progress
 
 from . import collections as collection_rows
@@ -129,7 +119,7 @@ class SqlDocumentStore(_Store):
         return await self._transactions.read(documents.chunks_with, collection, ids, self._recent_chunks)
 
     chunks_by_citation = _reading(by_name(documents.chunks_cited))
-    all_chunks = _reading(by_name(documents.all_chunks))
+    all_chunks = _reading(by_name(documents.read_chunks))
     chunk_heads = _reading(by_name(documents.chunk_heads))
 
     def read_chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
@@ -145,7 +135,7 @@ class SqlDocumentStore(_Store):
     count_tokens = _reading(by_name(documents.count_tokens))
     chunk_labels = _reading(by_name(documents.labels_of))
     pending_chunks = _reading(by_name(documents.pending_chunks))
-    extracts = _reading(by_name(documents.all_extracts))
+    extracts = _reading(by_name(documents.read_extracts))
     extract_states = _reading(by_name(documents.extract_states))
     extracts_at = _reading(by_name(documents.extracts_at))
     count_extracts = _reading(by_name(documents.count_extracts))
@@ -252,14 +242,9 @@ class SqlGenerationStore(_Store):
     ) -> Hierarchy | None:
         """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers` gave; None if they are
         of another version, or none of this generation. Rows are read when they are asked for, and the thread that asks waits."""
-        number = generation.number
-
-        def read_entities(places: Sequence[int]) -> list[Entity]:
-            return self._transactions.read_now(entity_rows.at_positions, number, places)
-
-        def read_relations(places: Sequence[int]) -> list[Relation]:
-            return self._transactions.read_now(entity_rows.relations_at, number, places)
-
+        read, number = self._transactions.read_now, generation.number
+        read_entities = partial(read, entity_rows.at_positions, number)
+        read_relations = partial(read, entity_rows.relations_at, number)
         return open_layers(columns, generation.layers, read_entities, read_relations)
 
     entities = _reading(entity_rows.with_ids)

@@ -27,7 +27,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.engine import LeanRAG
 
 STEPS = (
-    "adapters.sql.documents:all_chunks chunk_heads all_extracts pending_chunks",
+    "adapters.sql.documents:read_chunks chunk_heads read_extracts pending_chunks",
     "core.text.scripts:is_mostly_latin",
     "pipeline.index:texts_of_windows texts_by_kind",
     "adapters.sql.generations.entities:in_layer relations_in_layer",
