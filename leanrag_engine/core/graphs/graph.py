@@ -187,8 +187,12 @@ class Graph:
     def ends(self) -> NDArray[np.intp]:
         """The places in ``entities`` of each relation's source and target, (m, 2)."""
         if isinstance(self.relations, LayerRows) and isinstance(self.entities, LayerRows):
-            return self._find_stored_ends(self.entities, self.relations)
-        return self._find_ends(self.relations)
+            ends = self._find_stored_ends(self.entities, self.relations)
+        else:
+            ends = self._find_ends(self.relations)
+        if len(ends) and ends.min() < 0:
+            raise KeyError(self.relations[int(np.flatnonzero(ends.min(axis=1) < 0)[0])].id)
+        return ends
 
     def find_places(self, ids: Ids) -> NDArray[np.intp]:
         """Return the places of the entities with these ids, −1 where there is none."""
@@ -196,10 +200,7 @@ class Graph:
 
     def _find_ends(self, relations: Sequence[Relation]) -> NDArray[np.intp]:
         ids = make_ids(end for each in relations for end in (each.source_id, each.target_id))
-        ends = self.find_places(ids).reshape(-1, 2)
-        if len(ends) and ends.min() < 0:
-            raise KeyError(relations[int(np.flatnonzero(ends.min(axis=1) < 0)[0])].id)
-        return ends
+        return self.find_places(ids).reshape(-1, 2)
 
     def _find_stored_ends(
         self, entities: LayerRows[Entity], relations: LayerRows[Relation]
@@ -214,8 +215,6 @@ class Graph:
         ends[stored] = moved[relations.stored.columns["ends"][relations.places[stored]]]
         own = np.flatnonzero(relations.places < 0)
         ends[own] = self._find_ends(relations.select(own.tolist()))
-        if len(ends) and ends.min() < 0:
-            raise KeyError(relations[int(np.flatnonzero(ends.min(axis=1) < 0)[0])].id)
         return np.asarray(ends, dtype=np.intp)
 
     def replace_entities(self, entities: Sequence[Entity]) -> "Graph":
@@ -233,21 +232,20 @@ class Graph:
         return made
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return the id of each relation that is the first with its description, and this as a text for search, to which
-        the names of its ends are added if it lacks them."""
+        """Return the id of the first relation with each description, and this as a text for search, with the names of ends that it lacks."""
         said = self.edges.descriptions
         places = np.flatnonzero(said != digest_text(""))
         chosen = np.sort(places[np.unique(said[places], return_index=True)[1]])
-        ends = self.ends[chosen]
-        met = np.unique(ends)
-        entities = select_rows(self.entities, met.tolist())
-        names = dict(zip(met.tolist(), (each.name for each in entities), strict=True))
-        return [
-            (relation.id, _fact_text(relation, [names[near], names[far]]))
-            for relation, (near, far) in zip(
-                select_rows(self.relations, chosen.tolist()), ends.tolist(), strict=True
-            )
-        ]
+        return [(relation.id, _fact_text(relation, names)) for relation, names in self.name_ends(chosen)]
+
+    def name_ends(self, places: Places) -> list[tuple[Relation, list[str]]]:
+        """Return the relations at these places, each with the names of its ends."""
+        ends = self.ends[places]
+        met = np.unique(ends).tolist()
+        names = dict(zip(met, (each.name for each in select_rows(self.entities, met)), strict=True))
+        relations = select_rows(self.relations, places.tolist())
+        named = ([names[near], names[far]] for near, far in ends.tolist())
+        return list(zip(relations, named, strict=True))
 
 
 def _fact_text(relation: Relation, names: Sequence[str]) -> str:
@@ -274,8 +272,7 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GenerationContent:
-    """What a generation is made of: its layers, its record, and the embedder of its vectors with their dimension and the
-    state that restores it."""
+    """What makes a generation: its layers, its record, and the embedder of its vectors with their dimension and what restores it."""
 
     hierarchy: Hierarchy
     embedder: str

@@ -15,8 +15,7 @@ from leanrag_engine.core.text.scripts import has_cjk
 
 
 def quote_entity(entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk]) -> Entity:
-    """Return a layer-0 entity with the sentences that the remaining ``chunk_ids`` hold (``chunks``: by id),
-    without aliases, whose source is unknown."""
+    """Return a layer-0 entity with the sentences that the remaining ``chunk_ids`` hold, without aliases, whose source is unknown."""
     return replace(
         entity,
         description=_quote_sentences(entity.description, chunk_ids, chunks),
@@ -91,8 +90,7 @@ def reduce_entity(
 def reduce_relation(
     relation: Relation, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk], lost: Collection[str] = ()
 ) -> Relation | None:
-    """Return a layer-0 relation as if only ``chunks`` existed, without what has a word that is ``lost``; None if none of its
-    chunks remains."""
+    """Return a layer-0 relation as if only ``chunks`` existed, without parts that have a ``lost`` word; None if no chunk of it remains."""
     if not chunk_ids:
         return None
     description, evidence = _select_parts(relation, chunks, _index_texts(chunk_ids, chunks), lost)
@@ -190,8 +188,7 @@ def cut_summary(
 
 
 def cut_sentence(relation: Relation, chunk_ids: Collection[str]) -> Relation | None:
-    """Return a relation of two clusters with the evidence of its sentence that is left in ``chunk_ids``; None if it had
-    some and none is left."""
+    """Return a relation of two clusters with the evidence that is left in ``chunk_ids``; None if it had some and none is left."""
     left = tuple(each for each in relation.evidence if each.chunk_id in chunk_ids)
     return replace(relation, evidence=left) if left or not relation.evidence else None
 

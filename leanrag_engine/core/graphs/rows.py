@@ -1,6 +1,7 @@
 """The rows of a layer of which most are those of the published build: these are read only where they are asked for.
 Ids are sorted and found in arrays, as numbers of eight characters each: comparing strings takes several times as long."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -96,6 +97,7 @@ class Identified(Protocol):
     def id(self) -> str: ...
 
 
+R = TypeVar("R")
 T = TypeVar("T", bound=Identified)
 
 _PORTION = 20_000  # LayerRows that are read at a time where all of them are wanted
@@ -103,8 +105,7 @@ _PORTION = 20_000  # LayerRows that are read at a time where all of them are wan
 
 @dataclass(frozen=True, eq=False)
 class StoredRows(Generic[T]):
-    """The rows of a layer of the published build: ``columns`` of equal length by name, ``ids`` among them,
-    and how to ``read`` the rows at some places."""
+    """The rows of a published layer: ``columns`` of equal length by name, ``ids`` among them, and how to ``read`` the rows at some places."""
 
     columns: Mapping[str, NDArray[Any]]
     read: Callable[[Sequence[int]], Sequence[T]]
@@ -130,7 +131,25 @@ class StoredRows(Generic[T]):
         return [held[place] for place in places]
 
 
-class LayerRows(Sequence[T]):
+class ReadTogether(Sequence[R]):
+    """A sequence whose items are read when they are asked for, several with one :meth:`select`."""
+
+    @abstractmethod
+    def select(self, numbers: Sequence[int]) -> list[R]:
+        """Return the items of these numbers; those that were not read yet are read together."""
+
+    @overload
+    def __getitem__(self, index: int) -> R: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[R]: ...
+
+    def __getitem__(self, index: int | slice) -> R | list[R]:
+        numbers = range(len(self))[index]
+        return self.select([numbers])[0] if isinstance(numbers, int) else self.select(numbers)
+
+
+class LayerRows(ReadTogether[T]):
     """A sequence of rows: those of ``stored`` at ``places``, and the ``own`` ones, by their numbers, where the place is −1."""
 
     def __init__(self, stored: StoredRows[T], places: Places, own: Mapping[int, T]) -> None:
@@ -146,16 +165,6 @@ class LayerRows(Sequence[T]):
     def __len__(self) -> int:
         return len(self.places)
 
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[T]: ...
-
-    def __getitem__(self, index: int | slice) -> T | list[T]:
-        numbers = range(len(self))[index]
-        return self.select([numbers])[0] if isinstance(numbers, int) else self.select(numbers)
-
     def __iter__(self) -> Iterator[T]:
         for start in range(0, len(self), _PORTION):
             yield from self.select(range(start, min(start + _PORTION, len(self))))
@@ -166,7 +175,6 @@ class LayerRows(Sequence[T]):
     __hash__ = None  # type: ignore[assignment]
 
     def select(self, numbers: Sequence[int]) -> list[T]:
-        """Return the rows of these numbers; those that were not read yet are read together."""
         places = self.places[np.asarray(numbers, dtype=np.intp)].tolist()
         held = iter(self.stored.select([place for place in places if place >= 0]))
         return [
@@ -210,9 +218,9 @@ class LayerRows(Sequence[T]):
         return np.asarray(found)
 
 
-def select_rows(rows: Sequence[T], numbers: Sequence[int]) -> list[T]:
-    """Return the rows of these numbers; stored ones are read together."""
-    return rows.select(numbers) if isinstance(rows, LayerRows) else [rows[number] for number in numbers]
+def select_rows(rows: Sequence[R], numbers: Sequence[int]) -> list[R]:
+    """Return the rows, or texts, of these numbers; stored ones are read together."""
+    return rows.select(numbers) if isinstance(rows, ReadTogether) else [rows[number] for number in numbers]
 
 
 def read_rows(rows: Sequence[T], numbers: Sequence[int]) -> None:

@@ -51,8 +51,7 @@ def open_layers(
     read_entities: Callable[[list[int]], Sequence[Entity]],
     read_relations: Callable[[list[int]], Sequence[Relation]],
 ) -> Hierarchy | None:
-    """Return the layers of these ``sizes`` with the columns of :func:`pack_layers`, rows being read on
-    demand; None for another version's."""
+    """Return layers of these ``sizes`` with the columns of :func:`pack_layers`, read on demand; None for another version's."""
     entities = _choose(arrays, "entities-", (*EntityColumns.names, "places"))
     relations = _choose(arrays, "relations-", (*RelationColumns.names, "ends", "places"))
     wanted = (sum(each.entities for each in sizes), sum(each.relations for each in sizes))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import overload
 
 import numpy as np
 
@@ -24,12 +23,11 @@ from leanrag_engine.core.text.language.sentences import (
 )
 from leanrag_engine.core.text.shortening import one_line
 
-from .rows import Ids, Places, SortedIds, decode_ids, make_ids, select_rows
+from .rows import Ids, Places, ReadTogether, SortedIds, decode_ids, make_ids, select_rows
 
 
-class EmbeddedTexts(Sequence[str]):
-    """The texts that the rows of a vector space are embedded from, by ``ids`` and ``digests``; ``read`` gives
-    those at some places, in any thread."""
+class EmbeddedTexts(ReadTogether[str]):
+    """The texts of a vector space's rows, by ``ids`` and ``digests``; ``read`` gives those at some places, in any thread."""
 
     def __init__(self, ids: Ids, digests: Digests, read: Callable[[Sequence[int]], list[str]]) -> None:
         self.ids = ids
@@ -80,25 +78,14 @@ class EmbeddedTexts(Sequence[str]):
     def __len__(self) -> int:
         return len(self.ids)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        places = range(len(self))[index]
-        return self.select([places])[0] if isinstance(places, int) else self.select(places)
-
     def __iter__(self) -> Iterator[str]:
         start, portion = 0, 1  # most who do not want all want the first alone
         while start < len(self):
             yield from self[start : start + portion]
             start, portion = start + portion, min(4 * portion, 1_000)
 
-    def select(self, places: Sequence[int]) -> list[str]:
-        """Return the texts at these places."""
-        return self._read(places) if len(places) else []
+    def select(self, numbers: Sequence[int]) -> list[str]:
+        return self._read(numbers) if len(numbers) else []
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return all ids with their texts."""
@@ -131,11 +118,6 @@ def digest_all(texts: Sequence[str]) -> Digests:
     if isinstance(texts, EmbeddedTexts):
         return texts.digests
     return np.fromiter(map(digest_embedded, texts), dtype=np.uint64, count=len(texts))
-
-
-def select_texts(texts: Sequence[str], places: Sequence[int]) -> list[str]:
-    """Return the texts at these places; those that were not read yet are read together."""
-    return texts.select(places) if isinstance(texts, EmbeddedTexts) else [texts[place] for place in places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +188,7 @@ def list_sentences(layers: Sequence[Graph]) -> list[tuple[str, str]]:
         for entity in select_rows(layer.entities, np.flatnonzero(layer.nodes.written).tolist()):
             found += [(each.id, name_subject([entity.name], each.text)) for each in cut_sentences(entity)]
         chosen = np.flatnonzero(layer.edges.written) if number else np.empty(0, dtype=np.intp)
-        ends = layer.ends[chosen]
-        met = np.unique(ends).tolist()
-        names = dict(zip(met, (each.name for each in select_rows(layer.entities, met)), strict=True))
-        for relation, (source, target) in zip(
-            select_rows(layer.relations, chosen.tolist()), ends.tolist(), strict=True
-        ):
-            subject = [names[source], names[target]]
+        for relation, subject in layer.name_ends(chosen):
             found += [(each.id, name_subject(subject, each.text)) for each in cut_sentences(relation)]
     return found
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
 from leanrag_engine.core.graphs.graph import Digests, Hierarchy
-from leanrag_engine.core.graphs.rows import Places, decode_ids, make_ids
-from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all, select_texts
+from leanrag_engine.core.graphs.rows import Places, decode_ids, make_ids, select_rows
+from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all
 from leanrag_engine.core.model import Generation, SharedText, Vectors
 from leanrag_engine.core.ports import (
     Embedder,
@@ -110,7 +110,7 @@ class ReusingEmbedder(EmbedderWrapper):
         fresh = await anyio.to_thread.run_sync(self._find_fresh, digests)
         if len(fresh):
             first = fresh[np.sort(np.unique(digests[fresh], return_index=True)[1])]
-            wanted = await anyio.to_thread.run_sync(select_texts, texts, first.tolist())
+            wanted = await anyio.to_thread.run_sync(select_rows, texts, first.tolist())
             rows = await self.inner.embed(wanted, report)
             self.ahead.append((DigestIndex(digests[first]), rows))
             self.embedded += len(fresh)
@@ -128,7 +128,7 @@ class ReusingEmbedder(EmbedderWrapper):
         missing = await anyio.to_thread.run_sync(self._take_ahead, digests, rows)
         fresh = await self._fetch_unchanged(digests, missing, rows, report or ignore_progress)
         if len(fresh):
-            wanted = await anyio.to_thread.run_sync(select_texts, texts, fresh.tolist())
+            wanted = await anyio.to_thread.run_sync(select_rows, texts, fresh.tolist())
             embed = partial(self.inner.embed, report=_after(len(texts) - len(fresh), len(texts), report))
             made = await embed_shared(wanted, self.windows, embed, self._embed_windows)
             if len(fresh) == len(texts):  # a copy would take as much memory again
@@ -223,11 +223,8 @@ async def reuse_vectors(
 ) -> ReusingEmbedder:
     """Return ``embedder``, which reuses the vectors of the build ``before``, of ``hierarchy``, if they have its identity."""
     shelves: list[SpaceIndex] = []
-    if (
-        before is not None
-        and hierarchy is not None
-        and (before.embedder, before.dimension) == (embedder.identity, embedder.dimension)
-    ):
+    same = before and (before.embedder, before.dimension) == (embedder.identity, embedder.dimension)
+    if before and hierarchy and same:
         shelves = await index_build(stores, before, hierarchy, chunks)
     return ReusingEmbedder(embedder, stores.vectors, chunks.windows, shelves)
 
