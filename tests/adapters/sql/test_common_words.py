@@ -155,7 +155,7 @@ async def test_the_size_of_a_table_is_its_number_of_rows_not_its_largest_row_num
     index.create()
     for document in range(5):
         for label, text in enumerate(("common words", "rare"), 1):
-            window = fulltext.IndexedWindow(0, "", "", text)
+            window = (0, "", "", text)
             fulltext.add_windows(connection, 1, [((document, label), window)])
     assert len(search(index, "common rare", 100, LOW_BOUNDS)) == 10
 

@@ -46,20 +46,13 @@ class WindowPlace(NamedTuple):
         return cls(document, label, row % (1 << WINDOW_BITS))
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedWindow:
-    """A window's row in the full-text index; ``number`` counts in its chunk."""
-
-    number: int
-    title: str
-    heading: str
-    text: str
+IndexedWindow = tuple[int, str, str, str]
+"""The number of a window in its chunk, and its row in the full-text index: title, heading and text."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedEntity:
-    """An entity's row in the full-text index. ``description`` includes its findings; ``keys`` are the name
-    keys of its name and aliases."""
+    """An entity's row in the full-text index; ``description`` includes its findings, ``keys`` are those of its name and aliases."""
 
     name: str
     aliases: str
@@ -74,7 +67,7 @@ def make_indexed_windows(chunk: Chunk, title: str) -> list[IndexedWindow]:
     """Return the rows of a chunk; a heading that equals the title is left out, as it would count twice."""
     words = search_text(title)
     return [
-        IndexedWindow(
+        (
             number,
             words,
             search_text(window.heading) if window.heading != title else "",
@@ -121,7 +114,7 @@ def add_windows(
 ) -> None:
     """Index windows, each given with the number of its document and the label of its chunk."""
     open_windows(connection, collection).add(
-        [(WindowPlace(*place, row.number).to_row(), row.title, row.heading, row.text) for place, row in rows]
+        [(WindowPlace(*place, number).to_row(), *texts) for place, (number, *texts) in rows]
     )
 
 
@@ -236,8 +229,7 @@ def _is_large(index: FullTextIndex, rows: SearchedRows) -> bool:
 
 
 def _rarest(terms: Sequence[str], counts: Mapping[str, int], bound: int) -> list[str]:
-    """Return the rarest of ``terms`` whose rows are ``bound`` at most in all, in the order of ``terms``. At
-    least one term that any row contains is returned, if there is one."""
+    """Return the rarest of ``terms`` that have ``bound`` rows at most in all, in their order; at least one that any row contains, if any."""
     # The sort is stable: of equally rare terms, those that come first in the query are first.
     known = sorted((term for term in terms if counts[term]), key=counts.__getitem__)
     totals = accumulate(counts[term] for term in known)
