@@ -348,8 +348,7 @@ def _draft_layer(
 
 
 def _assign_parents(lower: Graph, clusters: Clusters, upper: Graph, digits: int = 6) -> Graph:
-    """Return ``lower`` with parents and runners-up in ``upper``; responsibilities are rounded to ``digits``. Rows that have
-    them already, as most do after an update, stay the same."""
+    """Return ``lower`` with parents and runners-up in ``upper``, responsibilities rounded to ``digits``. Rows that have them stay the same."""
     ids = np.append(upper.nodes.ids, b"")
     parents, seconds = ids[clusters.labels], ids[clusters.second]
     own, runner_up = (

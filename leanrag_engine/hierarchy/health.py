@@ -117,8 +117,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def _measure_meetings(ancestors: Sequence[Labels], vectors: Vectors, seed_sets: int = 200) -> SeedMeetings:
-    """Return where sets of one entity and the ``SEEDS - 1`` most similar to it meet. The first entities of
-    the ``seed_sets`` sets are spread evenly over G0."""
+    """Return where sets of an entity and the ``SEEDS - 1`` most similar to it meet; the first of the ``seed_sets`` are spread evenly over G0."""
     count = len(vectors)
     chosen = np.unique(np.linspace(0, count - 1, min(count, seed_sets)).astype(np.intp))
     if count == 1:

@@ -212,22 +212,22 @@ def inter_cluster_relations(
         method = Method.HEURISTIC if strength > tau else Method.JOINED
         held = known.get(number)
         if held is not None and held.method is method:
-            text = _CitedText(held.description, held.evidence)
+            description, evidence = held.description, held.evidence
         elif strength > tau:
-            text = texts.summary(counts.beneath.relations_of(number))
+            description, evidence = texts.summary(counts.beneath.relations_of(number))
         else:
-            text = texts.join(counts.pairs.relations_of(number))
+            description, evidence = texts.join(counts.pairs.relations_of(number))
         own[number] = Relation(
             content_id("r", str(layer), *((near, far) if near < far else (far, near))),
             near,
             far,
             layer=layer,
-            description=text.text,
+            description=description,
             method=method,
             strength=strength,
             weight=int(counts.weights[number]),
             support=int(counts.supports[number]),
-            evidence=text.evidence,
+            evidence=evidence,
         )
     return compose_rows(before.layer.relations, np.where(equal, places, -1), own)
 
@@ -243,16 +243,8 @@ def fit_threshold(strengths: Counts, calls: int, batch: int) -> int:
 # --- texts ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _CitedText:
-    """A description and the chunks that its parts come from."""
-
-    text: str
-    evidence: tuple[Evidence, ...]
-
-
 class _RelationTexts:
-    """Makes the texts of the relations of one step."""
+    """Makes the texts of the relations of one step, with the chunks that their parts come from."""
 
     def __init__(self, step: LayerStep) -> None:
         self._lower, self._base = step.lower, step.base
@@ -267,9 +259,10 @@ class _RelationTexts:
     tried = 24
     """Relations of a pair in which statements are looked for."""
 
-    def summary(self, base_numbers: Sequence[int], *, sentences: int = 2, longest: int = 280) -> _CitedText:
-        """Return up to ``sentences`` statements of the best attested base relations that name both of their
-        ends; without any, the ends of the best attested one."""
+    def summary(
+        self, base_numbers: Sequence[int], *, sentences: int = 2, longest: int = 280
+    ) -> tuple[str, tuple[Evidence, ...]]:
+        """Return up to ``sentences`` statements of the best base relations that name both ends; without any, the ends of the best attested."""
         found: dict[str, Quote] = {}
         for number in base_numbers[: self.tried]:
             for quote in self._statements(self._base, number):
@@ -278,9 +271,9 @@ class _RelationTexts:
             if len(found) == sentences:
                 break
         quotes = list(found.values()) or [self._name_ends(self._base, base_numbers[0])]
-        return _CitedText(*join_quotes(quotes))
+        return join_quotes(quotes)
 
-    def join(self, numbers: Sequence[int]) -> _CitedText:
+    def join(self, numbers: Sequence[int]) -> tuple[str, tuple[Evidence, ...]]:
         """Join the statements beneath, those of the strongest relation first, within the bound and each
         once; without any, name the ends of the relations: ``Concat(R)`` of eq. 5 is never empty."""
         found: dict[str, Quote] = {}
@@ -291,7 +284,7 @@ class _RelationTexts:
                     found[quote.text] = quote
                     left -= len(quote.text) + 1
         quotes = list(found.values()) or [self._name_ends(self._lower, each) for each in numbers[:3]]
-        return _CitedText(*join_quotes(quotes))
+        return join_quotes(quotes)
 
     def _name_ends(self, graph: Graph, number: int) -> Quote:
         """Return what a relation says of which no text states anything."""
@@ -303,8 +296,7 @@ class _RelationTexts:
         return Quote(f"{source} and {target} {said}.", next(iter(chunks), ""))
 
     def _statements(self, graph: Graph, number: int) -> Iterator[Quote]:
-        """Yield the sentences of a relation; of one of layer 0 that was found without a model, those that state something about
-        both ends."""
+        """Yield the sentences of a relation; of a heuristic one of layer 0 those that state something about both ends."""
         relation = graph.relations[number]
         raw = relation.method is Method.HEURISTIC and not relation.layer
         ends = [graph.entities[end].name for end in graph.ends[number].tolist()] if raw else []

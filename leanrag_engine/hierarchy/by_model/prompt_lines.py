@@ -33,8 +33,7 @@ DEFAULT = TaskOptions()
 
 
 class PromptSheet:
-    """Prompt lines within a token budget. No sentence occurs in two lines: one sentence of a document often describes
-    several entities and relations, and every word costs."""
+    """Prompt lines within a token budget. No sentence occurs twice: one often describes several items, and every word costs."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -3,6 +3,7 @@ sentences. Nothing depends on the order of the replies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import TypeVar
 
 import anyio
@@ -195,13 +196,8 @@ def _qualify_name(name: str, term: str) -> str:
 
 def _free_name(name: str, term: str, taken: NameKeys) -> str:
     longer = _qualify_name(name, term)
-    for candidate in (name, longer, term):
-        if name_key(candidate) not in taken:
-            return candidate
-    number = 2
-    while name_key(f"{longer} {number}") in taken:
-        number += 1
-    return f"{longer} {number}"
+    candidates = chain((name, longer, term), (f"{longer} {number}" for number in count(2)))
+    return next(each for each in candidates if name_key(each) not in taken)
 
 
 # --- relation sentences --------------------------------------------------------------------

@@ -101,8 +101,7 @@ def _name_foremost(entities: Sequence[Entity]) -> NamedChanges:
 
 
 def add_up(steps: Sequence[GraphChanges]) -> GraphChanges:
-    """Return what all ``steps``, the oldest first, changed together. Where a step does not list all of its
-    names, totals are sums, which may count an entity several times."""
+    """Return what all ``steps``, oldest first, changed. Where one does not list all names, totals are sums, which may count an entity twice."""
     return GraphChanges(
         _add_up([each.entities for each in steps]),
         _add_up([each.summaries for each in steps]),

@@ -293,8 +293,7 @@ def order_pair(first: str, second: str) -> Pair:
 def cite_again(
     sentence: Relation, members: Sequence[Entity], relations: Sequence[Relation], chunk_ids: Collection[str]
 ) -> Relation | None:
-    """Return a relation of two clusters with evidence from their ``members`` and the ``relations`` between these, of the
-    chunks that exist; None if there is none."""
+    """Return a relation of clusters with evidence from ``members`` and the ``relations`` between them, of existing chunks; None without."""
     text = sentence.description
     found = ChunkFinder(members, best_first(relations)).supporting(text)
     evidence = tuple(Evidence(0, len(text), id_) for id_ in found if id_ in chunk_ids)

@@ -241,8 +241,7 @@ class _Split:
 
 
 def _regroup(points: Coordinates, labels: Labels, count: int, *, runt: int, cap: int) -> Labels:
-    """Merge the pairs that cost least and split the clusters that gain most, as long as that pays. A cluster
-    with fewer than ``runt`` members is merged at any price."""
+    """Merge the cheapest pairs and split what gains most, while that pays. A cluster of fewer than ``runt`` is merged at any price."""
     splits = _possible_splits(points, labels, count, runt)
     regrouped = labels.copy()
     used = np.zeros(count, dtype=bool)

@@ -37,8 +37,7 @@ class EdgeList:
         return float(self.weights[within].sum() / self.total) if self.total else 0.0
 
     def modularity(self, labels: Labels) -> float:
-        """Return by how much the share of relations within clusters exceeds that of random ends (Newman and Girvan 2004); 0
-        without relations."""
+        """Return by how much the share of relations within clusters exceeds that of random ends (Newman and Girvan 2004); 0 without any."""
         if not self.total:
             return 0.0
         volumes = np.bincount(labels[self.ends].ravel(), weights=np.repeat(self.weights, 2))
@@ -75,6 +74,20 @@ class EdgeList:
         for part in range(total):
             members, chosen = rows[starts[part] : starts[part + 1]], inside[cuts[part] : cuts[part + 1]]
             yield members, EdgeList(len(members), place[self.ends[chosen]], self.weights[chosen])
+
+
+def weigh_relations(
+    near: csr_array, rows: Labels, labels: Labels, count: int
+) -> tuple[Labels, Labels, Weights, Weights]:
+    """Return entities, the other ones of the ``count`` clusters that they have relations into, and the weight of these; then, (n,), the
+    weight of each entity's relations within its own cluster. ``rows`` are those of ``near``, see :func:`matrix_rows`."""
+    cells, place = np.unique(rows * count + labels[near.indices], return_inverse=True)
+    weights = np.bincount(place, weights=near.data).astype(np.float64)
+    entities, clusters = cells // count, cells % count
+    away = clusters != labels[entities]
+    own = np.zeros(len(labels))
+    own[entities[~away]] = weights[~away]
+    return entities[away], clusters[away], weights[away], own
 
 
 def matrix_rows(matrix: csr_array) -> Labels:

@@ -17,7 +17,7 @@ from leanrag_engine.core.model import Vectors
 
 from .balancing import SMALLEST, ClusterSizes, Coordinates, Labels, cluster_means, renumber
 from .communities import find_communities, join_small_communities, leiden
-from .links import EdgeList, matrix_rows
+from .links import EdgeList, matrix_rows, weigh_relations
 from .mixture import Clusters, assign_clusters, check_vectors, cluster, measure_memberships, reduce_dimensions
 
 
@@ -82,15 +82,8 @@ def _relation_responsibilities(links: EdgeList, labels: Labels, found: Clusters)
     nothing, what ``found`` by vectors says."""
     count = found.count
     near = links.neighbours()
-    rows = matrix_rows(near)
-    cells, place = np.unique(rows * count + labels[near.indices], return_inverse=True)
-    weights = np.bincount(place, weights=near.data)
-    rows, clusters = cells // count, cells % count
-    totals = np.bincount(rows, weights=weights, minlength=links.count)
-    own = np.zeros(links.count)
-    at_home = clusters == labels[rows]
-    own[rows[at_home]] = weights[at_home]
-    rows, clusters, weights = rows[~at_home], clusters[~at_home], weights[~at_home]
+    rows, clusters, weights, own = weigh_relations(near, matrix_rows(near), labels, count)
+    totals = own + np.bincount(rows, weights=weights, minlength=links.count)
     order = np.lexsort((clusters, -weights, rows))
     related, first = np.unique(rows[order], return_index=True)
     best = order[first]
@@ -232,12 +225,9 @@ class _PartitionState:
 
     def _promising(self) -> list[tuple[int, int]]:
         """Return entities and for each the best cluster of its neighbours if it would gain there, the most promising first."""
-        rows, targets, related = self._relation_weights()
-        own = np.zeros(len(self.labels))
-        at_home = targets == self.labels[rows]
-        own[rows[at_home]] = related[at_home]
-        away = ~at_home & self._movable[rows] & (self._sizes[targets] < self._cap)
-        rows, targets, related = rows[away], targets[away], related[away]
+        rows, targets, related, own = weigh_relations(self._near, self._rows, self.labels, len(self._sizes))
+        free = self._movable[rows] & (self._sizes[targets] < self._cap)
+        rows, targets, related = rows[free], targets[free], related[free]
         gains = self._worth * (related - own[rows])
         block = 1 << 13  # moves whose vectors are in memory at once
         for start in range(0, len(rows), block):
@@ -248,14 +238,6 @@ class _PartitionState:
         _, first = np.unique(rows[order], return_index=True)
         order = order[np.sort(first)]
         return list(zip(rows[order].tolist(), targets[order].tolist(), strict=True))
-
-    def _relation_weights(self) -> tuple[Labels, Labels, Rows]:
-        """Return entities, clusters that they have relations into, and the weight of these relations."""
-        count = len(self._sizes)
-        keys = self._rows * count + self.labels[self._near.indices]
-        cells, place = np.unique(keys, return_inverse=True)
-        weights = np.bincount(place, weights=self._near.data)
-        return cells // count, cells % count, np.asarray(weights, dtype=np.float64)
 
     def _tightness_gains(self, rows: Labels, targets: Labels) -> Rows:
         """Return the gain in the sum of all cosines to the own mean, which is the sum of the lengths of the sums."""

@@ -120,8 +120,7 @@ def check_sizes(mean_size: int, cap: int) -> None:
 
 
 def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> None:
-    """Raise :class:`InvalidInput` for an array of another shape than (n, d), values that are not finite, or sizes that
-    contradict each other."""
+    """Raise :class:`InvalidInput` for another shape than (n, d), values that are not finite, or sizes that contradict each other."""
     points = np.asarray(vectors)
     if points.ndim != 2 or not points.size:  # noqa: PLR2004 - rows and columns
         raise InvalidInput(

@@ -38,8 +38,7 @@ class Memberships:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A partition, for each cluster the number of the previous cluster that it continues, -1 for a new one, and the means of the
-    clusters, (clusters, d)."""
+    """A partition, for each cluster the previous one that it continues, -1 for a new one, and the means of the clusters, (clusters, d)."""
 
     clusters: Clusters
     origins: Labels

@@ -104,8 +104,7 @@ class ChunkFinder:
 
 
 def cite_summaries(hierarchy: Hierarchy) -> Hierarchy:
-    """Return the hierarchy with the chunks behind the sentences and findings of its clusters, by the members that each of
-    them is about."""
+    """Return the hierarchy with the chunks behind clusters' sentences and findings, by the members that each of them is about."""
     layers = [hierarchy.layers[0]]
     for upper in hierarchy.layers[1:]:
         homes = {each.id: each.parent_id for each in layers[-1].entities}
@@ -165,8 +164,7 @@ class Quote:
 
 
 def quotes_of(item: Entity | Relation) -> Iterator[tuple[PieceKind, Quote]]:
-    """Yield the sentences of a description as quotes, with its kind of text; without evidence, of the first
-    chunk of all that support the item."""
+    """Yield the sentences of a description as quotes, with their kinds; without evidence, of the first chunk behind the item."""
     for each in cut_description(item):
         sentence = " ".join(item.description[each.start : each.end].split())
         yield each.kind, Quote(sentence, each.chunk_ids[0] if each.chunk_ids else "")

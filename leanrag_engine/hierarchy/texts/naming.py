@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Collection as AnyCollection
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -316,10 +316,7 @@ def _select_unused(
 
 def _add_number(phrases: Sequence[str], fallback: Sequence[str], names: NameRegister) -> str:
     stem = join_names([*phrases, *(name for name in fallback[:1] if name not in phrases)]) or "Unnamed"
-    number = 2
-    while names.has(f"{stem} ({number})"):
-        number += 1
-    return f"{stem} ({number})"
+    return next(name for number in count(2) if not names.has(name := f"{stem} ({number})"))
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -492,11 +489,11 @@ def _longest_form(terms: PhraseTable, found: ClusterPhrases, place: int) -> int:
     if whole and " " in terms.keys[best]:
         return best
     key = f" {terms.keys[best]} "
-    for other, count in zip(found.columns[:200].tolist(), found.counts[:200].tolist(), strict=True):
+    for other, times in zip(found.columns[:200].tolist(), found.counts[:200].tolist(), strict=True):
         longer = f" {terms.keys[other]} "
         if whole and not STOPWORDS.isdisjoint(longer.split()):
             continue
-        if count >= needed and key in longer and len(longer) > len(f" {terms.keys[best]} "):
+        if times >= needed and key in longer and len(longer) > len(f" {terms.keys[best]} "):
             best = other
     return best
 
