@@ -5,6 +5,7 @@ same key, or one is an acronym that the corpus defines for the other and for not
 spaces (*MeiLin*). A name that many may have (*King*, *John*) is one entity in two documents only if its contexts agree.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
@@ -799,15 +800,9 @@ class _PreviousItems:
         wanted = np.array([*pairs], dtype=np.int64).reshape(-1, 2)
         total = len(places)
         found = np.flatnonzero(np.isin(ends @ (total, 1), wanted @ (total, 1))).tolist()
-        stated = dict(
-            zip(
-                map(tuple, ends[found].tolist()),
-                zip(found, select_rows(graph.relations, found), strict=True),
-                strict=True,
-            )
-        )
-        texts = _index_merged_texts(chain(held.values(), (each for _, each in stated.values())))
-        return cls(texts, held, stated, {}, {})
+        relations = select_rows(graph.relations, found)
+        stated = dict(zip(map(tuple, ends[found].tolist()), zip(found, relations, strict=True), strict=True))
+        return cls(_index_merged_texts(chain(held.values(), relations)), held, stated, {}, {})
 
     def entity(self, key: int, id_: str) -> Entity | None:
         return self.entities.get(key) or self.entities_by_id.get(id_)
@@ -819,20 +814,7 @@ class _PreviousItems:
 
 # --- descriptions --------------------------------------------------------------------------
 
-_DEFINING = (
-    " is ",
-    " are ",
-    " was ",
-    " were ",
-    " means ",
-    " refers to ",
-    ", a ",
-    ", an ",
-    ", the ",
-    "是",
-    "とは",
-    "は",
-)
+_DEFINING = re.compile(r" (?:is|are|was|were|means|refers to) |, (?:an?|the) |是|は")
 _SIGNS = "\"'“‘ "
 
 
@@ -845,7 +827,7 @@ def _defines(text: str, names: Sequence[str]) -> int:
     for rank, name in enumerate(names):
         if opening.startswith(name):
             rest = opening[len(name) :][:24]
-            return (2 if rank == 0 else 1) if any(sign in rest for sign in _DEFINING) else 0
+            return (2 if rank == 0 else 1) if _DEFINING.search(rest) else 0
     return -1 if opening[-1:] == "?" or text[:1] in _SIGNS else 0
 
 

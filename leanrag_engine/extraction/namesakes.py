@@ -31,9 +31,11 @@ _NEXT_WORD = re.compile(r"\s+([a-z]+)")
 
 @dataclass(slots=True)
 class _Surroundings:
-    """What stands beside a name: the ``telling`` and the ``common`` keys. ``small``: the name begins with a small letter."""
+    """What stands beside a name: the ``telling`` and the ``common`` keys. ``small``: the name begins with a small letter; ``key``
+    is that of the entity, once it is known."""
 
     small: bool
+    key: str = ""
     telling: set[str] = field(default_factory=set)
     common: set[str] = field(default_factory=set)
 
@@ -44,14 +46,6 @@ class _Surroundings:
             return True
         shared = len(self.common & other.common)
         return shared >= max(_COMMON_WORDS, _COMMON_SHARE * min(len(self.common), len(other.common)))
-
-
-@dataclass(slots=True)
-class _Namesake:
-    """Mentions of one name in documents whose contexts agree."""
-
-    key: str
-    context: _Surroundings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +90,7 @@ def find_namesakes(
         return {}
     found: dict[tuple[int, str], str] = {}
     wide = _find_wide_names(mentioned, documents)
-    namesakes: dict[str, list[_Namesake]] = {}
+    namesakes: dict[str, list[_Surroundings]] = {}
     rows = np.unique(mentioned.rows[np.isin(mentioned.keys, list(shared))])
     names = {keys[number] for number in shared} - (wide & known.FIRST_NAMES)
     for document, chosen in groupby(rows.tolist(), lambda row: table.states[row].document):
@@ -104,15 +98,15 @@ def find_namesakes(
         id_ = ""
         for key, context in _contexts(contexts, names, wide).items():
             known_ = namesakes.setdefault(key, [])
-            one = next((each for each in known_ if each.context.agrees(context)), None)
+            one = next((each for each in known_ if each.agrees(context)), None)
             if one is None:
                 if not id_:
                     id_ = next(each.document_id for each in table.states if each.document == document)
                 # The key ends up in an id alone.
-                one = _Namesake(f"{key}\x00{id_}" if known_ else key, context)
+                one, context.key = context, f"{key}\x00{id_}" if known_ else key
                 known_.append(one)
-            one.context.telling |= context.telling
-            one.context.common |= context.common
+            one.telling |= context.telling
+            one.common |= context.common
             if one.key != key:
                 found[document, key] = one.key
     return found

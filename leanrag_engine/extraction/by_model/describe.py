@@ -73,8 +73,7 @@ def _thin_out(texts: Sequence[tuple[str, str]], limit: int = 900) -> Sequence[tu
 async def describe_by_model(
     work: ModelWork, graph: Graph, overlong: Sequence[LongDescription], report: Report
 ) -> dict[str, Description]:
-    """Return the model's description for each of ``overlong``, by the id of the item; those without a usable
-    answer are noted in ``work.fallbacks``."""
+    """Return the model's description of each of ``overlong`` by the item's id; those without one are noted in ``work.fallbacks``."""
     kind = description_kind(work.prompts)
     tasks = list(zip(overlong, description_tasks(graph, overlong), strict=True))
     found: dict[str, Description] = {}

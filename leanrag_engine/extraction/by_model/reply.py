@@ -445,8 +445,7 @@ class _ReplyReader:
                 yield alias
 
     def _end(self, name: str, description: str) -> str:
-        """Return the key of the entity that a relation's end means; "" for none. One that is not listed
-        becomes an entity with the relation's ``description`` if the passage names it."""
+        """Return the key of the entity that an end means, "" for none. An unlisted one that the passage names is added with ``description``."""
         bare, short = _with_short_form(name)
         for form in (bare, *short):
             if key := self._forms.get(name_key(form)) if form else None:

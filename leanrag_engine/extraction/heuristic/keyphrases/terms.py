@@ -191,8 +191,7 @@ def _is_noun(word: str, usage: WordUsage) -> bool:
 def _term(
     sentence: Sentence, phrase: Phrase, usage: WordUsage, named: frozenset[str], singles: frozenset[str]
 ) -> Mention | None:
-    """Return the longest part of a phrase that the document repeats or has as a name (``named`` are the keys of those);
-    else the phrase itself as a weak term."""
+    """Return the longest part of a phrase that the document repeats or has as a name (keys ``named``); else the phrase as a weak term."""
     tokens, (first, last) = sentence.tokens, phrase
     for start in range(first, last - 1):
         key = phrase_key(tokens, start, last)

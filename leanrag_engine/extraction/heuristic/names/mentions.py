@@ -426,8 +426,7 @@ class _NameReader:
         )
 
     def _is_evident(self, word: str, token: Token, following: Token, *, initial: bool) -> bool:
-        """Return whether the document's use of a single capitalised word indicates a name: not four times as
-        often in lower case (not tuned)."""
+        """Return whether the use of a capitalised word indicates a name: not four times as often in lower case (not tuned)."""
         lower = word.lower()
         small, capital = self._usage.small[lower], self._usage.capital[word]
         letters = parts_of_speech(lower) if self._usage.english else ""
