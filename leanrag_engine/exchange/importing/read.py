@@ -1,7 +1,6 @@
 """Read a graph in any of the formats; HippoRAG's OpenIE is read here."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -95,20 +94,12 @@ _ASSEMBLERS: Mapping[ImportFormat, Callable[[Path, Tokenizer, int, Remarks], Ass
 """Formats with whole texts, which are cut into passages as other documents are."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignRead:
-    """What is to be stored, the clusters that lie over it, if any, and what was left out or changed."""
-
-    assembled: Assembled
-    clusters: tuple[ForeignCluster, ...]
-    remarks: tuple[LeftOut, ...]
-
-
 def read_foreign(
     format_: ImportFormat, path: Path, tokenizer: Tokenizer, max_tokens: int, *, communities: bool
-) -> ForeignRead:
-    """Read the files at ``path``, GraphRAG's ``communities`` only on request. Raises ``InvalidInput`` if they
-    are damaged, of another format, or hold nothing."""
+) -> tuple[Assembled, tuple[ForeignCluster, ...], tuple[LeftOut, ...]]:
+    """Read the files at ``path``, GraphRAG's ``communities`` only on request; return what is to be stored, the clusters
+    that lie over it, if any, and what was left out or changed. Raises ``InvalidInput`` if the files are damaged, of another
+    format, or hold nothing."""
     if not (path.is_file() or path.is_dir()):
         raise InvalidInput(f"There is no file or folder {path}.", "Check the path's spelling.")
     if format_ in _ASSEMBLERS:
@@ -126,4 +117,4 @@ def read_foreign(
             f"{path} holds no entity that can be taken{f' ({reasons})' if reasons else ''}.",
             "Check that the format is right and that the program that made it has finished.",
         )
-    return ForeignRead(found, clusters, remarks.list_all())
+    return found, clusters, remarks.list_all()

@@ -21,7 +21,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.documents.loading import identify
 from leanrag_engine.exchange.formats import ImportFormat
 from leanrag_engine.exchange.importing.graph import ForeignCluster
-from leanrag_engine.exchange.importing.read import ForeignRead, read_foreign
+from leanrag_engine.exchange.importing.read import read_foreign
 from leanrag_engine.hierarchy.changes.removal import HIDDEN
 from leanrag_engine.hierarchy.texts.attribution import cite_summaries
 from leanrag_engine.pipeline.index import Stores
@@ -53,18 +53,16 @@ async def import_graph(
         stores.settings.chunk_tokens,
         communities=request.hierarchy,
     )
-    found: ForeignRead = await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
-    documents = found.assembled.read
+    assembled, clusters, remarks = await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
     held = {each.id: each.file_digest for each in await stores.documents.find_all(collection.name)}
-    changed = [each for each in documents if held.get(each.document.id) != each.document.file_digest]
+    changed = [each for each in assembled.read if held.get(each.document.id) != each.document.file_digest]
     if request.hierarchy:
-        check_clusters(found.clusters, collection, changed=bool(changed), path=request.path)
+        check_clusters(clusters, collection, changed=bool(changed), path=request.path)
     report(Progress("import", 0, len(changed), "Storing the graph"))
     if changed:
         await index.put_all(collection.name, changed, report)
-    assembled = found.assembled
-    result = ImportResult(request.format, assembled.found, assembled.taken, len(changed), found.remarks)
-    return result, partial(lay_clusters, found.clusters) if request.hierarchy else None
+    result = ImportResult(request.format, assembled.found, assembled.taken, len(changed), remarks)
+    return result, partial(lay_clusters, clusters) if request.hierarchy else None
 
 
 def check_clusters(
