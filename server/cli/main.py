@@ -189,8 +189,7 @@ class QuickExit:
 
 
 def search_cycles_seldom() -> None:
-    """Let Python search the process seldom for unused reference cycles: among what imports leave, that took a
-    tenth of ``leanrag status``."""
+    """Let Python search seldom for unused reference cycles: among what imports leave, that took a tenth of ``leanrag status``."""
     gc.set_threshold(200_000, 20, 10)
     # At the end of the process too, where that is not a quick one.
     atexit.register(gc.freeze)

@@ -75,17 +75,12 @@ def name_options(text: str) -> str:
     return text
 
 
-def run_async(work: Callable[[], Awaitable[None]]) -> None:
-    """Run a command's asynchronous part; errors are reported as by ``report_errors``."""
-    with report_errors():
-        anyio.run(work)
-
-
 def as_command(work: Callable[P, Awaitable[None]]) -> Callable[P, None]:
-    """Make a command of an asynchronous function."""
+    """Make a command of an asynchronous function; errors are reported as by ``report_errors``."""
 
     @wraps(work)
     def command(*args: P.args, **given: P.kwargs) -> None:
-        run_async(partial(work, *args, **given))
+        with report_errors():
+            anyio.run(partial(work, *args, **given))
 
     return command

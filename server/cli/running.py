@@ -21,7 +21,7 @@ from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.text.shortening import count_things
 
 from ..protocol.telemetry import start_telemetry_if_asked
-from .options import CollectionOption, DataDir, echo, escape_controls, report_errors, run_async
+from .options import CollectionOption, DataDir, as_command, echo, escape_controls, report_errors
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
@@ -44,13 +44,14 @@ def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
     with report_errors():
         start_telemetry_if_asked(settings.telemetry)
 
+    @as_command
     async def open_and_work() -> None:
         from leanrag_engine.engine import LeanRAG  # noqa: PLC0415 - heavy: --help must not wait for it
 
         async with await LeanRAG.open(settings) as engine:
             await work(engine)
 
-    run_async(open_and_work)
+    open_and_work()
 
 
 def run_long(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]], kept: str) -> None:

@@ -91,11 +91,8 @@ def strip_layout(client: Client, text: str) -> str:
 
 def list_backups(file: Path) -> list[Path]:
     """Return the numbered backups of a file."""
-    return [
-        each
-        for each in sorted(file.parent.iterdir())
-        if re.fullmatch(rf"{re.escape(file.name)}\.bak\d+", each.name)
-    ]
+    numbered = re.compile(rf"{re.escape(file.name)}\.bak\d+")
+    return [each for each in sorted(file.parent.iterdir()) if numbered.fullmatch(each.name)]
 
 
 def find_installed_command(client: Client, file: Path, name: str) -> list[str]:

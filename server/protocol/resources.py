@@ -113,8 +113,7 @@ def add_resources(server: MCPServer[None], handle: EngineHandle, offered: Offere
 def explain_errors(
     method: Callable[..., Awaitable[str]], handle: EngineHandle, offered: Offered
 ) -> Callable[..., Awaitable[str]]:
-    """Wrap ``method`` so that it gets a collection that the caller sees, and its errors become the protocol's, with messages
-    that a reader can act on."""
+    """Wrap ``method``: it gets a collection that the caller sees, and its errors become the protocol's, with messages to act on."""
 
     @wraps(method)
     async def read(**parameters: str) -> str:

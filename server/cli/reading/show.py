@@ -141,8 +141,7 @@ async def show_entity(engine: LeanRAG, entity: str, hops: int = 0) -> ReplyModel
 
 
 async def find_place(engine: LeanRAG, citation: str) -> tuple[Path, int]:
-    """Return the file of a passage and the line at which it begins; 0 if the file has no lines. Raises
-    ``InvalidInput`` if it is no citation, or its text came from no file."""
+    """Return a passage's file and its first line there, 0 without lines. Raises ``InvalidInput`` if it is no citation or from no file."""
     if not parse_range(citation):
         raise InvalidInput(
             f"{citation!r} is no citation, and only passages have a place in a file.",
