@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -142,9 +141,7 @@ class LeanRAG:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # --- writing: each method returns a job that is already stored ------------------------
@@ -385,20 +382,17 @@ class LeanRAG:
     async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
         """Constrain extraction by a schema: a YAML file or the name of one of ours. The next build has the model read
         again what it read with another schema. Raises ``InvalidInput``."""
-        from .pipeline.building.schemas import set_schema, view_schema
+        from .pipeline.building.schemas import set_schema
 
         self._writable()
-        name = check_name(collection)
-        await set_schema(self._stores, name, source)
-        return await view_schema(self._stores, name)
+        return await set_schema(self._stores, check_name(collection), source)
 
     async def remove_schema(self, *, collection: str = "default") -> SchemaView:
         """Leave extraction open again, from the next build on. Raises ``NotFound`` if there is no schema."""
-        from .pipeline.building.schemas import remove_schema, view_schema
+        from .pipeline.building.schemas import remove_schema
 
         self._writable()
-        await remove_schema(self._stores, collection)
-        return await view_schema(self._stores, collection)
+        return await remove_schema(self._stores, collection)
 
     async def decide_type(self, type_: str, *, adopt: bool, collection: str = "default") -> TypeProposal:
         """Adopt or refuse a type outside the schema, from the next build on. Raises ``NotFound`` with the nearest ones."""
@@ -946,9 +940,7 @@ def check_name(collection: str) -> str:
     )
 
 
-def _find_spaces_apart(task: tuple[Settings, str], say: Callable[[str], None]) -> list[str]:
-    del say
-
+def _find_spaces_apart(task: tuple[Settings, str], _: Callable[[str], None]) -> list[str]:
     async def find() -> list[str]:
         settings, collection = task
         async with await LeanRAG.open(settings) as engine:

@@ -1,6 +1,6 @@
 """Jobs: requests, progress, failures and results of the work that runs in the background."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -303,34 +303,13 @@ class Forecast(Figures):
     guessed: tuple[str, ...]
     models: Mapping[str, str]
 
-    @property
-    def calls(self) -> tuple[int, int]:
-        return _sum_ranges([each.calls for each in self.steps])
-
-    @property
-    def input_tokens(self) -> tuple[int, int]:
-        return _sum_ranges([each.input_tokens for each in self.steps])
-
-    @property
-    def output_tokens(self) -> tuple[int, int]:
-        return _sum_ranges([each.output_tokens for each in self.steps])
-
-    @property
-    def cost(self) -> tuple[float, float] | None:
-        """In US dollars; ``None`` if the cost of a step is unknown."""
-        costs = [each.cost for each in self.steps if each.cost is not None]
-        if len(costs) < len(self.steps):
-            return None
-        return sum(low for low, _ in costs), sum(high for _, high in costs)
-
     def figures(self) -> dict[str, Any]:
         found: dict[str, Any] = plain(self)
-        totals = ("calls", "input_tokens", "output_tokens", "cost")
-        return found | {name: plain(getattr(self, name)) for name in totals}
-
-
-def _sum_ranges(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    return sum(low for low, _ in ranges), sum(high for _, high in ranges)
+        for name in ("calls", "input_tokens", "output_tokens", "cost"):
+            ranges = [getattr(each, name) for each in self.steps]
+            known = None not in ranges
+            found[name] = [sum(low for low, _ in ranges), sum(high for _, high in ranges)] if known else None
+        return found
 
 
 JobResult = (

@@ -5,7 +5,7 @@ restored becomes a store when the database, the last file, gets its name."""
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -67,11 +67,7 @@ async def back_up(settings: Settings, target: Path, report: ProgressReport) -> B
         copy_file(folder, beside, lambda done, total: report(Progress("copy database", done, total)))
         # A Chroma server keeps its vectors itself.
         if not settings.chroma_url and (folder / VECTORS).is_dir():
-            _copy_files(
-                folder / VECTORS,
-                beside / VECTORS,
-                lambda done, total: report(Progress("copy vectors", done, total)),
-            )
+            _copy_vectors(folder / VECTORS, beside / VECTORS, report)
 
     try:
         async with FileWriterLock(folder).hold("backup", waiting=partial(report_holder, report)):
@@ -221,14 +217,14 @@ def _summarise(folder: Path, manifest: Manifest) -> Backup:
     )
 
 
-def _copy_files(source: Path, target: Path, report: Callable[[int, int], None]) -> None:
+def _copy_vectors(source: Path, target: Path, report: ProgressReport) -> None:
     files = list(_files_of(source))
     total = sum(each.stat().st_size for each in files)
     done = 0
     for each in files:
-        report(done, total)
+        report(Progress("copy vectors", done, total))
         done += _copy(each, target / each.relative_to(source))[0]
-    report(done, total)
+    report(Progress("copy vectors", done, total))
 
 
 def _copy_checked(source: Path, target: Path, name: str, entry: ManifestFile) -> None:

@@ -112,8 +112,7 @@ async def _find_kept(stores: Stores, collection: str, number: int) -> Generation
 
 
 async def find_restorable(stores: Stores, collection: Collection, number: int) -> Generation:
-    """Return the generation of that number to roll back to. Raises ``NotFound`` if there is none,
-    ``InvalidInput`` for the published one."""
+    """Return the generation to roll back to. Raises ``NotFound`` if there is none, ``InvalidInput`` for the published one."""
     entries = await stores.generations.history(collection.name)
     entry = find_entry(entries, number, collection.name)
     published = collection.generation

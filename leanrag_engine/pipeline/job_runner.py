@@ -199,8 +199,7 @@ class JobRunner:
         return job
 
     async def state(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> JobState:
-        """Return how far a job is, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound``,
-        also if it is not of ``collection``."""
+        """Return how far a job is, after up to ``wait_seconds`` for its end. Raises ``NotFound``, also if it is not of ``collection``."""
         deadline = anyio.current_time() + wait_seconds
         while (state := self._unwritten.get(job_id) or await self._store.find_state(job_id)) is not None:
             left = deadline - anyio.current_time()

@@ -107,8 +107,7 @@ async def _is_damaged(stores: Stores, space: str, rows: int, dimension: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is no longer as it was written: kinds of vectors, the number of kept arrays, and whether the database is older than
-    those, as a restored file is."""
+    """What is no longer as written: kinds of vectors, how many kept arrays, and whether the database is older than those, as if restored."""
 
     vectors: tuple[str, ...]
     arrays: int

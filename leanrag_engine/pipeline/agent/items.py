@@ -79,8 +79,7 @@ def publish_schema(kind: TaskKind) -> JsonSchema:
 
 
 def select_page(queue: Sequence[QueuedWork], limit: int, cursor: str) -> list[str]:
-    """Return the ids of the first ``limit`` pending works after ``cursor``, the last id of a page before.
-    Raises ``InvalidInput`` if that is gone."""
+    """Return the first ``limit`` pending ids after ``cursor``, the last one of a page before. Raises ``InvalidInput`` if that is gone."""
     places = {each.work_id: place for place, each in enumerate(queue, 1)}
     if cursor and cursor not in places:
         raise InvalidInput(

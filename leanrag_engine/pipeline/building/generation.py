@@ -122,10 +122,8 @@ async def build_generation(
         async with open_task_group() as group:
 
             def write_early(base: Graph, vectors: Vectors) -> None:
-                if (
-                    not fitted.embedder.shelves
-                ):  # their windows are written; entities alone were embedded beside them
-                    fitted.embedder.ahead.clear()
+                if not fitted.embedder.shelves:
+                    fitted.embedder.ahead.clear()  # windows are written, and only G0 is embedded beside them
                 group.start_soon(write_entities_early, stores, found, fitted.embedder, base, vectors)
 
             drafted = await draft(run, found, fitted, given, write_early)
@@ -245,8 +243,7 @@ async def draft(
     given: GivenLayers | None = None,
     note_base: Callable[[Graph, Vectors], None] = lambda *_: None,
 ) -> DraftBuild:
-    """Merge, describe, cluster and summarise; nothing is written yet. ``note_base`` gets G0 and its vectors if these are
-    to have a new space."""
+    """Merge, describe, cluster and summarise; nothing is written. ``note_base`` gets G0 and its vectors if these need a new space."""
     stores, models, mode = run.stores, run.models, run.mode
     reused = fitted.previous.layers[0] if fitted.previous and mode != "rebuild" else None
     base = await base_graph(run, collection, fitted.chunks.heads, reused)

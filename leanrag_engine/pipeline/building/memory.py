@@ -50,8 +50,7 @@ def search_cycles_rarely() -> Iterator[None]:
 
 @contextmanager
 def hold_cycle_search(report: ProgressReport) -> Iterator[ProgressReport]:
-    """Pause Python's search for reference cycles, a tenth of an update of 30,000 entities, and yield
-    ``report`` wrapped so that a hold ends after ``LONGEST_HOLD``."""
+    """Pause Python's cycle search, a tenth of an update of 30,000 entities; yield ``report``, which ends that after ``LONGEST_HOLD``."""
     ends, held = time.monotonic() + LONGEST_HOLD, True
     with _search.lock:
         _search.holds += 1

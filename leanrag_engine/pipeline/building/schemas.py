@@ -61,20 +61,21 @@ async def view_schema(stores: Stores, name: str) -> SchemaView:
     )
 
 
-async def set_schema(stores: Stores, name: str, source: str) -> None:
-    """Give the collection, created if need be, the schema of this name or file; the same types change
-    nothing. Raises as ``load_schema``."""
+async def set_schema(stores: Stores, name: str, source: str) -> SchemaView:
+    """Give the collection, created if need be, the schema of this name or file; equal types change nothing. Raises as ``load_schema``."""
     schema = load_schema(source)
     await stores.documents.create_collection(name)
     held = await stores.documents.schema(name)
     if held is None or (held.digest, held.name) != (schema.digest, schema.name):
         await stores.documents.put_schema(name, schema)
+    return await view_schema(stores, name)
 
 
-async def remove_schema(stores: Stores, name: str) -> None:
+async def remove_schema(stores: Stores, name: str) -> SchemaView:
     """Take the schema away. Raises ``NotFound`` if there is none."""
     await _require_schema(stores, name)
     await stores.documents.put_schema(name, None)
+    return await view_schema(stores, name)
 
 
 async def decide_type(stores: Stores, name: str, given: str, *, adopt: bool) -> TypeProposal:
