@@ -60,8 +60,7 @@ class TiktokenTokenizer:
     without a seam. Raises :class:`LeanRAGError` if the vocabulary is missing. Safe to share between threads."""
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of ``text``; those of the last few thousand lines are kept, for piece
-        by piece is how a context grows."""
+        """Return the number of tokens of ``text``; those of the last few thousand lines are kept, as a context grows piece by piece."""
         return sum(map(_count_line, _LINE_SEAM.split(text)))
 
     def count_many(self, texts: Sequence[str]) -> list[int]:

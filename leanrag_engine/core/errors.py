@@ -126,8 +126,7 @@ class StoreUnusable(LeanRAGError):
 
 
 class StoreUnreachable(StoreUnusable):
-    """The server that keeps a store does not answer or refuses access, or the disk of an index is full. What it holds is
-    whole, as far as known."""
+    """A store's server does not answer or refuses access, or an index's disk is full. What it holds is whole, as far as known."""
 
 
 class LockLost(StoreUnusable):

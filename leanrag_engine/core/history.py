@@ -82,8 +82,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class ChangedDocument:
-    """A document that was ``added`` or ``changed``; ``pending``: the published generation lacks it as it is,
-    after a rollback perhaps an old one."""
+    """A document ``added`` or ``changed``; ``pending``: the published generation lacks it as it is, after a rollback perhaps an old one."""
 
     document: Document
     added: bool

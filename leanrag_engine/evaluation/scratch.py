@@ -38,8 +38,7 @@ CHUNK_TOKENS = 8192  # The largest chunk that the settings allow
 
 @dataclass(frozen=True, slots=True)
 class GivenGraph:
-    """A graph from a file, as an extractor: ``entries`` by the ids of documents. The ``unmatched`` passages have none and
-    are read heuristically."""
+    """A graph from a file as an extractor: ``entries`` by document id. ``unmatched`` passages have none and are read heuristically."""
 
     graph: OpenIE
     entries: Mapping[str, Entry]
@@ -87,8 +86,7 @@ def place_of(document: str) -> int:
 
 
 def scratch_settings(folder: Path, embedder: str | None = None, *, whole_passages: bool = True) -> Settings:
-    """Return the user's settings with another folder and no shared database; ``whole_passages``: with chunks
-    so large that a passage is one. Raises ``InvalidInput``."""
+    """Return the settings with another folder, no shared database; ``whole_passages``: a passage is one chunk. Raises ``InvalidInput``."""
     chunks = {"chunk_tokens": CHUNK_TOKENS, "chunk_overlap": 0} if whole_passages else {}
     return load_settings(
         data_dir=folder, database_url="", chroma_url="", embedder=embedder, read_only=False, **chunks

@@ -130,8 +130,7 @@ ITEMS, NUMBER = "items", "task"
 def batch_request(
     kind: TaskKind, tasks: Sequence[Task[T]], problems: Sequence[str] = (), room: int = 1
 ) -> ChatRequest:
-    """Return the request for these tasks, with the ``problems`` of their last answers. Equal instructions
-    come first, for services that cache prompts."""
+    """Return the request for tasks, with the ``problems`` of their last answers. Equal instructions come first: services cache them."""
     shown = [f"## Task {number}\n\n{task.text}" for number, task in enumerate(tasks, 1)]
     if problems:
         listed = "\n".join(f"- Task {number}: {problem}" for number, problem in enumerate(problems, 1))
@@ -228,10 +227,7 @@ async def _ask_once(
         found = _items(kind, reply, len(tasks))
     except ReplyUnusable as problem:
         return _Round([problem for _ in tasks], cut=cut, kept=reply.kept)
-    answers: list[T | LeanRAGError] = []
-    for number, task in enumerate(tasks, 1):
-        answer = _read(task, found.get(number))
-        answers.append(answer)
+    answers = [_read(task, found.get(number)) for number, task in enumerate(tasks, 1)]
     return _Round(answers, cut=cut, kept=reply.kept)
 
 

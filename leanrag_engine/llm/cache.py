@@ -77,8 +77,7 @@ class Budget:
         return cls(caps, total_use(await replies.spending(collection, job_id)))
 
     async def reserve(self, need: Usage) -> int:
-        """Reserve ``need``, once running calls leave enough, and return its number for :meth:`settle`. Raises
-        ``CapReached`` if they cannot."""
+        """Reserve ``need`` once running calls leave enough; return its number for :meth:`settle`. Raises ``CapReached`` if they cannot."""
         while (sum(self._reserved.values(), self._used) + need).passes(self._caps):
             if (cap := (self._used + need).passes(self._caps)) or not self._reserved:
                 raise CapReached(
@@ -310,8 +309,7 @@ class CachedModel(ModelWrapper):
 
 @dataclass(frozen=True, slots=True)
 class StepForecast:
-    """What a step will request. ``completion_tokens`` are estimated from earlier replies; ``guessed``: there are
-    none. ``cost`` is in US dollars, ``None`` if no price is known."""
+    """What a step will request. ``completion_tokens`` are by earlier replies or ``guessed``; ``cost`` is in US dollars, None if unknown."""
 
     step: str
     calls: int

@@ -140,8 +140,7 @@ class Index:
                 self.client.drop(space)
 
     def _whole(self, space: str, dimension: int | None = None, known: Space | None = None) -> Space | None:
-        """Return the space, perhaps ``known``; ``None`` for none. Raises ``StoreUnusable`` if it is
-        broken, ``InvalidInput`` for another dimension."""
+        """Return the space, perhaps ``known``, or ``None``. Raises ``StoreUnusable`` if it is broken, ``InvalidInput`` for another dimension."""
         found = known or self.client.find(space)
         if found is None:
             return None

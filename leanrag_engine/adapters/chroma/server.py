@@ -46,8 +46,7 @@ class _SpaceGone(Exception):
 
 
 class ChromaServer:
-    """A :class:`.index.ChromaClient` of the Chroma database ``name``, all of which is ours, on the server at
-    ``url``. Safe to share between threads."""
+    """A :class:`.index.ChromaClient` of our own database ``name`` on the server at ``url``. Threads may share it."""
 
     def __init__(self, url: str, token: str, name: str) -> None:
         address = httpx2.URL(url)
@@ -64,8 +63,7 @@ class ChromaServer:
     # --- the connection of a store --------------------------------------------------------
 
     def run(self, work: Callable[[Index], T]) -> T:
-        """Run ``work``, which may be repeated. Raises ``StoreUnreachable`` without an answer or access,
-        ``StoreUnusable`` for an error."""
+        """Run ``work``, perhaps twice. Raises ``StoreUnreachable`` without answer or access, ``StoreUnusable`` for an error."""
         try:
             return work(Index(self))
         except _SpaceGone:
@@ -93,7 +91,12 @@ class ChromaServer:
     # --- spaces ---------------------------------------------------------------------------
 
     def list_names(self) -> set[str]:
-        return {each["name"] for each in self._pages("GET", "collections")}
+        names: set[str] = set()
+        start = 0
+        while page := self._call("GET", f"collections?limit={LIMITS.listed}&offset={start}"):
+            names.update(each["name"] for each in page)
+            start += len(page)
+        return names
 
     def find(self, space: str) -> Space | None:
         with self._spaces_lock:
@@ -124,12 +127,10 @@ class ChromaServer:
         with self._spaces_lock:
             self._spaces.pop(space, None)
 
-    def is_broken(self, space: str) -> bool:
-        del space
+    def is_broken(self, _: str) -> bool:
         return False  # the server writes its files, not the process that was killed
 
-    def reading(self, space: str) -> AbstractContextManager[None]:
-        del space
+    def reading(self, _: str) -> AbstractContextManager[None]:
         return nullcontext()
 
     writing = reading
@@ -184,12 +185,6 @@ class ChromaServer:
         return int(self._call("GET", f"collections/{space.id}/count"))
 
     # --- requests -------------------------------------------------------------------------
-
-    def _pages(self, method: str, path: str) -> Iterator[Any]:
-        start = 0
-        while page := self._call(method, f"{path}?limit={LIMITS.listed}&offset={start}"):
-            yield from page
-            start += len(page)
 
     def _call(self, method: str, path: str, content: Any = None) -> Any:
         """Return the answer to a request within our database. Raises ``_SpaceGone`` if it is not there."""

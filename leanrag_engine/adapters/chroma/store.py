@@ -42,8 +42,7 @@ class ChromaVectorStore:
         self._connection = acquire_client(place) if isinstance(place, Path) else place
 
     async def upsert(self, space: str, ids: Sequence[str], vectors: Vectors) -> None:
-        """Write ``vectors``, ``(n, d)``, under ``ids``, normalised; zero rows are kept. Raises
-        ``InvalidInput`` before anything is written."""
+        """Write ``vectors`` (n, d) under ``ids``, normalised; zero rows stay. Raises ``InvalidInput`` before any is written."""
         _check_name(space)
         rows = _normalise_rows(_check_rows(ids, vectors))
         for start in range(0, len(ids), UPSERTED):
@@ -51,8 +50,7 @@ class ChromaVectorStore:
             await self._run(partial(Index.upsert, space=space, ids=list(ids[part]), rows=rows[part]))
 
     async def search(self, space: str, vector: Vectors, limit: int) -> list[Hit]:
-        """Return the ``limit`` ids with the highest cosine to a ``(d,)`` vector, best first, ties by id; []
-        for a zero vector or no space."""
+        """Return the ``limit`` ids of highest cosine to a (d,) vector, best first, ties by id; [] for a zero vector or no space."""
         _check_name(space)
         query = _normalise_rows(_check_rows(["of the query"], np.atleast_2d(vector)))
         if limit < 1 or not query.any():

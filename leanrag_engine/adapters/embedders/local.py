@@ -198,8 +198,7 @@ def _find_in_cache(name: str) -> Path | None:
 
 
 def _download(name: str) -> Path:
-    """Download the model and return its folder. One request with a short timeout comes first: without a network
-    the libraries' own retries take more than a minute."""
+    """Download the model and return its folder. One short request comes first: without a network the libraries retry for over a minute."""
     import httpx  # noqa: PLC0415 - only local models pay for it
     from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415 - as above
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415 - as above

@@ -41,8 +41,7 @@ _LOADING = threading.Lock()  # Lock for loading: two threads would load a model 
 
 
 class OnnxSource(PretrainedSource):
-    """The one model of a package. ``load`` returns the embedder of the process, which all engines share: it is loaded for the
-    first text."""
+    """The one model of a package. ``load`` returns the embedder of the process, loaded for the first text and shared by all engines."""
 
     def __init__(self, name: str, identity: str, load: Callable[[], Embedder]) -> None:
         self.name = name

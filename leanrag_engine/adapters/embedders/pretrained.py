@@ -146,8 +146,7 @@ class EmbeddingWindows:
 
 
 def check_rows(given: object, texts: Sequence[str], dimension: int, model: str) -> Vectors:
-    """Return a model's rows for ``texts`` scaled to length 1. Raises :class:`InvalidInput` naming the first
-    text whose row is not finite or not of that dimension."""
+    """Return a model's rows for ``texts`` scaled to length 1. Raises :class:`InvalidInput` naming the first text with a wrong row."""
     rows = [np.asarray(row, dtype=np.float32) for row in given] if isinstance(given, Sequence) else given
     if not isinstance(rows, np.ndarray | list) or len(rows) != len(texts):
         raise InvalidInput(

@@ -55,8 +55,7 @@ Role = Literal["document", "query"]
 
 @dataclass(frozen=True, slots=True)
 class LitellmModel:
-    """A model, its address, and limits of time and attempts. ``window``: tokens that it reads at once; 0: as
-    litellm lists the model. ``seconds`` limits one attempt."""
+    """A model, its address and limits. ``window``: tokens that it reads at once; 0: as litellm lists it. ``seconds`` limits one attempt."""
 
     model: str
     api_base: str = ""

@@ -35,8 +35,7 @@ def misspell(word: str) -> set[str]:
 def sort_by_similarity(
     name: str, items: Iterable[T], names_of: Callable[[T], Iterable[str]], limit: int
 ) -> list[T]:
-    """Return the ``limit`` items with the most similar names, the nearest first, ignoring case. Only the last ones of
-    their characters count, since paths differ there."""
+    """Return the ``limit`` items with the most similar names, nearest first, ignoring case. Last characters count: paths differ there."""
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(name[-_COMPARED:].casefold())
 

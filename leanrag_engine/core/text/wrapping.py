@@ -17,8 +17,7 @@ _MARKUP = re.compile(f"{_KEPT}|{_LINK}|{_ROLE}|{_NAME}", re.MULTILINE)
 
 
 def drop_targets(text: str) -> str:
-    """Return ``text`` with the words of links within the documents and of roles alone, and without the names of places. Links to
-    elsewhere, code and images stay."""
+    """Return ``text`` with the words alone of roles and of links within the documents, without names of places. Code and the rest stay."""
     if not ("](" in text or ":`" in text or ".. _" in text):
         return text
     return _MARKUP.sub(lambda found: next(filter(None, found.groups()), ""), text)

@@ -256,9 +256,8 @@ class Skipped(NamedTuple):
     ignored: bool = False
 
 
-def accept_none(path: Path, status: os.stat_result) -> bool:
+def accept_none(_: Path, __: os.stat_result) -> bool:
     """Know no file."""
-    del path, status
     return False
 
 

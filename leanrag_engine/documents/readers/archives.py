@@ -25,8 +25,7 @@ _PAGES = frozenset({"application/xhtml+xml", "text/html"})
 
 
 def read_epub(data: bytes, name: str) -> Reading:
-    """Read the chapters that the book's spine lists, its title, author and date. Raises
-    :class:`DocumentUnreadable` if it is damaged, of another kind, or its chapters are encrypted."""
+    """Read the chapters in the spine, title, author and date. Raises :class:`DocumentUnreadable` for damage, another kind, encryption."""
     with reading_archive("EPUB", name, data, etree.LxmlError), ZipFile(BytesIO(data)) as archive:
         container = _parse(archive.read("META-INF/container.xml"))
         place = container.find(".//c:rootfile", _NAMES).get("full-path")

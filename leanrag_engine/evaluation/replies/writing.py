@@ -314,8 +314,7 @@ async def write_by_model(
 
 
 def make_worksheet(corpus: SourceCorpus, file: QuestionFile, number: int, prompts: Prompts) -> dict[str, Any]:
-    """Return a worksheet with a passage for each question that the set lacks of ``number``. Raises
-    ``InvalidInput`` if it lacks none, or every passage has one."""
+    """Return a worksheet with a passage for each question that the set lacks of ``number``. Raises ``InvalidInput`` if there is none."""
     missing = number - file.written
     rest = [each for each in corpus.in_even_order() if each.id not in file.done]
     if missing <= 0 or not rest:
@@ -336,8 +335,7 @@ def make_worksheet(corpus: SourceCorpus, file: QuestionFile, number: int, prompt
 
 
 def take_worksheet(path: Path, corpus: SourceCorpus, file: QuestionFile) -> WritingOutcome:
-    """Add the filled results of a worksheet to the set; what is wrong with the others is said and not stored.
-    Raises ``InvalidInput`` if the file is no worksheet."""
+    """Add a worksheet's filled results to the set, and say what is wrong with the others. Raises ``InvalidInput`` if it is no worksheet."""
     found = WritingOutcome()
     for row in _read_worksheet(path):
         id_, item = str(row.get("work_id", "")), row.get("result")

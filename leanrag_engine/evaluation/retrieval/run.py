@@ -219,8 +219,7 @@ async def evaluate(
     budgets: Sequence[int] = BUDGETS,
     report: ProgressReport = ignore_progress,
 ) -> Evaluation:
-    """Build the collection of a set in ``settings.data_dir`` and ask every question with each strategy.
-    Raises ``InvalidInput`` for invalid questions before any work."""
+    """Build a set's collection in ``settings.data_dir`` and ask every question by each strategy. Raises ``InvalidInput`` before any work."""
     for way in ways:
         asked = {each.id: way.query_for(each, WIDEST_BUDGET) for each in questions.questions}
         check_queries(way, budgets, asked)

@@ -46,8 +46,7 @@ def among_pairs(
 def rests_on_others(
     column: ColumnElement[Any], held: ColumnElement[Any], untouched: Iterable[str]
 ) -> ColumnElement[bool]:
-    """Return the condition that the JSON list in ``column`` is empty, or has an id that is neither in the subquery
-    ``held`` nor in ``untouched``."""
+    """Return the condition that the JSON list in ``column`` is empty or has an id neither in the subquery ``held`` nor in ``untouched``."""
     return _RestsOnOthers(column, held, _bind_list(untouched))
 
 

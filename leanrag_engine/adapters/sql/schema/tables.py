@@ -78,12 +78,10 @@ class UtcDateTime(TypeDecorator[datetime]):
     impl = DateTime
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        del dialect
+    def process_bind_param(self, value: datetime | None, _: Dialect) -> datetime | None:
         return value.astimezone(UTC).replace(tzinfo=None) if value else None
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        del dialect
+    def process_result_value(self, value: datetime | None, _: Dialect) -> datetime | None:
         return value.replace(tzinfo=UTC) if value else None
 
 
@@ -93,12 +91,10 @@ class Json(TypeDecorator[Any]):
     impl = _TEXT
     cache_ok = True
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str:
-        del dialect
+    def process_bind_param(self, value: Any, _: Dialect) -> str:
         return as_json(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        del dialect
+    def process_result_value(self, value: str | None, _: Dialect) -> Any:
         return None if value is None else [] if value == "[]" else _PARSE(value)[0]
 
 

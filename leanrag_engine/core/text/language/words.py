@@ -247,8 +247,7 @@ def find_spellings(word: str, text: str) -> list[str]:
 
 
 def match_whole_word(word: str) -> Callable[[str], bool]:
-    """Return whether ``word`` stands as it is written in a text that went through :func:`plain_letters`; a name with underscores not
-    within a longer one."""
+    """Return what finds ``word`` as written in a text of :func:`plain_letters`; one with underscores is not found within a longer name."""
     parts = plain_letters(_OUTER(word).sub("", word)).split() or [""]
     spaced = r"\s+".join(map(re.escape, parts))
     letter = r"\w" if "_" in spaced.strip("_") else r"[^\W_]"

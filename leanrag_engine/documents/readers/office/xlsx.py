@@ -27,8 +27,7 @@ _MERGED = re.compile(rb'mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 
 
 def read_xlsx(data: bytes, name: str) -> Reading:
-    """Read a workbook; of a formula, the value that was computed last, itself if there is none. Raises
-    ``DocumentUnreadable`` if it is damaged, locked, or of another kind."""
+    """Read a workbook; of a formula its last value, else itself. Raises ``DocumentUnreadable`` if damaged, locked, or of another kind."""
     with reading_archive("XLSX", name, data, InvalidFileException, SyntaxError):
         book = load_workbook(BytesIO(data), read_only=True, data_only=True)
         sheets: list[str] = []

@@ -9,8 +9,7 @@ from leanrag_engine.core.errors import InvalidInput
 
 
 def parse_address(given: str) -> URL:
-    """Return ``given`` for SQLAlchemy. Raises ``InvalidInput``, without the password, if it is no address of PostgreSQL
-    or the driver is not installed."""
+    """Return ``given`` for SQLAlchemy. Raises ``InvalidInput``, without the password, for another address or without the driver."""
     if find_spec("psycopg") is None:
         raise InvalidInput(
             "A PostgreSQL database needs the package psycopg, which is not installed.",

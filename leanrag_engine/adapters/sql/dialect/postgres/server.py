@@ -171,8 +171,7 @@ _AGAIN = "Try again in a minute."
 
 
 def map_errors(address: str) -> AbstractContextManager[None]:
-    """Turn every exception that the database library raises inside into a :class:`LeanRAGError` about ``address``,
-    which has no password."""
+    """Turn what the database library raises inside into a :class:`LeanRAGError` about ``address``, which has no password."""
     return map_driver_errors(psycopg.Error, partial(_map_error, address=address), address)
 
 
