@@ -316,7 +316,8 @@ def _select_unused(
 
 def _add_number(phrases: Sequence[str], fallback: Sequence[str], names: NameRegister) -> str:
     stem = join_names([*phrases, *(name for name in fallback[:1] if name not in phrases)]) or "Unnamed"
-    return next(name for number in count(2) if not names.has(name := f"{stem} ({number})"))
+    numbered = (f"{stem} ({number})" for number in count(2))
+    return next(name for name in numbered if not names.has(name))
 
 
 def join_names(names: Sequence[str]) -> str:

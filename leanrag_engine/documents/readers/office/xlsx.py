@@ -94,8 +94,8 @@ def _repeat_merged(rows: Iterable[Sequence[object]], merged: _Merged) -> Iterato
 def format_sheet(title: str, rows: Iterable[Sequence[object]], merged: _Merged) -> Iterator[str]:
     """Yield the rows above the table, which have one cell each, and the table; nothing for an empty sheet."""
     filled = list(_find_filled_rows(rows))
-    most_above = 12  # A longer run is a list of one column
-    above = next((at for at in range(len(filled[: most_above + 1])) if _count_filled(filled, at) > 1), 0)
+    most = 12  # A longer run is a list of one column
+    above = next((at for at, (_, cells) in enumerate(filled[: most + 1]) if sum(map(bool, cells)) > 1), 0)
     if above + 1 < len(filled):
         yield from (" ".join(filter(None, cells)) for _, cells in filled[:above])
         del filled[:above]
@@ -118,10 +118,6 @@ def _join_headers(rows: Rows, merged: _Merged) -> tuple[str, ...]:
             return ()  # Data below a single row of names
         names.append(above if lower == above else f"{above} {lower}".strip())
     return tuple(names)
-
-
-def _count_filled(rows: Rows, place: int) -> int:
-    return sum(map(bool, rows[place][1]))
 
 
 def _find_filled_rows(rows: Iterable[Sequence[object]]) -> Iterator[tuple[int, tuple[str, ...]]]:
