@@ -227,7 +227,10 @@ async def _ask_once(
         found = _items(kind, reply, len(tasks))
     except ReplyUnusable as problem:
         return _Round([problem for _ in tasks], cut=cut, kept=reply.kept)
-    answers = [_read(task, found.get(number)) for number, task in enumerate(tasks, 1)]
+    answers: list[T | LeanRAGError] = []
+    for number, task in enumerate(tasks, 1):
+        answer = _read(task, found.get(number))
+        answers.append(answer)
     return _Round(answers, cut=cut, kept=reply.kept)
 
 

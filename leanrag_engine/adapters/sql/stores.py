@@ -243,9 +243,12 @@ class SqlGenerationStore(_Store):
         """Return all layers with these columns, which :func:`leanrag_engine.core.graphs.stored.pack_layers` gave; None if they are
         of another version, or none of this generation. Rows are read when they are asked for, and the thread that asks waits."""
         read, number = self._transactions.read_now, generation.number
-        read_entities = partial(read, entity_rows.at_positions, number)
-        read_relations = partial(read, entity_rows.relations_at, number)
-        return open_layers(columns, generation.layers, read_entities, read_relations)
+        return open_layers(
+            columns,
+            generation.layers,
+            lambda places: read(entity_rows.at_positions, number, places),
+            lambda places: read(entity_rows.relations_at, number, places),
+        )
 
     entities = _reading(entity_rows.with_ids)
 
