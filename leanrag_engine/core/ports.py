@@ -163,8 +163,7 @@ class EmbedderSource(Protocol):
         no collection's texts made."""
 
     async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
-        """Return identity and state of that embedder without what none of ``texts`` contributed to it. The
-        vectors of ``texts`` do not change. Raises as ``restore``."""
+        """Return identity and state of that embedder without what none of ``texts`` added to it; their vectors stay. Raises as ``restore``."""
 
 
 class VectorStore(Protocol):

@@ -56,8 +56,7 @@ END_PAUSES = (1, 5, 20, 60)  # Seconds to wait before each retry of writing how 
 
 @dataclass(slots=True)
 class JobProgress:
-    """Progress, outcomes and failures of one running job, which ``JobRunner`` writes to its row. Thread-safe and
-    cheap; ``report`` raises ``Cancelled`` once a stop was requested."""
+    """Progress, outcomes and failures of a running job, for ``JobRunner`` to write. Thread-safe, cheap; ``report`` raises ``Cancelled`` on a stop."""
 
     latest: Progress = field(default_factory=lambda: Progress("queued"))
     outcomes: list[IngestOutcome] = field(default_factory=list)

@@ -131,8 +131,7 @@ class EmbeddingWindows:
         return cls(*(tuple(each) for each in zip(*found, strict=True))) if found else cls((), (), ())
 
     def batches(self, most: int, tokens: int) -> list[list[int]]:
-        """Group the places of texts of similar length, longest first: at most ``most`` texts and, from two texts on,
-        ``tokens`` tokens together. Blank texts are in no batch."""
+        """Group places of texts by length, longest first: at most ``most`` texts and, from two on, ``tokens`` tokens together; no blank ones."""
         worded = [place for place, text in enumerate(self.texts) if text.strip()]
         worded.sort(key=lambda place: -self.sizes[place])
         batches: list[list[int]] = []

@@ -112,8 +112,7 @@ class LitellmSource(PretrainedSource):
 
 
 class LitellmEmbedder(UnmeasuredEmbedder):
-    """A model behind a service: concurrent calls, each tried again after a temporary failure. ``room``:
-    tokens of a text, roughly counted, that it reads at once."""
+    """A model behind a service: concurrent calls, each tried again after a temporary failure. ``room``: tokens that it reads at once, roughly."""
 
     def __init__(self, model: LitellmModel, dimension: int, room: int) -> None:
         self.identity = f"{model.key}{dimension}"

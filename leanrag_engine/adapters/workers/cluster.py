@@ -51,8 +51,7 @@ class DaskCluster:
         return cls(client, address, sum(threads.values()))
 
     async def run(self, work: Callable[[T, Say], R], value: T, _: Say) -> R:
-        """Do as :meth:`.pool.ProcessPool.run`; a cancelled task that has begun goes on to its end. Dask gives
-        the work of a dead worker to another one three times."""
+        """Do as :meth:`.pool.ProcessPool.run`; a cancelled task that has begun goes on. Dask gives the work of a dead worker to another three times."""
         from distributed import KilledWorker  # noqa: PLC0415 - see `connect`
         from distributed.client import FutureCancelledError  # noqa: PLC0415
 

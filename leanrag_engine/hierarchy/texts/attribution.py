@@ -41,8 +41,7 @@ class ChunkFinder:
         return self._of_named_relations(text) or self._of_similar_sentences(text, least)
 
     def cite(self, text: str, given: Collection[str] = ()) -> tuple[str, ...]:
-        """Return the chunks behind ``text`` beneath the members that its writer has ``given``, by id; without any, those of
-        what is similar enough, which may be none."""
+        """Return the chunks behind ``text`` beneath the members ``given`` by its writer, by id; without any, those of what is similar enough, if any."""
         members = [each for each in self._members if each.id in given]
         if not members:
             return self.supporting(text, LEAST_SHARE)
