@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from itertools import islice, pairwise, takewhile
+from itertools import accumulate, islice, pairwise, takewhile
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk, LoadedDocument, Page, Window, content_id, is_code
@@ -85,9 +85,11 @@ def _make_chunks(
         code=code,
     )
     seen: Counter[str] = Counter()
+    starts = pairwise([0, *(span.start for span in spans)])
+    lines = accumulate(document.text.count("\n", *between) for between in starts)
     return [
-        _chunk(document, number, span, path_at(span.start), quoted, seen)
-        for number, (span, quoted) in enumerate(zip(spans, windows, strict=True), 1)
+        _chunk(document, number, span, path_at(span.start), quoted, seen, line)
+        for number, (span, quoted, line) in enumerate(zip(spans, windows, lines, strict=True), 1)
     ]
 
 
@@ -506,9 +508,10 @@ def _chunk(
     heading: str,
     windows: tuple[Window, ...],
     seen: Counter[str],
+    line: int,
 ) -> Chunk:
     """Return a chunk. Its id is made from what is extracted and embedded: text, heading and windows. Neither place nor title is
-    part of it, so a chunk keeps its id when the document changes elsewhere. ``seen`` counts equal chunks, to tell them apart."""
+    part of it, so a chunk keeps its id when the document changes elsewhere. ``seen`` counts equal chunks, to tell them apart; ``line`` those above."""
     text = document.text[span.start : span.end]
     places = [f"{each.start - span.start}:{each.end - span.start}:{each.heading}" for each in windows]
     content = content_id("", heading, text, *places)
@@ -525,7 +528,7 @@ def _chunk(
         heading=heading,
         title=document.title,
         windows=windows,
-        line=document.first_line + document.text.count("\n", 0, span.start) if document.first_line else None,
+        line=document.first_line + line if document.first_line else None,
         media_type=document.media_type,
         date=document.date,
         date_origin=document.date_origin,

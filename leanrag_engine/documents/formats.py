@@ -43,7 +43,7 @@ class Format:
 
     media_type: str
     read: Callable[[bytes, str], Reading]
-    guarded_from: int | None = None
+    guarded_from: int = 200_000
 
 
 def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
@@ -104,7 +104,7 @@ _ESCAPED = re.compile(r"(?<!\\)(?:\\u(?!00[01])[0-9a-fA-F]{4})+")
 """Letters as JSON may write them; signs that control something stay escaped."""
 _CUE = re.compile(r"(?:^[\w-]+\n)?^(?:\d+:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n", re.MULTILINE)
 """The number or name of a subtitle, and its times."""
-_VOICE, _VOICE_END = re.compile(r"<v[^ >]* ([^>]+)>"), re.compile(r"</v>")
+_VOICE, _VOICE_END = re.compile(r"<v[^ <>]{0,80} ([^<>]{1,200})>"), re.compile(r"</v>")
 _HEAD = re.compile(r"WEBVTT[ \t]*(?:-[ \t]*)?(?P<title>[^\n]*)")
 _BETWEEN_CUES = re.compile(r"\n[ \t]*\n")
 _OTHER_BREAK = re.compile("[\x0b\x0c\x85\u2028\u2029]")
@@ -251,7 +251,7 @@ _TEX_FIELD = re.compile(r"(?m)^[ \t]*\\(title|author|date|chapter|section)\b\*?[
 _TEX_UNSAID = re.compile(r"(?m)(?<![^\s{}])%.*|(?<!\\)%$|^[ \t]*\\(?:[hc]line|(?:top|c?mid|bottom)rule)\b[^&\n]*$")  # fmt: skip
 _TABULAR = re.compile(r"\\begin\{(tabular[x*]?|longtable)\}(?:(?!\\begin\{)[\s\S])*?\\end\{\1\}")
 _CELL_END = re.compile(r"(?<!\\)&")
-_CELL_MARK = re.compile(r"\\multi(?:column|row)(?:\{[^{}]*\}){2}|\\c(?:midrule|line)\S*|\\\\(?:\[[^\]]*\])?|\\(?=[%&#$_])|\\[A-Za-z]+\*?|\\.|[{}~]")  # fmt: skip
+_CELL_MARK = re.compile(r"\\multi(?:column|row)(?:\{[^{}]*\}){2}|\\c(?:midrule|line)\S*|\\\\(?:\[[^\]\\]*\])?|\\(?=[%&#$_])|\\[A-Za-z]+\*?|\\.|[{}~]")  # fmt: skip
 _TEX_MARK = re.compile(r"\\(?:thanks|footnote|vspace)\*?\{[^{}]*\}|\\[A-Za-z]+\*?|\\.|[{}~]")
 
 
@@ -346,7 +346,7 @@ _IMPORTED = (
     (".eml", "message/rfc822", _import_later("mail:read_message"), 200_000),
     (".mbox", "application/mbox", _import_later("mail:read_mailbox"), 200_000),
     (".mhtml .mht", "multipart/related", _import_later("mail:read_web_archive"), 200_000),
-    (".ipynb", "application/x-ipynb+json", _import_later("notebook:read_notebook"), None),
+    (".ipynb", "application/x-ipynb+json", _import_later("notebook:read_notebook"), 200_000),
 )
 """Suffixes, media type, reader, and the size from which on it is guarded."""
 _MANUAL = Format("text/markdown", _write_markdown(write_manual))

@@ -37,8 +37,7 @@ async def parse_within_limits(
     source: DocumentSource, file: FileContent, limits: ParsingLimits
 ) -> LoadedDocument:
     """Return the document in a file. Raises as :func:`leanrag_engine.documents.loading.load` and :func:`run_within_limits`."""
-    start = format_of(file.path.name, start=file.data).guarded_from
-    if start is None or len(file.data) < start:
+    if len(file.data) < format_of(file.path.name, start=file.data).guarded_from:
         return await anyio.to_thread.run_sync(parse_file, source, file)
     sent = replace(source, metadata=dict(source.metadata))  # a read-only mapping cannot be sent to a process
     parse = partial(anyio.to_process.run_sync, _parse, sent, file, limits.megabytes, cancellable=True)

@@ -3,14 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, repeat
 
 from leanrag_engine.core.text.cleaning import clean_line
 
 Rows = Sequence[tuple[int, Sequence[str]]]
 """The number of each row, and its cells."""
 
-LARGE = 100  # Rows from which on the columns are described: fewer say it themselves
+LARGE = 100  # Rows from which on the columns are described, the first ones: fewer say it themselves
 
 _NUMBER = re.compile(r"[-+]?\W?\d[\d.,'’ ]*(?:[%€$£]| ?[A-Za-z]{1,3})?")
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -76,7 +76,7 @@ def find_caption(lines: Sequence[str]) -> str:
 
 def _format_record(number: int, names: Sequence[str], cells: Sequence[str]) -> str:
     lettered = not names and "" in cells  # else nothing tells the column of a cell
-    named = enumerate(zip_longest(names, (each.replace("; ", ", ") for each in cells), fillvalue=""))
+    named = enumerate(zip(chain(names, repeat("")), (each.replace("; ", ", ") for each in cells)))  # noqa: B905 - there may be more names
     labels = ((name or (_letter(at) if lettered else ""), cell) for at, (name, cell) in named if cell)
     parts = [f"{label}: {cell}" if label else cell for label, cell in labels]
     return f"Row {number}: {'; '.join(parts)}" if parts else ""
@@ -93,7 +93,7 @@ def _letter(place: int) -> str:
 
 
 def _describe_columns(names: Sequence[str], rows: Rows) -> Iterator[str]:
-    for at, name in enumerate(names):
+    for at, name in enumerate(names[:LARGE]):
         values = Counter(cells[at] for _, cells in rows if at < len(cells) and cells[at])
         yield f"{name or _letter(at)}: {_describe(values)}"
 

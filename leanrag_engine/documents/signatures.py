@@ -20,7 +20,7 @@ _SHARP = frozenset(
 )
 """Languages with comments from a ``#`` to the end of the line."""
 
-_TEXT = r'"(?:[^"\\\n]|\\.)*+"'
+_TEXT = r'"(?:[^"\\\n]|\\.)*+"' + r"|\\[\\\"'`]"  # An escaped mark begins none
 _QUOTES = r"|'(?:[^'\\\n]|\\.)*+'|`(?:[^`\\]|\\.)*+`"
 _CHARACTER = r"|'(?:[^'\\\n]|\\[^\n]{1,8}?)'|`[^`]*+`"
 # Groups with alternatives find too little as possessive ones before Python 3.11.5.

@@ -179,6 +179,26 @@ def test_percentages_and_the_comments_on_cells_are_read(tmp_path: Path) -> None:
     ]
 
 
+def test_rows_are_read_whatever_size_a_sheet_declares_and_however_far_apart_its_cells_are(
+    tmp_path: Path,
+) -> None:
+    book, sheet = new_book()
+    for number in range(1, 301):
+        sheet.append((number, f"lamp {number}"))
+    wrong = BytesIO()
+    with zipfile.ZipFile(save(book)) as whole, zipfile.ZipFile(wrong, "w") as written:
+        for name in whole.namelist():
+            written.writestr(name, re.sub(rb'dimension ref="[^"]*"', b'dimension ref="A1"', whole.read(name)))
+    assert "lamp 300" in read(tmp_path, "lamps.xlsx", wrong.getvalue()).text
+    book, sheet = new_book()
+    sheet["A1"], sheet["XFD1048576"] = "near", "far"
+    started = time.process_time()
+    text = read(tmp_path, "far.xlsx", save(book).getvalue()).text
+    assert time.process_time() - started < 10
+    assert "near" in text
+    assert "Row 1048576" in text
+
+
 def test_comments_that_cannot_be_read_are_told_and_the_cells_are_read(tmp_path: Path) -> None:
     book, sheet = new_book()
     sheet.append(("lamp", "broken"))

@@ -84,6 +84,14 @@ async def test_a_word_file_of_countless_paragraphs_ends_at_the_limit_though_it_i
     assert found["plain.txt"] == ("added", "")
 
 
+async def test_text_that_fills_the_memory_fails_at_the_limit_too(tmp_path: Path) -> None:
+    (tmp_path / "deep.ipynb").write_text(f"[{'[],' * 8_000_000}[]]")
+    (tmp_path / "plain.txt").write_text("Isla Grant wrote. " * 20_000)
+    found = await outcomes(tmp_path, max_parse_mb=512)
+    assert "could not be read within 512 MB" in found["deep.ipynb"][1]
+    assert found["plain.txt"] == ("added", "")
+
+
 async def test_a_line_of_a_hundred_megabytes_is_refused_with_its_length_and_the_setting(
     tmp_path: Path,
 ) -> None:

@@ -79,7 +79,7 @@ _LABELLED = re.compile(
     rf"(?:[-*•]\s+)?(?:\*\*|__)?{_NAME}\s?(?:\*\*|__)?(?::(?:\*\*|__)?(?:\s+|$)|：\s*)(?P<text>.*)"
 )
 _DAY = re.compile(
-    rf"[\W_]*(?:(?:date|time|day|when|session|started|conversation started|log opened|day changed|datum|fecha|le|日時|日付|날짜|일시)\s*(?:on|at)?\s*[:=：]?\s*)?{_WHEN}[\W_]*",
+    rf"[\W_]{{0,80}}(?:(?:date|time|day|when|session|started|conversation started|log opened|day changed|datum|fecha|le|日時|日付|날짜|일시)\s{{0,3}}(?:on|at)?\s{{0,3}}[:=：]?\s{{0,3}})?{_WHEN}[\W_]{{0,80}}",
     re.IGNORECASE,
 )
 _BARE_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.?\s{_MONTH}|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?)"

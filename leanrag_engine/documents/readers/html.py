@@ -33,7 +33,7 @@ _BLOCKS = frozenset({
 _LINES = frozenset({"br", "dd", "li", "tr"})
 _LAYOUT = frozenset({"table", "ul", "ol", "pre", "blockquote", *_HEADINGS})
 
-_WIDEST = 100  # Rows or columns that a cell of a table may span
+_WIDEST, _MOST_COLUMNS = 100, 1_000  # Rows or columns of a cell; beyond so many, a cell is of one column
 
 _WHITE = re.compile(r"\s+")
 _INLINE = re.compile(rb"</?(?:font|b|i|u|em|strong|small|big|tt|center|span)\b[^<>]*>", re.IGNORECASE)
@@ -298,7 +298,7 @@ class _HtmlTable:
         )
         if not self._rows:
             self._named.append(cell.tag == "th")
-        for text_ in (text, *[""] * (wide - 1)):
+        for text_ in (text, *[""] * (wide - 1) * (len(self._row) < _MOST_COLUMNS)):
             if down > 1:
                 self._down[len(self._row)] = (text_, down - 1)
             self._row.append(text_)

@@ -26,7 +26,7 @@ _MDOC = re.compile(
 
 def write_manual(text: str) -> str:
     """Return a page of a manual as Markdown: headings, items, code and words; what is for its processor is left out."""
-    about, subject = _ABOUT.search(text), re.search(r"^\.Nm[ \t]+([^\s\\]+)", text, re.MULTILINE)
+    about, subject = _ABOUT.search(text), re.search(r"^\.Nm[ \t]+([^\s\\]{1,40})", text, re.MULTILINE)
     if subject:
         text = re.sub(r"^\.Nm$", f".Nm {subject[1]}", text, flags=re.MULTILINE)
     return "\n".join(_manual_lines(text, f": {_unescape(about[1])}" if about else ""))
@@ -87,7 +87,7 @@ _VERBATIM = re.compile(r"(?:-{4,}|\.{4,}|\+{4,}|/{4,}|```.*)$")
 _DROPPED = re.compile(
     r"(?:={4,}|\*{4,}|_{4,}|--|[|!]===|\+|\[\[.*\]\]|\[.*\]|//(?!/).*|(?:end)?if\w*::.*|(?:image|include|toc)::.*)$"
 )
-_SOURCE = re.compile(r"\[(?:source)?,\s*(\w+).*\]$")
+_SOURCE = re.compile(r"\[(?:source)?,\s*(\w++).*\]$")
 _NOTE = re.compile(r"\[(NOTE|TIP|WARNING|IMPORTANT|CAUTION)\]$")
 _TITLE = re.compile(r"(={1,6})[ \t]+(\S.*)$")
 _BULLET, _NUMBER = re.compile(r"(\*{1,6}|-)[ \t]+(.*)$"), re.compile(r"(\.{1,6})[ \t]+(.*)$")
@@ -117,7 +117,8 @@ def _asciidoc_lines(text: str) -> Iterator[str]:
             yield "" if line[0] == "/" else line if line[0] == "`" else f"```{language}"
             language = ""
         elif entry := _ENTRY.match(line):
-            values[entry[1]] = entry[2] or ""
+            if len(entry[2] or "") <= 500:  # noqa: PLR2004 - lines may name it any number of times
+                values[entry[1]] = entry[2] or ""
             yield ""
         elif source := _SOURCE.match(line):
             language = source[1]
@@ -191,7 +192,7 @@ def write_bibtex(text: str) -> str:
     for found in _BIB.finditer(text):
         gap = "\n" * text.count("\n", seen, found.start()) or "; " * (seen > 0)
         name, value = (found["name"] or "").lower(), re.sub(r"[{}\"]", "", found["value"] or "")
-        if name == "title":
+        if name == "title" and " – " not in parts[head]:  # an entry has one
             parts[head] += f" – {' '.join(value.split())}"
         head = len(parts) if found["key"] else head
         said = f"## {found['key']}" if found["key"] else f"{name}: {' '.join(value.split())}"

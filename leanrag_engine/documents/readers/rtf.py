@@ -19,7 +19,13 @@ def read_rtf(data: bytes, name: str) -> Reading:
     with reading_as("RTF", name):
         if not data.startswith(b"{\\rtf"):
             raise ValueError("it does not begin with {\\rtf")
-        text = "".join(_read_signs(data)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        kept, at = list[bytes](), 0
+        for found in re.finditer(rb"\\bin(\d{1,9}) ?", data):  # bytes of a picture, among them braces
+            if found.start() >= at and (end := found.end() + int(found[1])) <= len(data):
+                kept.append(data[at : found.start()])
+                at = end
+        signs = _read_signs(b"".join([*kept, data[at:]]))
+        text = "".join(signs).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return Reading(re.sub(r"\n\s*\n", "\n\n", clean(text)).strip())
 
 
@@ -36,7 +42,7 @@ def _read_signs(data: bytes) -> Iterator[str]:
         elif quiet or _QUIET.fullmatch(word):
             quiet = True
         elif word == "uc":
-            instead = number  # signs that stand after each \u for programs that do not know it
+            instead = max(0, min(9, number))  # signs after each \u for programs that do not know it
         elif word in {"pard", "outlinelevel"}:
             mark = "#" * min(6, number + 1) + " " if word == "outlinelevel" else ""
         elif word == "u":

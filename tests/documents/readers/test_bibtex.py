@@ -1,5 +1,6 @@
 """The entries of a list of references in BibTeX are sections with their key, title and fields, each on its line."""
 
+import time
 from pathlib import Path
 
 from leanrag_engine.core.model import DocumentSource, LoadedDocument
@@ -51,3 +52,9 @@ def test_bibtex_without_prose_is_read(tmp_path: Path) -> None:
 def test_braces_of_bibtex_that_nothing_closes_cost_no_time(tmp_path: Path) -> None:
     text = "@book{oak, " + "x = {" * 100_000 + ", x = {{b}" * 50_000 + '@a{b, x = "' * 50_000
     assert read(tmp_path, text).text.startswith("## oak")
+
+
+def test_an_entry_has_one_title_however_many_it_names(tmp_path: Path) -> None:
+    started = time.process_time()
+    assert read(tmp_path, "@a{k,\n" + "title={x},\n" * 250_000).text.startswith("## k – x\ntitle: x\n")
+    assert time.process_time() - started < 4

@@ -33,6 +33,18 @@ def test_other_code_pages_and_unclosed_groups_are_read(tmp_path: Path) -> None:
     assert read(tmp_path, rb"{\rtf1\ansicpg1251 \'cc\'e0\'ff{\b k").text == "Маяk"
 
 
+def test_a_picture_as_bytes_and_counts_that_nobody_writes_hide_no_text(tmp_path: Path) -> None:
+    for data in (
+        rb"{\rtf1 before {\pict\bin4 {{\b}{\pict\bin5 \bin9} after}",
+        rb"{\rtf1 before \bin900 \uc999999999\u32 and not much after}",
+        rb"{\rtf1 before \uc-4\u32 after}",
+        rb"{\rtf1 before " + b"{" * 100_000 + b"}" * 100_000 + b" after}",
+    ):
+        found = read(tmp_path, data).text
+        assert found.startswith("before")
+        assert found.endswith("after"), data[:60]
+
+
 def test_many_rows_that_nothing_ends_cost_no_time(tmp_path: Path) -> None:
     assert read(tmp_path, rb"{\rtf1 a" + rb"\trowd x" * 200_000 + rb"\par{" * 200_000).text.startswith("a")
 

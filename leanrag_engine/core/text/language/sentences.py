@@ -22,7 +22,7 @@ _LABELS = read_words("language", "labels_with_colon")
 _SMALL_IN_NAMES = frozenset(["de", "da", "di", "del", "van", "von", "der", "den", "la", "le", "bin", "al", "el", "of", "the", "and"])  # fmt: skip
 _NUMBERED = re.compile(r"\(?\d{1,3}[.)] ")
 _TELEPHONE = re.compile(r"\+?[\d\s()-]{7,}")
-_SHARED = re.compile(r"(?:\s*\[[^\[\]\n]*\])+$")
+_SHARED = re.compile(r"(?<!\s)(?:\s*\[[^\[\]\n]*\])+$")
 _BLANK = re.compile(r"\n[ \t]*\n")
 
 
@@ -145,7 +145,7 @@ _CODE_SHAPE = re.compile(
     r"|(?:if|elif|for|while|with|except|match|case|switch|catch)\b.*[:{]$|(?:try|else|finally|do)\s*[:{]$"
     r"|(?:return|yield|raise|del|assert|await|print|pass|break|continue)(?:\s+[\w\"'(\[{.-]+)?(?:[(\[].*)?;?$"
     r"|.*::=|\|\s|\w[\w.]*(?:\[[^\]]*\])?(?:\s*,\s*\*?\w[\w.]*)*\s*(?::\s*[\w\[\], .|]+)?(?:[-+*/%&|^@]|//|\*\*|>>|<<)?=\s*\S"
-    r"|\w[\w.]*\(.*\)?[;:,]?$|.*[;{]$|[(\[\"].*[)\]][+*?]?$|</?\w+[^>]*>|.*\s(?:=|==|!=|->|=>|&&|\|\||:=)\s"
+    r"|\w[\w.]*\(.*\)?[;:,]?$|.*[;{]$|[(\[\"].*[)\]][+*?]?$|</?\w++[^>]*>|.*\s(?:=|==|!=|->|=>|&&|\|\||:=)\s"
 )
 _PROSE_WORD = re.compile(
     r"\b(?:the|an|of|to|that|this|are|be|it|its|by|on|which|was|were|has|have|may|can|will)\b", re.IGNORECASE
@@ -156,7 +156,7 @@ _CLOSERS = "\"'”’»)\\]}）」』】》〉］"
 _OPENERS = "\"'“‘«([{（「『【《〈［"
 _TERMINATOR = re.compile(
     # A French quotation has a space before its closing sign; a German one may open with the same sign, without a space.
-    f"[.!?…]+(?:[ \u00a0\u202f]»|[{_CLOSERS}]*)(?=\\s)|[。｡！？؟।॥።]+[{_CLOSERS}]*"
+    f"(?<![.!?…])[.!?…]++(?:[ \u00a0\u202f]»|[{_CLOSERS}]*)(?=\\s)|[。｡！？؟।॥።]+[{_CLOSERS}]*"
     # In CJK text the next sentence may follow a western full stop without a space.
     f"|[.!?][{_CLOSERS}]*(?=[{HAN}])"
 )

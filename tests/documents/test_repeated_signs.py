@@ -1,0 +1,49 @@
+"""Texts of a few signs over and over, as nobody writes them, are read and cut in time in proportion to their length."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.documents.chunking import chunk
+from leanrag_engine.documents.loading import FileContent, parse_file
+
+TALK = "Ann: Hi.\nBo: Where is it?\nAnn: There.\nBo: Ah.\nAnn: Yes.\nBo: Good.\n"
+SHORT_OF_GUARDED = 190_000  # Characters: longer ones are read in a process with limits
+
+
+def repeat(sign: str, before: str = "", after: str = "") -> str:
+    return before + sign * (SHORT_OF_GUARDED // len(sign)) + after
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.md", "|".join(["a"] * 20_000) + "\n" + "|".join(["-"] * 20_000) + "\n" + "a|\n" * 40_000),
+        ("a.csv", ",".join(f"n{number}" for number in range(20_000)) + "\na,b" * 40_000),
+        ("a.adoc", repeat("{long}", f":long: {'x' * 30_000}\n")),
+        ("a.adoc", repeat("a", "[source,")),
+        ("a.1", repeat(".Nm\n", f".TH a 1\n.Nm {'n' * 30_000}\n")),
+        ("a.vtt", repeat("<v a", "WEBVTT\n\n")),
+        ("a.tex", "\\begin{tabular}{l} a & " + "\\\\[" * 150_000 + "\n\\end{tabular}"),
+        ("a.py", repeat('\\"""\n')),
+        ("a.js", repeat("\\`")),
+        ("a.c", repeat('\\"')),
+        ("a.txt", f"{TALK}date{' ' * 3_000}x\n"),
+        ("a.txt", repeat("!", TALK, "x\n")),
+        (
+            "a.txt",
+            repeat(".", "They said that the oil of the lamp was short again and again", "x, as they do.\n"),
+        ),
+        ("a.txt", repeat("a", "<")),
+        ("a.html", repeat("<td colspan=100 rowspan=100>", "<table><tr>", "<tr><td>a" * 99)),
+    ],
+)
+def test_a_few_signs_over_and_over_cost_no_time(name: str, text: str) -> None:
+    started = time.process_time()
+    found = parse_file(DocumentSource(path=name), FileContent(Path(name), text.encode(), "", "", 0.0))
+    assert len(found.text) < 20_000_000
+    assert chunk(found, tokenizer=TiktokenTokenizer(), max_tokens=512, overlap=64)
+    assert time.process_time() - started < 8
