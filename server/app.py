@@ -80,7 +80,7 @@ class LeanRAGServer(MCPServer[None]):
         # Tools of other programs have no row in the table.
         return self.handle.may(RIGHT_OF_TOOL.get(tool, "admin"))
 
-    async def call_tool(
+    async def call_tool(  # noqa: PLR0911 - what is refused is said at once
         self, name: str, arguments: dict[str, object], context: Context[None, object] | None = None
     ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
@@ -89,6 +89,9 @@ class LeanRAGServer(MCPServer[None]):
             return error_result(
                 missing_right(name, right) if tool else unknown_tool(name, self.offered.tools)
             )
+        wide = any(isinstance(each, list) and len(each) > 10_000 for each in arguments.values())  # noqa: PLR2004 - each refused value becomes an error of a kilobyte
+        if wide or (RIGHT_OF_TOOL.get(name) == "read" and len(str(arguments)) > 400_000):  # noqa: PLR2004
+            return error_result(f"{name} was given more than it takes at once. Give less, in several calls.")
         known = list(tool.parameters["properties"])
         required = tool.parameters.get("required", [])
         given = {key: value for key, value in arguments.items() if value is not None or key in required}

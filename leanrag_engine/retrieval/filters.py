@@ -5,6 +5,7 @@ a description shrinks to those of its sentences that stand word for word in an a
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import PurePath
 
 import numpy as np
@@ -19,6 +20,7 @@ from leanrag_engine.core.text.nearest import sort_by_similarity
 from .request import QUERY_LIMITS, Filters, clean_text
 
 LISTED = 10  # Documents or values that an error lists
+_fold_path = lru_cache(maxsize=1 << 14)(lambda path: PurePath(path.casefold()))  # Of all, for each name
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +120,10 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
         for each in documents
         if name == each.id
         or folded in (each.title.casefold(), format_document(each.number))
-        or PurePath((each.source or each.id).casefold()).parts[-len(end) :] == end
+        or _fold_path(each.source or each.id).parts[-len(end) :] == end
         or (name.endswith("/") and _is_part_of_path(name, each.source or each.id))
     ]
-    paths = ((each, PurePath((each.source or each.id).casefold())) for each in documents)
+    paths = ((each, _fold_path(each.source or each.id)) for each in documents)
     bare = not PurePath(folded).suffix and not (folded[:1] == "d" and folded[1:].isdigit())
     found = found or [
         each for each, path in paths if bare and (*path.parts[:-1], path.stem)[-len(end) :] == end
@@ -151,7 +153,7 @@ def nearest_documents(name: str, documents: Sequence[Document], limit: int) -> l
 
 
 def _is_part_of_path(name: str, path: str) -> bool:
-    part, whole = PurePath(name.casefold()).parts, PurePath(path.casefold()).parts
+    part, whole = _fold_path(name).parts, _fold_path(path).parts
     return bool(part) and any(whole[first : first + len(part)] == part for first in range(len(whole)))
 
 

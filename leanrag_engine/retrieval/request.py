@@ -25,7 +25,7 @@ class QueryLimits:
     texts: int = 20
     name: int = 1000  # Characters of the name of an entity or document
     entities: int = 50
-    documents: int = 1000
+    documents: int = 100  # Each is compared with all that there are
     seen: int = 1000
     seeds: tuple[int, int] = (1, 100)  # Least and most
     top_k: tuple[int, int] = (1, 100)
@@ -211,6 +211,7 @@ class Filters:
     def check(self) -> "Filters":
         """Return the filters without blanks. Raises ``InvalidInput`` for a date that is none."""
         check_count("documents", len(self.documents), QUERY_LIMITS.documents)
+        clean_text("filter metadata", str(dict(self.metadata)))
         documents = tuple(name.strip() for name in self.documents if name.strip())
         since, until = (self.since or "").strip() or None, (self.until or "").strip() or None
         checked = replace(self, documents=documents, since=since, until=until)

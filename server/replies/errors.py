@@ -118,7 +118,7 @@ def missing_right(name: str, right: str) -> str:
 def unknown_arguments(tool: str, given: Iterable[str], known: list[str], only_collection: str = "") -> str:
     """Name the arguments that do not exist, and what may have been meant."""
     lines = [f"{tool} cannot be called like this:"]
-    for name in given:
+    for name in [*given][:20]:
         if name == "collection" and only_collection:
             lines.append(f"- leave out 'collection': this server serves {only_collection!r} alone.")
         elif name not in known:

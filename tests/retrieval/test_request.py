@@ -31,6 +31,8 @@ from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
         ({"entities": tuple(map(str, range(51)))}, ["51 entities", "50"]),
         ({"seen": ("d1:c2", "page 3")}, ["'page 3'", "seen", "d3:c12"]),
         ({"seen": ("d1",) * 1001}, ["1001 seen citations", "1000"]),
+        ({"filters": Filters(("d1",) * 101)}, ["101 documents", "100"]),
+        ({"filters": Filters(metadata={"tags": "a|" * 5_000})}, ["filter metadata", "at most 10,000"]),
         ({"filters": Filters(since="yesterday")}, ["since", "'yesterday'", "ISO date"]),
         ({"filters": Filters(until="2026-13-01")}, ["until", "'2026-13-01'"]),
         ({"filters": Filters(since="2026-02-01", until="2026-01-01")}, ["2026-02-01", "after", "Swap"]),

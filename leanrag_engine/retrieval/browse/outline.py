@@ -229,7 +229,7 @@ def find_section(outline: Outline, name: str) -> Section:
     found = exact or [each for each in outline.sections if _matches(each, wanted, exact=False)]
     title = outline.document.title
     if not found:
-        near = sorted(outline.sections, key=lambda each: -similarity(wanted[-1], _key(each.title)))
+        near = sorted(outline.sections, key=lambda each: -similarity(wanted[-1][:100], _key(each.title)))
         raise NotFound(
             f"{title!r} has no section {name!r}.",
             "Give one of these headings:" if near else "It has no headings: read it without `section`.",

@@ -23,6 +23,7 @@ from leanrag_engine.core.text.citation import (
 from leanrag_engine.retrieval.browse.document_text import read_passages
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.request import QUERY_LIMITS, clean_text
 from leanrag_engine.retrieval.search.hits import search_windows
 from leanrag_engine.retrieval.search.seeds import fuse
 
@@ -92,7 +93,7 @@ async def sources(
     number of chunks before and after each citation that are added. Bad citations do not spoil the good ones; if all are bad,
     raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing."""
     check_page(offset, limit)
-    named = [(each, find_ranges(each)) for each in wanted]
+    named = [(each, find_ranges(clean_text("citation", each, QUERY_LIMITS.name))) for each in wanted]
     problems = [_no_citation(each) for each, found in named if not found]
     ranges = [ChunkRange(*parsed) for _, found in named for each in found if (parsed := parse_range(each))]
     known, missing, short = await _find_places(index, ranges, neighbours)

@@ -258,6 +258,8 @@ _TOKEN = re.compile(r"\.\.\.|.", re.DOTALL)
 _RECURSION = re.compile(r"\(\?(?:R\)|[+-]?[0-9]|&|P>)")
 _REPETITION = re.compile(r"\{([0-9]+)(?:,[0-9]*)?\}")
 _IGNORED = re.compile(r"#.*|\s+")  # What a verbose pattern may hold anywhere, also between digits
+_GROUP = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\((?:\?P?<(?![=!])[^>]*>|(?![?*]))", re.DOTALL)
+_REFERENCE = re.compile(r"\\[1-9gk]|\(\?(?:P=|\()")  # To what a group has matched
 
 
 def _check_text(text: str, pattern: bool) -> str:
@@ -282,12 +284,14 @@ def _compile(wanted: str, pattern: bool) -> regex.Pattern[str]:
     shown = cut_middle(wanted, 80)
     repeats = (_REPETITION.findall(each) for each in (wanted, _IGNORED.sub("", wanted)))
     size = len(wanted) * max(math.prod(max(1, int(number[:9])) for number in found) for found in repeats)
-    if size > LIMITS.compiled or _RECURSION.search(wanted):
+    refers = _REFERENCE.search(wanted) is not None
+    if size > LIMITS.compiled or _RECURSION.search(wanted) or refers * wanted.count("(") > 3:  # noqa: PLR2004
         raise InvalidInput(
-            f"The pattern {shown!r} is too costly: it repeats too much, or itself.",
+            f"The pattern {shown!r} is too costly: it repeats too much, or itself, or refers to one of many groups.",
             "Use smaller counts in braces (their product times the length of the pattern is at most "
-            f"{LIMITS.compiled:,}) and no recursion.",
+            f"{LIMITS.compiled:,}), no recursion, and with a reference at most 3 groups, as each keeps what it matches.",
         )
+    wanted = wanted if refers else _GROUP.sub(lambda found: found[1] or "(?:", wanted)
     try:
         return _compile_once(wanted, regex.MULTILINE)
     except (regex.error, RecursionError, OverflowError, ValueError, MemoryError) as problem:

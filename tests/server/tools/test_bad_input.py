@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,33 @@ def test_no_text_of_a_reading_call_may_be_as_long_as_a_document(
                     assert isinstance(result, CallToolResult)
                     assert result.is_error, each
 
+    anyio.run(call_all)
+
+
+def test_a_call_of_countless_values_is_refused_before_each_becomes_an_error(lighthouses: Path) -> None:
+    many = [1] * 300_000
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("get_sources", {"citations": many}),
+        ("get_sources", {"citations": json.dumps(many)}),
+        ("search_text", {"text": "lamp", "filters": {"documents": many}}),
+        ("search_text", {"text": "lamp", "filters": {"metadata": {"tags": "a|" * 300_000}}}),
+        ("search_text", {f"argument{number}": 1 for number in range(300_000)}),
+        ("get_sources", {"citations": ["d1:c1 d2:c1 " * 1_000]}),
+        ("ingest_documents", {"documents": many}),
+    ]
+
+    async def call_all() -> None:
+        server = create_server(load_settings(data_dir=lighthouses))
+        async with server._lowlevel_server.lifespan(server._lowlevel_server):
+            for name, arguments in calls:
+                started = time.process_time()
+                result = await server.call_tool(name, arguments)
+                check_reply(name, result)
+                assert isinstance(result, CallToolResult)
+                assert result.is_error, name
+                assert time.process_time() - started < 0.5, name
+
+    call_each(lighthouses, "get_sources", [{"citations": "d1:c1"}])  # what the first call loads
     anyio.run(call_all)
 
 

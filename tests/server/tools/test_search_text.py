@@ -17,7 +17,7 @@ from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.browse import text_search
-from leanrag_engine.retrieval.browse.text_search import TextSearchLimits, search_text
+from leanrag_engine.retrieval.browse.text_search import TextSearchLimits, compile_text, search_text
 
 if TYPE_CHECKING:
     from conftest import Caller
@@ -213,6 +213,25 @@ async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(
 
 
 @pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        (f"{'(' * 150}.{')' * 150}*", "a lamp", ["a lamp"]),
+        (r"(?P<one>l)(?<two>a)(?:m)(?=p)", "lamp", ["lam"]),
+        (r"[(]l(a)\(|[^](](m)[])]", "(la( xm)", ["(la(", "xm)"]),
+        (r"(l)(a)\2", "laa", ["laa"]),
+    ],
+)
+def test_groups_of_a_pattern_keep_nothing_and_find_the_same(
+    pattern: str, text: str, found: list[str]
+) -> None:
+    expression = compile_text(pattern, pattern=True)
+    assert [each[0] for each in expression.finditer(text) if each[0]] == found
+    assert expression.groups == 2 * ("\\2" in pattern), (
+        "each kept what it matched: 6 GB for 100,000 characters"
+    )
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ({"text": " \u200b"}, ["text is empty", "Give the words"]),
@@ -224,6 +243,7 @@ async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(
         ({"text": "(?x)(?:ab){1 0#\n0 0 0 0}", "match": "pattern"}, ["too costly"]),
         ({"text": r"(?:(?:a{300}){300}){300}", "match": "pattern"}, ["too costly"]),
         ({"text": r"a(?R)?b", "match": "pattern"}, ["too costly", "no recursion"]),
+        ({"text": r"(a)(b)(c)(d)\1", "match": "pattern"}, ["too costly", "at most 3 groups"]),
         ({"text": "x" * 1001}, ["1,001 characters", "at most 1,000"]),
     ],
 )
