@@ -343,9 +343,9 @@ _IMPORTED = (
     (".odt .ods .odp", "application/vnd.oasis.opendocument", _import_later("archives:read_odf"), 0),
     (".rtf", "application/rtf", _import_later("rtf:read_rtf"), 200_000),
     (".epub", "application/epub+zip", _import_later("archives:read_epub"), 0),
-    (".eml", "message/rfc822", _import_later("mail:read_message"), 200_000),
-    (".mbox", "application/mbox", _import_later("mail:read_mailbox"), 200_000),
-    (".mhtml .mht", "multipart/related", _import_later("mail:read_web_archive"), 200_000),
+    (".eml", "message/rfc822", _import_later("mail:read_message"), 10_000),
+    (".mbox", "application/mbox", _import_later("mail:read_mailbox"), 10_000),
+    (".mhtml .mht", "multipart/related", _import_later("mail:read_web_archive"), 10_000),
     (".ipynb", "application/x-ipynb+json", _import_later("notebook:read_notebook"), 200_000),
 )
 """Suffixes, media type, reader, and the size from which on it is guarded."""

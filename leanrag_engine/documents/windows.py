@@ -49,7 +49,7 @@ class _Block:
 
 _FENCE = re.compile(r"[ \t]*(?P<fence>```+|~~~+)")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•‣◦·▪–—]|\(?(?:\d{1,3}|[a-zA-Z])[.)])[ \t]+\S")
-_ROW = re.compile(rf"{TABLE_ROW}|[ \t]*(?:\||\+[-=+]{{3,}}|={{2,}}[ =]+={{2,}}\s*$)")
+_ROW = re.compile(rf"{TABLE_ROW}|[ \t]*(?:\||\+[-=+]{{3,}}|={{2,}}+(?: +=++)+\s*$)")
 _WORD_START = re.compile(r"(?<=\s)\S")
 
 

@@ -92,6 +92,14 @@ async def test_text_that_fills_the_memory_fails_at_the_limit_too(tmp_path: Path)
     assert found["plain.txt"] == ("added", "")
 
 
+async def test_a_mail_whose_sender_keeps_the_parser_busy_fails_at_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "busy.eml").write_text(f"From: {'a ' * 40_000}\nSubject: Lamp oil\n\nTen barrels.\n")
+    (tmp_path / "plain.eml").write_text("From: a@b.example\nSubject: Lamp oil\n\nTen barrels.\n")
+    found = await outcomes(tmp_path, max_parse_seconds=3)
+    assert "was not read within 3 seconds" in found["busy.eml"][1]
+    assert found["plain.eml"] == ("added", "")
+
+
 async def test_a_line_of_a_hundred_megabytes_is_refused_with_its_length_and_the_setting(
     tmp_path: Path,
 ) -> None:

@@ -9,6 +9,7 @@ from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import FileContent, parse_file
+from leanrag_engine.extraction.heuristic.extract import extract
 
 TALK = "Ann: Hi.\nBo: Where is it?\nAnn: There.\nBo: Ah.\nAnn: Yes.\nBo: Good.\n"
 SHORT_OF_GUARDED = 190_000  # Characters: longer ones are read in a process with limits
@@ -38,6 +39,9 @@ def repeat(sign: str, before: str = "", after: str = "") -> str:
             repeat(".", "They said that the oil of the lamp was short again and again", "x, as they do.\n"),
         ),
         ("a.txt", repeat("a", "<")),
+        ("a.txt", repeat("=", after="x\n")),
+        ("a.txt", repeat(".", f"{TALK}date")),
+        ("a.md", repeat("_", "a-\n")),
         ("a.html", repeat("<td colspan=100 rowspan=100>", "<table><tr>", "<tr><td>a" * 99)),
     ],
 )
@@ -45,5 +49,6 @@ def test_a_few_signs_over_and_over_cost_no_time(name: str, text: str) -> None:
     started = time.process_time()
     found = parse_file(DocumentSource(path=name), FileContent(Path(name), text.encode(), "", "", 0.0))
     assert len(found.text) < 20_000_000
-    assert chunk(found, tokenizer=TiktokenTokenizer(), max_tokens=512, overlap=64)
+    chunks = chunk(found, tokenizer=TiktokenTokenizer(), max_tokens=512, overlap=64)
+    assert len(extract(chunks[:50], found.title)) == len(chunks[:50])
     assert time.process_time() - started < 8

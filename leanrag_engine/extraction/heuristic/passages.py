@@ -33,9 +33,9 @@ class ParsedChunk:
     """The key of the heading above each sentence; "" if there is none."""
 
 
-_BROKEN_WORD = re.compile(r"(\w+)-\n\s*([^\W\d_]\w*)")
+_BROKEN_WORD = re.compile(r"(?<!\w)(\w++)-\n\s*([^\W\d_]\w*)")
 _CONTENTS = re.compile(
-    r"\S(?:[ \t]{4,}|[ \t]?(?:\.[ \t]?){4,})(?:\d{1,4}(?:[-–]\d{1,4})?|[ivxlc]{1,6})[ \t]*$", re.MULTILINE
+    r"(?m)(?<!\.)(?<!\.[ \t])\S(?:[ \t]{4,}|[ \t]?(?:\.[ \t]?){4,})(?:\d{1,4}(?:[-–]\d{1,4})?|[ivxlc]{1,6})[ \t]*$"
 )
 """A line of a table of contents: words, a gap or dots, a page."""
 _PREFIXES = frozenset(["multi", "inter", "intra", "non", "pre", "post", "semi", "sub", "super", "self", "cross", "co", "anti", "re"])  # fmt: skip
