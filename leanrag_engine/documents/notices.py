@@ -8,7 +8,7 @@ from leanrag_engine.core.model import Chunk, is_code
 _LEADING_COMMENTS = re.compile(
     r"(?:<\?php\b)?(?:\s*(?:(?:#|//|;|--|%)[^\n]*(?:\n|$)|/\*.*?\*/|<!--.*?-->))+", re.DOTALL
 )
-_COMMENTED = re.compile(r"(?:[^\n]*\w[^\n]*(?:\n|$))+")  # Lines of comments up to one without a word
+_COMMENTED = re.compile(r"(?m)(?:^[^\n]*\w[^\n]*(?:\n|$))+")  # Lines of comments up to one without a word
 _FIELDS = re.compile(r"[\w\"'-]+[ \t]*:|#[^\n]*\n[\w\"'-]+[ \t]*:")
 _NOTICE = re.compile(
     r"copyright|©|licen[cs]e|spdx-|warrant(?:y|ies)\b|redistribut|permission is hereby|all rights reserved|\bcoding[:=]",

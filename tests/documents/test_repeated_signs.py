@@ -31,6 +31,7 @@ def repeat(sign: str, before: str = "", after: str = "") -> str:
         ("a.tex", "\\begin{tabular}{l} a & " + "\\\\[" * 150_000 + "\n\\end{tabular}"),
         ("a.py", repeat('\\"""\n')),
         ("a.js", repeat("\\`")),
+        ("a.js", repeat("-")),
         ("a.c", repeat('\\"')),
         ("a.txt", f"{TALK}date{' ' * 3_000}x\n"),
         ("a.txt", repeat("!", TALK, "x\n")),
@@ -51,4 +52,4 @@ def test_a_few_signs_over_and_over_cost_no_time(name: str, text: str) -> None:
     assert len(found.text) < 20_000_000
     chunks = chunk(found, tokenizer=TiktokenTokenizer(), max_tokens=512, overlap=64)
     assert len(extract(chunks[:50], found.title)) == len(chunks[:50])
-    assert time.process_time() - started < 8
+    assert time.process_time() - started < 4
