@@ -8,7 +8,7 @@ from pathlib import Path
 
 from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings, load_settings
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError, never_built
 from leanrag_engine.core.jobs import IngestOutcome, Job
 from leanrag_engine.core.model import (
     Chunk,
@@ -68,11 +68,11 @@ class ScratchCollection:
     engine: LeanRAG
     collection: str
     watch: "Stopwatch"
-    build_s: float
-    reused: bool
-    split: int
-    failed: tuple[str, ...]
-    layers: tuple[int, ...]
+    build_s: float = 0.0
+    reused: bool = True
+    split: int = 0
+    failed: tuple[str, ...] = ()
+    layers: tuple[int, ...] = ()
 
 
 def document_id(place: int) -> str:
@@ -118,6 +118,16 @@ def open_folder_scratch(
     name = f"eval-{content_id('', str(folder), settings.embedder)}"
     source = DocumentSource(path=str(folder))
     return _build_collection(settings, adapters, [source], name, report, is_folder=True)
+
+
+@asynccontextmanager
+async def open_existing(settings: Settings, adapters: Adapters) -> AsyncIterator[ScratchCollection]:
+    """Open the collection of the settings as it is. Raises ``NotReady`` if it was never built, ``UnknownCollection``."""
+    async with LeanRAG(settings, adapters) as engine:
+        name = settings.collection
+        if (await engine.status(name, strict=True)).collection.generation is None:
+            raise never_built(name, "Ingest documents and build it first.")
+        yield ScratchCollection(engine, name, Stopwatch())
 
 
 @asynccontextmanager

@@ -10,17 +10,18 @@ from itertools import product
 from pathlib import Path
 from typing import Self, TypeVar
 
-from leanrag_engine.adapters.wiring import chat_model, same_service
+from leanrag_engine.adapters.wiring import chat_model, compose, same_service
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.errors import InvalidInput, ModelUnavailable, NotReady, ReplyUnusable
+from leanrag_engine.core.errors import InvalidInput, ModelUnavailable, ReplyUnusable
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import Question, QuestionSet, read_file_text, read_set
 from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies
-from leanrag_engine.evaluation.scratch import open_scratch
+from leanrag_engine.evaluation.scratch import open_existing, open_scratch
 from leanrag_engine.llm.answering import Answer, Answerer, answer
 from leanrag_engine.llm.batching import Meter, ask, for_each
+from leanrag_engine.llm.prompts import Prompts
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
 
 from .figures import Duel, Grade, JudgedQuestion, Overview, Wins, grades, overview, wins
@@ -360,25 +361,6 @@ async def open_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, Chat
         yield answerer, judge
 
 
-@asynccontextmanager
-async def _open_collection(
-    settings: Settings, questions: QuestionSet | None, report: ProgressReport
-) -> AsyncIterator[tuple[LeanRAG, str]]:
-    if questions is not None:
-        async with open_scratch(settings, questions, None, report) as scratch:
-            yield scratch.engine, scratch.collection
-        return
-    async with await LeanRAG.open(settings) as engine:
-        name = settings.collection
-        if (await engine.status(name)).collection.generation is None:
-            raise NotReady(
-                f"Collection {name!r} was never built: all strategies would give the same answer.",
-                "Ingest documents and build it first.",
-                "build",
-            )
-        yield engine, name
-
-
 async def judge_set(
     settings: Settings,
     questions: QuestionSet | None,
@@ -388,11 +370,14 @@ async def judge_set(
 ) -> Judgement:
     """Judge on a scratch collection of the set's passages in ``settings.data_dir``; None: on the existing collection."""
     plan.check()
+    prompts = Prompts.open(settings.prompts_dir)
     # The models come first: a missing key is reported before minutes of building.
     async with (
         open_models(settings) as (model, judge),
-        _open_collection(settings, questions, report) as (engine, collection),
+        open_scratch(settings, questions, None, report)
+        if questions
+        else open_existing(settings, await compose(settings)) as held,
     ):
-        answerer = Answerer(model, prompts=engine.prompts, open_mode=plan.open_mode)
-        run = JudgingRun(engine, collection, answerer, judge, plan, report)
+        answerer = Answerer(model, prompts=prompts, open_mode=plan.open_mode)
+        run = JudgingRun(held.engine, held.collection, answerer, judge, plan, report)
         return await judge_answers(run, note)

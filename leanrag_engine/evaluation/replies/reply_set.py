@@ -73,11 +73,11 @@ class ReplyQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ReplySet:
-    """A folder of documents, and the questions on them that need facts. ``unanswerable`` counts the questions
-    without facts, which are left out: no reply can be right for them."""
+    """A folder of documents, None for those of a collection, and the questions on them that need facts. ``unanswerable``
+    counts the questions without facts, which are left out: no reply can be right for them."""
 
     name: str
-    documents: Path
+    documents: Path | None
     questions: tuple[ReplyQuestion, ...]
     unanswerable: int = 0
 
@@ -86,13 +86,13 @@ class ReplySet:
         return replace(self, questions=self.questions[:count])
 
 
-def read_reply_set(folder: Path) -> ReplySet:
+def read_reply_set(folder: Path, *, with_documents: bool = True) -> ReplySet:
     """Read a set. Raises ``InvalidInput`` with its first problems, each with place, value and expectation."""
     folder = folder.resolve()
     path = folder / QUESTIONS_FILE
     if not path.exists():
         raise InvalidInput(f"The reply set {folder} has no file {QUESTIONS_FILE}.", EXPECTED)
-    documents = find_documents(folder)
+    documents = find_documents(folder) if with_documents else None
     questions, _ = read_questions(path)
     if not any(question.facts for question in questions):
         raise InvalidInput(f"No question of {path} has a fact.", EXPECTED)

@@ -19,7 +19,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.evaluation.metrics import Interval, bootstrap_difference, mean
 from leanrag_engine.evaluation.retrieval.run import Strategy, check_queries, parse_strategies
-from leanrag_engine.evaluation.scratch import ScratchCollection, open_folder_scratch
+from leanrag_engine.evaluation.scratch import ScratchCollection, open_existing, open_folder_scratch
 from leanrag_engine.llm.batching import pack
 from leanrag_engine.retrieval.browse.document_text import read_passages
 
@@ -228,10 +228,14 @@ async def evaluate_replies(
     *,
     use_queries: bool = False,
 ) -> ReplyEvaluation:
-    """Build a collection of the set's documents in ``settings.data_dir`` and ask every question in each way.
-    ``use_queries``: the set's own sub-queries are given with a question."""
+    """Build a collection of the set's documents in ``settings.data_dir``, or take that of the settings if the set has none,
+    and ask every question in each way. ``use_queries``: the set's own sub-queries are given with a question."""
     adapters = await compose(settings)
-    async with open_folder_scratch(settings, adapters, reply_set.documents, report) as scratch:
+    async with (
+        open_folder_scratch(settings, adapters, reply_set.documents, report)
+        if reply_set.documents
+        else open_existing(settings, adapters)
+    ) as scratch:
         documents = await _read_documents(adapters, scratch.collection)
         answerers: Mapping[str, Answerer] = {
             way.name: (await FlatIndex.of(documents, adapters.embedders, adapters.tokenizer)).answer

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
-from leanrag_engine.adapters.wiring import chat_model
+from leanrag_engine.adapters.wiring import chat_model, compose
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import CapReached, InvalidInput, LeanRAGError, ReplyUnusable
-from leanrag_engine.core.model import CheckedObject, DocumentSource, JsonObject, content_id
+from leanrag_engine.core.model import CheckedObject, Chunk, DocumentSource, JsonObject, content_id
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Progress, ProgressReport, Reply, Tokenizer
 from leanrag_engine.core.runtime.replacement import write_output
 from leanrag_engine.core.text.cleaning import fence
@@ -22,6 +22,7 @@ from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
 from leanrag_engine.evaluation.datasets import read_file_text
+from leanrag_engine.evaluation.scratch import open_existing
 from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each, quote
 from leanrag_engine.llm.cache import Budget, Caps, ModelWrapper, TokenScale, Usage, count_prompt
 from leanrag_engine.llm.item_schema import TEXT, find_faults, join_faults, object_schema
@@ -119,9 +120,8 @@ class QuestionFile:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open the file of a set, which need not exist. Raises ``InvalidInput`` if it is no reply set."""
+        """Open the file of a set; neither that nor its folder need exist. Raises ``InvalidInput`` if it is no reply set."""
         path = folder / QUESTIONS_FILE
-        find_documents(folder)
         if not path.exists():
             return cls(path, {"questions": [], "rejected": []})
         questions, content = read_questions(path)
@@ -156,13 +156,14 @@ class QuestionFile:
 
     def _store(self) -> None:
         """Replace the file at once: a process that is killed leaves the old or the new one."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         write_output(self.path, json.dumps(self.content, ensure_ascii=False, indent=1).encode("utf-8"))
 
 
 def read_corpus(folder: Path, settings: Settings) -> SourceCorpus:
     """Return the passages of a set's documents. Raises ``InvalidInput`` if there is none."""
     tokenizer, max_bytes = TiktokenTokenizer(), settings.max_document_mb * 2**20
-    passages: dict[str, SourcePassage] = {}
+    found: list[tuple[str, Chunk]] = []
     failed = []
     for path in expand(str(find_documents(folder)), allowed=None).files:
         try:
@@ -170,14 +171,30 @@ def read_corpus(folder: Path, settings: Settings) -> SourceCorpus:
         except LeanRAGError as problem:
             failed.append(f"{path.name}: {problem.message}")
             continue
-        for each in chunk(document, tokenizer=tokenizer, max_tokens=_PASSAGE_TOKENS, overlap=0):
-            if each.tokens >= _FEWEST_TOKENS:
-                id_ = content_id("q", each.text)
-                passages.setdefault(id_, SourcePassage(id_, document.title, each.text))
+        passages = chunk(document, tokenizer=tokenizer, max_tokens=_PASSAGE_TOKENS, overlap=0)
+        found += ((document.title, each) for each in passages)
+    return _make_corpus(str(folder), found, failed)
+
+
+async def read_collection(settings: Settings) -> SourceCorpus:
+    """Return the passages of the collection of the settings as it has them. Raises as ``open_existing``, and ``InvalidInput``."""
+    async with open_existing(settings, adapters := await compose(settings)) as held:
+        chunks = await adapters.documents.all_chunks(held.collection)
+    return _make_corpus(f"collection {settings.collection!r}", [(each.title, each) for each in chunks])
+
+
+def _make_corpus(
+    where: str, found: Iterable[tuple[str, Chunk]], failed: Sequence[str] = ()
+) -> SourceCorpus:
+    passages = {
+        id_: SourcePassage(id_, title, each.text)
+        for title, each in found
+        if each.tokens >= _FEWEST_TOKENS and (id_ := content_id("q", each.text))
+    }
     if not passages:
         why = f" {'; '.join(failed)}" if failed else ""
         raise InvalidInput(
-            f"No document of {folder} has a passage of at least {_FEWEST_TOKENS} tokens.{why}", EXPECTED
+            f"No document of {where} has a passage of at least {_FEWEST_TOKENS} tokens.{why}", EXPECTED
         )
     return SourceCorpus(tuple(passages.values()), tuple(failed))
 

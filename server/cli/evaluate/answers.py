@@ -74,17 +74,9 @@ async def answers(
         float, typer.Option(min=0, max=2, help="Of the judge; 0 makes all votes alike.")
     ] = 0.7,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Calls under way at once.")] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(help="Ask this collection as it is, instead of one made of the set's passages."),
-    ] = None,
+    collection: option.Collection = None,
     embedder: option.EmbedderName = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where the collection is, or where one made of the set is kept; default: the platform's, or removed."
-        ),
-    ] = None,
+    data_dir: option.CollectionDir = None,
     details: Annotated[
         Path | None,
         typer.Option(

@@ -14,7 +14,7 @@ from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.runtime.replacement import write_output
 
-from ..options import as_command
+from ..options import DataDir, as_command
 from . import options as option
 from .answers import answers, open_scratch
 
@@ -106,7 +106,11 @@ async def retrieval(
 @as_command
 async def coverage(
     sets: Annotated[
-        list[Path], typer.Argument(metavar="SET...", help="Folders with docs/ and questions.json.")
+        list[Path],
+        typer.Argument(
+            metavar="SET...",
+            help="Folders with docs/ and questions.json; with --collection questions.json suffices.",
+        ),
     ],
     embedder: option.EmbedderName = None,
     compare: Annotated[
@@ -124,13 +128,14 @@ async def coverage(
     misses: Annotated[
         bool, typer.Option("--misses", help="List the questions that lack facts on standard error.")
     ] = False,
-    data_dir: option.ScratchDir = None,
+    collection: option.Collection = None,
+    data_dir: option.CollectionDir = None,
     json: option.Json = False,
 ) -> None:
     """Measure how many of the facts that an answer needs stand in the first tokens of a reply. No model needed.
 
-    Ingests a folder of your own documents, asks every question at each token budget and prints, as means over the
-    questions that need facts:
+    Ingests a folder of your own documents, or takes a collection that you have, asks every question at each token budget
+    and prints, as means over the questions that need facts:
 
     * facts: the share of a question's facts that the reply's text states within the budget, in percent;
 
@@ -145,7 +150,8 @@ async def coverage(
     expressions matches, in any case and across line ends, or, in other words than the documents', all expressions of one list
     of `loose` within 320 characters. Questions with an empty list of facts are left out.
 
-    Example: `leanrag eval coverage my_manuals --compare lca,flat --budgets 1000,2000`
+    Example: `leanrag eval coverage my_manuals --compare lca,flat --budgets 1000,2000`, or of what is indexed already,
+    `leanrag eval coverage my_questions --collection default`
     """
     # Heavy, all of them: --help must not wait for them.
     from leanrag_engine.evaluation.replies.reply_set import read_reply_set  # noqa: PLC0415
@@ -154,11 +160,13 @@ async def coverage(
 
     from .reports import coverage_figures, coverage_remarks, show_coverage  # noqa: PLC0415
 
-    read = [read_reply_set(folder).first(limit) for folder in sets]
+    read = [read_reply_set(folder, with_documents=not collection).first(limit) for folder in sets]
     sizes = parse_numbers(budgets)
     ways = check(compare.split(","), sizes, read)
-    with open_scratch(data_dir) as (folder, show):
-        settings = scratch_settings(folder, embedder, whole_passages=False)
+    settings = load_settings(data_dir=data_dir, collection=collection, embedder=embedder, read_only=True)
+    with open_scratch(settings.data_dir if collection else data_dir) as (folder, show):
+        if not collection:
+            settings = scratch_settings(folder, embedder, whole_passages=False)
         found = [
             await evaluate_replies(settings, each, ways, sizes, show, use_queries=queries) for each in read
         ]
@@ -176,7 +184,10 @@ app.command()(answers)
 @app.command()
 @as_command
 async def questions(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with docs/.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", help="A folder with docs/; with --collection any, which is made."),
+    ],
     number: Annotated[int, typer.Option(min=1, help="Questions that the set has in the end.")] = 20,
     budget: Annotated[int, typer.Option(min=1, help="Most tokens of all calls together.")] = 200_000,
     model: Annotated[
@@ -191,19 +202,23 @@ async def questions(
         Path | None,
         typer.Option(metavar="FILE.json", help="Take the questions of a worksheet that was filled in."),
     ] = None,
+    collection: option.Collection = None,
+    data_dir: DataDir = None,
     json: option.Json = False,
 ) -> None:
     """Write questions with the facts that their answers need, on documents of your own, for `leanrag eval coverage`.
 
-    FOLDER has a folder `docs/`; the questions go to its `questions.json`, beside those that are there. A model
-    writes one question on each of `--number` passages, which are spread over the documents. Or the agent at your side does:
-    `--worksheet` writes the passages with instructions into a file, and `--filled` takes what the agent wrote in it.
+    FOLDER has a folder `docs/`, or `--collection` names a collection that you have; the questions go to FOLDER's
+    `questions.json`, beside those that are there. A model writes one question on each of `--number` passages, which are
+    spread over the documents. Or the agent at your side does: `--worksheet` writes the passages with instructions into a
+    file, and `--filled` takes what the agent wrote in it.
 
     Every fact must stand in its passage word for word, not in the question, and not in many passages. What fails is
     asked for once more, then rejected, counted and listed. Each question is stored at once: run the
     command again to go on. No call is made that could pass `--budget`.
 
-    Example: `leanrag eval questions my_manuals --number 40 --model openai/gpt-4o-mini`
+    Example: `leanrag eval questions my_manuals --number 40 --model openai/gpt-4o-mini`, or on what is indexed already,
+    `leanrag eval questions my_questions --collection default --worksheet sheet.json`
     """
     # Heavy, all of them: --help must not wait for them.
     from leanrag_engine.evaluation.replies import writing  # noqa: PLC0415
@@ -213,14 +228,16 @@ async def questions(
 
     if worksheet and filled:
         raise InvalidInput("--worksheet writes a new file, --filled reads one.", "Give one of them.")
-    settings = load_settings(llm_model=model, llm_api_base=api_base)
+    settings = load_settings(
+        data_dir=data_dir, collection=collection, llm_model=model, llm_api_base=api_base, read_only=True
+    )
     if not (worksheet or filled or settings.llm_model):
         raise InvalidInput(
             "No model is set to write the questions.",
             "Set llm_model or give --model; or let the agent at your side write them: --worksheet FILE.json.",
         )
-    file = writing.QuestionFile.open(folder)
-    corpus, prompts = writing.read_corpus(folder, settings), Prompts.open(settings.prompts_dir)
+    file, prompts = writing.QuestionFile.open(folder), Prompts.open(settings.prompts_dir)
+    corpus = await writing.read_collection(settings) if collection else writing.read_corpus(folder, settings)
     if worksheet:
         write_worksheet(worksheet, corpus, file, number, prompts, as_json=json)
         return

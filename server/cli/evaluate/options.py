@@ -21,6 +21,16 @@ ScratchDir = Annotated[
         help="Keep the scratch collection here, and use it again next time; default: a folder that is removed."
     ),
 ]
+Collection = Annotated[
+    str | None,
+    typer.Option(help="Take this collection as it is, instead of one made of the set's documents."),
+]
+CollectionDir = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where the collection is, or where one made of the set is kept; default: the platform's, or removed."
+    ),
+]
 ApiBase = Annotated[
     str | None, typer.Option(metavar="URL", help="Where the answerer is, and a judge of the same provider.")
 ]

@@ -13,6 +13,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from leanrag_mcp.cli.evaluate.commands import app
+from leanrag_mcp.cli.main import app as leanrag
 
 DOCUMENTS = {
     "tea.md": "# Tea\n\nDarjeeling tea grows in West Bengal, on steep slopes of the hills around the town. The first of "
@@ -193,6 +194,35 @@ def test_an_agent_fills_a_worksheet(folder: Path, tmp_path: Path) -> None:
     assert (figures["questions"], figures["added"], figures["rejected"]) == (3, 1, 1)
     refused = run(folder, "--worksheet", str(tmp_path / "other.json"))
     assert (refused.exit_code, "0 passages are left" in refused.stderr) == (1, True)
+
+
+def test_questions_are_written_and_asked_on_a_collection_that_exists(
+    folder: Path, tmp_path: Path, chat_server: Any
+) -> None:
+    chat_server.follows(script())
+    where = ("--collection", "notes", "--data-dir", str(tmp_path / "data"))
+    assert CliRunner().invoke(leanrag, ["ingest", str(folder / "docs"), *where]).exit_code == 0
+    for path in (folder / "docs").iterdir():
+        path.unlink()
+    asked = tmp_path / "asked"  # the documents are in the collection alone
+    ran = run(asked, *with_model(chat_server, *where))
+    assert ran.exit_code == 0, ran.stderr
+    assert (json.loads(ran.stdout)["added"], json.loads(ran.stdout)["rejected"]) == (3, 0)
+    assert [*(each.name for each in asked.iterdir())] == ["questions.json"]
+    ran = CliRunner().invoke(app, ["coverage", str(asked), "--budgets", "1000", "--json", *where])
+    assert ran.exit_code == 0, ran.stderr
+    rows = json.loads(ran.stdout.splitlines()[-1])["sets"]["asked"]
+    assert [(row["way"], row["questions"], row["facts"]) for row in rows] == [
+        ("lca", 3, 100.0),
+        ("naive", 3, 100.0),
+        ("flat", 3, 100.0),
+    ]
+    listed = CliRunner().invoke(leanrag, ["collections", "--json", where[2], where[3]])
+    assert [each["name"] for each in json.loads(listed.stdout)["collections"]] == ["notes"]
+    for command in ("questions", "coverage"):
+        wrong = ["--collection", "note", *where[2:], *(["--worksheet", "x"] * (command == "questions"))]
+        refused = CliRunner().invoke(app, [command, str(asked), *wrong])
+        assert (refused.exit_code, "Did you mean 'notes'" in refused.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(
