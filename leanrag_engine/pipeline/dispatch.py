@@ -29,9 +29,12 @@ class Dispatcher:
         self._snapshots = snapshots
 
     async def run(self, job: jobs.Job, progress: JobProgress) -> jobs.JobResult:
-        """Do the work of a job."""
+        """Do the work of a job. A collection that never held anything is gone at the end."""
         async with self._snapshots.write(job.collection, anew=isinstance(job.request, jobs.ReindexRequest)):
-            return await self._run(job, progress)
+            try:
+                return await self._run(job, progress)
+            finally:
+                await self._stores.documents.drop_unused(job.collection)
 
     async def _run(self, job: jobs.Job, progress: JobProgress) -> jobs.JobResult:  # noqa: PLR0911 - one for each type of request
         stores, name, report = self._stores, job.collection, progress.report
@@ -58,8 +61,11 @@ class Dispatcher:
             case jobs.ReindexRequest(damaged_only):
                 return await rebuild_vectors(stores, name, report, damaged_only=damaged_only)
             case jobs.IngestRequest() as request:
+                # Another job that found nothing may have dropped it since this one was submitted.
+                await stores.documents.create_collection(name)
                 return await self._ingest(job, request, progress)
             case jobs.ImportRequest() as request:
+                await stores.documents.create_collection(name)
                 return await self._import(job, request, progress)
             case jobs.BuildRequest() as order if job.kind == "forecast":
                 from .building.generation import forecast_build

@@ -89,6 +89,14 @@ def delete_collection(connection: Connection, name: str, job: str) -> None:
     collection_rows.bump_vector_version(connection)
 
 
+def drop_unused(connection: Connection, name: str) -> None:
+    """Delete the collection if it exists and never held anything."""
+    held = collection_rows.find(connection, name)
+    if held and not held.revision:
+        fulltext.open_windows(connection, held.number).drop()
+        connection.execute(delete(collections).where(collections.c.number == held.number))
+
+
 def _find_untouched(connection: Connection, generation: int, remaining: Build) -> set[str]:
     """Return the ids of the aggregated entities whose texts are the same in what remains: no deleted document fed them."""
     held = select(entities.c.id, entities.c.description).where(

@@ -89,6 +89,11 @@ class SqlDocumentStore(_Store):
     rename_collection = _writing(collection_rows.rename)
     copy_collection = _writing(collection_rows.copy)
 
+    async def drop_unused(self, name: str) -> None:
+        """Delete a collection that never held anything, not even a schema; its jobs stay."""
+        if (held := await self.collection(name)) and not held.revision:
+            await self._transactions.write(removal.drop_unused, name)
+
     async def delete_collection(self, name: str, job: str) -> None:
         await self._transactions.write(removal.delete_collection, name, job)
         with suppress(Busy):

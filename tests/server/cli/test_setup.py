@@ -144,6 +144,29 @@ def test_a_folder_without_documents_is_refused_and_no_client_gets_the_server(
     assert again.stderr.startswith(f"Error: The folder '{home / 'empty'}' holds no document")
 
 
+def test_a_folder_of_damaged_files_alone_leaves_no_collection(home: Path) -> None:
+    (home / "broken").mkdir()
+    for name in ("a.docx", "b.pdf"):
+        (home / "broken" / name).write_bytes(b"PK broken")
+    data = ("--data-dir", "data")
+    for command in (
+        ["setup", "broken", "--yes"],
+        ["sync", "broken"],
+        ["sync", "broken", "--dry-run"],
+        ["ingest", "broken/a.docx"],
+    ):
+        ran = leanrag(*command, *data)
+        assert "cannot be read" in ran.output
+        assert leanrag("collections", *data).stdout == "There is no collection yet.\n", command
+    assert [*(home / ".cursor").iterdir()] == []
+    # A trial run writes nothing, and one that holds something stays.
+    assert leanrag("sync", "notes", "--dry-run", *data).exit_code == 0
+    assert leanrag("collections", *data).stdout == "There is no collection yet.\n"
+    assert leanrag("sync", "notes", "--no-build", *data).exit_code == 0
+    assert leanrag("sync", "broken", *data).exit_code == 1
+    assert "3 documents" in leanrag("collections", *data).stdout
+
+
 def test_without_a_terminal_and_without_yes_no_client_is_changed(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
