@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from leanrag_engine.core.config import Settings
+from leanrag_engine.core.config import EMBEDDERS, Settings
 from leanrag_engine.core.ports import (
     ArrayStore,
     ChatModel,
@@ -183,7 +183,7 @@ def embedder_source(settings: Settings) -> EmbedderSource:
     name = settings.embedder
     if name == "fitted":
         return make_fitted_source()
-    if name in {"auto", "minilm", "e5"}:
+    if name in EMBEDDERS:
         from .embedders.e5.embedder import E5_SOURCE, find_weights  # noqa: PLC0415
         from .embedders.minilm.embedder import MINILM_SOURCE  # noqa: PLC0415
 

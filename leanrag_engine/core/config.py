@@ -17,8 +17,11 @@ from pydantic_settings import (
 )
 
 from .errors import InvalidInput
+from .text.nearest import find_nearest
 
 COLLECTION_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+
+EMBEDDERS = ("auto", "minilm", "e5", "fitted")  # Those that a single word names
 
 ServiceAddress = Annotated[str, Field(pattern=r"^(https?://[^\s/]+.*)?$")]
 
@@ -214,6 +217,17 @@ class Settings(BaseSettings):
         """Split folders as in PATH: that is their form in the environment."""
         return tuple(filter(None, value.split(os.pathsep))) if isinstance(value, str) else value
 
+    @field_validator("embedder")
+    @classmethod
+    def _check_embedder(cls, value: str) -> str:
+        """Refuse a word that is none of ours, nor like the name of a model, which has a hyphen or slash, nor a folder."""
+        if value in EMBEDDERS or "/" in value or Path(value).expanduser().is_dir():
+            return value
+        if "-" in value and not find_nearest(value, EMBEDDERS, cutoff=0.75):
+            return value
+        words = ", ".join(map(repr, EMBEDDERS))
+        raise ValueError(f"Input should be {words}, 'litellm/MODEL', or a sentence-transformers name or folder")
+
     @field_validator("toolsets", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
@@ -253,9 +267,11 @@ def load_settings(**overrides: object) -> Settings:
             raise InvalidInput(
                 unknown.message, f"It stands in {config_file()}: take it out. {unknown.next_step}"
             ) from problem
+        expected = first["msg"].removeprefix("Value error, ")
+        near = find_nearest(str(first["input"]), re.findall(r"'([^']+)'", expected))
         raise InvalidInput(
-            f"Setting {name} cannot be {first['input']!r}: {first['msg']}.",
-            f"`leanrag config set {name} VALUE` sets it in {config_file()}; {variable_of(name)} and options go before that.",
+            f"Setting {name} cannot be {first['input']!r}: {expected}.",
+            f"{f'Did you mean {near[0]}? ' if near else ''}`leanrag config set {name} VALUE` sets it in {config_file()}; {variable_of(name)} and options go before that.",
         ) from problem
     except ValueError as problem:
         # Of the TOML library: a ValidationError is a ValueError too, and was caught above.
@@ -279,9 +295,7 @@ def check_variables(settings: type[BaseSettings], within: str = "", but: tuple[s
 
 
 def unknown_setting(name: str, settings: type[BaseSettings] = Settings) -> InvalidInput:
-    from .text.nearest import find_nearest  # noqa: PLC0415 - only for a wrong name
-
-    near = find_nearest(name, settings.model_fields, 3)
+    near = find_nearest(name, settings.model_fields, 3, cutoff=0.63)
     return InvalidInput(
         f"There is no setting {name!r}.",
         f"Did you mean {', '.join(near)}?" if near else "See `leanrag config list`.",

@@ -29,6 +29,11 @@ def test_a_variable_that_sets_nothing_is_named_with_the_one_that_is_meant(
     ):  # of services in Kubernetes
         monkeypatch.setenv(f"LEANRAG_{name}", "tcp://10.0.0.1:8000")
     load_settings()
+    monkeypatch.setenv("LEANRAG_RETRIEVAL_MODE", "lca")
+    with pytest.raises(InvalidInput, match="no setting 'retrieval_mode'") as refused:
+        load_settings()
+    assert "Did you mean" not in str(refused.value)
+    monkeypatch.delenv("LEANRAG_RETRIEVAL_MODE")
     monkeypatch.setenv("LEANRAG_PORT", "9000")
     with pytest.raises(InvalidInput, match="no setting 'port'"):
         load_settings()

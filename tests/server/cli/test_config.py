@@ -52,6 +52,8 @@ def test_an_option_goes_before_the_environment_that_before_the_file_that_before_
     ("name", "value"),
     [
         ("max_cost", "2.5"),
+        ("embedder", "all-MiniLM-L6-v2"),
+        ("embedder", "BAAI/bge-m3"),
         ("read_only", "true"),
         ("tau", "auto"),
         ("toolsets", "read,agent"),
@@ -89,6 +91,10 @@ def test_the_other_lines_of_the_file_stay(file: Path) -> None:
     [
         ("", ["set", "embeder", "x"], "Did you mean embedder"),
         ("", ["set", "llm_batch", "99"], "llm_batch cannot be '99'"),
+        ("", ["set", "embedder", "foo"], "should be 'auto', 'minilm', 'e5', 'fitted', 'litellm/MODEL'"),
+        ("", ["set", "embedder", "fited"], "Did you mean fitted?"),
+        ("", ["set", "embedder", "mini-lm"], "Did you mean minilm?"),
+        ("", ["set", "clustering", "leidn"], "Did you mean leiden?"),
         ("embeder = 1", ["list"], "Did you mean embedder"),
         ("clustering = 'dual'", ["list"], "`leanrag config set clustering VALUE`"),
         ("relation_weight = 0.4", ["list"], "take it out"),
