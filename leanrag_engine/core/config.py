@@ -221,7 +221,7 @@ class Settings(BaseSettings):
     @classmethod
     def _check_embedder(cls, value: str) -> str:
         """Refuse a word that is none of ours, nor like the name of a model, which has a hyphen or slash, nor a folder."""
-        if value in EMBEDDERS or "/" in value or Path(value).expanduser().is_dir():
+        if value in EMBEDDERS or {"/", os.sep} & {*value} or Path(value).expanduser().is_dir():
             return value
         if "-" in value and not find_nearest(value, EMBEDDERS, cutoff=0.75):
             return value

@@ -98,10 +98,10 @@ class Ambiguous(_WithCandidates):
 
 
 class NotReady(LeanRAGError):
-    """The collection lacks a step that the call needs: ``needs`` is ``documents`` or ``build``."""
+    """The collection lacks a step that the call needs: ``needs`` is ``documents``, ``build`` or the ``end`` of a job."""
 
     def __init__(
-        self, message: str, next_step: str = "", needs: Literal["documents", "build"] = "documents"
+        self, message: str, next_step: str = "", needs: Literal["documents", "build", "end"] = "documents"
     ) -> None:
         super().__init__(message, next_step)
         self.needs = needs
@@ -113,7 +113,10 @@ def no_documents(collection: str) -> NotReady:
     )
 
 
-def never_built(collection: str, next_step: str = "Build it first.") -> NotReady:
+def never_built(collection: str, next_step: str = "Build it first.", building: str = "") -> NotReady:
+    """Return the error for a collection without a build; ``building`` says how far the first one is, if it runs."""
+    if building:
+        return NotReady(f"Collection {collection!r} is not built yet. {building}", "Ask again later.", "end")
     return NotReady(f"Collection {collection!r} was never built.", next_step, "build")
 
 

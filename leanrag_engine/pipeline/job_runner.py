@@ -243,9 +243,8 @@ class JobRunner:
         return [as_seen(job) for job in await self._store.find_newest(collection, limit)]
 
     async def running(self, collection: str) -> Job | None:
-        """Return an unfinished job of the collection whose process lives."""
-        jobs = [each for each in await self._store.find_unfinished() if each.collection == collection]
-        return next((each for each in jobs if not is_abandoned(each)), None)
+        """Return as :func:`find_running`."""
+        return await find_running(self._store, collection)
 
     async def resume(self, *, serves: bool = False) -> list[Job]:
         """Take over the jobs of processes that are gone, in their order. A job that crashed too often fails instead.
@@ -456,6 +455,12 @@ class JobRunner:
             message=job.message or latest.message,
             updated_at=datetime.now(UTC),
         )
+
+
+async def find_running(store: "SqlJobStore", collection: str) -> Job | None:
+    """Return an unfinished job of the collection whose process lives."""
+    jobs = [each for each in await store.find_unfinished() if each.collection == collection]
+    return next((each for each in jobs if not is_abandoned(each)), None)
 
 
 async def find_later_documents(store: "SqlJobStore", job: Job) -> frozenset[str]:

@@ -15,6 +15,7 @@ from leanrag_engine.core.errors import (
     never_built,
     no_documents,
 )
+from leanrag_engine.core.jobs import describe_done
 from leanrag_engine.core.model import Collection, Entity, Generation
 from leanrag_engine.core.ports import Embedder
 from leanrag_engine.core.runtime.threads import run_chain
@@ -22,6 +23,7 @@ from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.retrieval.index import IndexSnapshot
 
 from .index import Stores, restore_embedder
+from .job_runner import find_running
 
 T = TypeVar("T")
 
@@ -66,7 +68,7 @@ class Snapshots:
         while True:  # each repetition needs another deletion within the time of one reading
             index = await run_chain(self.open(collection))
             if built and index.collection.generation is None:
-                raise never_built(collection)
+                raise never_built(collection, building=index.building)
             try:
                 result = await read(index)
             except LeanRAGError:
@@ -112,8 +114,9 @@ class Snapshots:
         """Return the published generation and the stores, checked against writes of other processes. Browsing needs
         no embedder; ``add_embedder`` adds it to what searches by meaning."""
         found = await self.collection(collection)
+        building = "" if found.generation else await self._describe_build(collection)
         if not found.documents:
-            raise no_documents(collection)
+            raise never_built(collection, building=building) if building else no_documents(collection)
         return IndexSnapshot(
             documents=self._stores.documents,
             generations=self._stores.generations,
@@ -123,7 +126,16 @@ class Snapshots:
             collection=found,
             spaces=found.generation.record.spaces if found.generation else None,
             version=await self.see_other_writers(),
+            building=building,
         )
+
+    async def _describe_build(self, collection: str) -> str:
+        """Say which job builds the collection for the first time, and how far it is; "" if none does."""
+        job = await find_running(self._stores.jobs, collection)
+        if job is None or job.dry_run or not getattr(job.request, "build", job.kind == "build"):
+            return ""
+        done = f", {describe_done(job)}" if job.total else ""
+        return f"Its first build is {job.status.value} ({job.id}, stage {job.stage}{done})."
 
     async def _is_valid(self, index: IndexSnapshot) -> bool:
         """Return whether no document was deleted since ``index`` was opened, so that results from it may be shown.

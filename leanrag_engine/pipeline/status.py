@@ -122,7 +122,8 @@ def health_warnings(held: Collection, vectors: Mapping[str, int] | None) -> list
             warnings.append("No build yet: only keyword search over passages answers.")
         return warnings
     if held.stale:
-        warnings.append("Documents changed since the last build: the hierarchy does not show it yet.")
+        what = "Documents" if held.pending_documents else "Corrections, extractions, the schema or documents"
+        warnings.append(f"{what} changed since the last build: the hierarchy does not show it yet.")
     # Ingests and deletions since the build change the number of passages only.
     written = {
         kind: rows

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from leanrag_engine.core.errors import NotReady, no_documents
+from leanrag_engine.core.errors import never_built, no_documents
 from leanrag_engine.core.model import Collection, Generation, QueryTokens, Vectors, VectorSpaces
 from leanrag_engine.core.ports import DocumentStore, Embedder, GenerationStore, Tokenizer, VectorStore
 
@@ -38,6 +38,7 @@ class IndexSnapshot:
     """The tokens of these texts, if the embedder has vectors of tokens."""
     version: int = 0
     """The version of the store when it was opened: it moves with every write to what queries read."""
+    building: str = ""  # How far the first build is, if it runs
 
     @property
     def state(self) -> BuildState:
@@ -50,11 +51,8 @@ class IndexSnapshot:
         """The published build. Raises ``NotReady`` if there is none."""
         if self.collection.generation is None:
             self.check_documents()
-            raise NotReady(
-                f"Collection {self.collection.name!r} has no hierarchy yet.",
-                "Build it first; until then questions are answered by keyword search over passages.",
-                "build",
-            )
+            next_step = "Build it first; until then questions are answered by keyword search over passages."
+            raise never_built(self.collection.name, next_step, self.building)
         return self.collection.generation
 
     def check_documents(self) -> None:

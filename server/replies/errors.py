@@ -96,7 +96,7 @@ class Offered:
         text = f"{problem.message} {problem.next_step}".rstrip()
         if isinstance(problem, NotReady | EmbedderChanged):
             needs = "build" if isinstance(problem, EmbedderChanged) else problem.needs
-            tool = "ingest_documents" if needs == "documents" else "build_hierarchy"
+            tool = {"documents": "ingest_documents", "build": "build_hierarchy", "end": "get_job"}[needs]
             return f"{text} {f'Tool: {tool}.' if tool in self.tools else READ_ONLY}"
         candidates = getattr(problem, "candidates", ())
         if not candidates:

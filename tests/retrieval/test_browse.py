@@ -112,7 +112,7 @@ async def test_an_empty_name_and_a_collection_without_a_build_are_errors(
 ) -> None:
     with pytest.raises(InvalidInput, match="name is empty"):
         await browse.resolve(index, " \u200b")
-    with pytest.raises(NotReady, match="no hierarchy yet") as caught:
+    with pytest.raises(NotReady, match="was never built") as caught:
         await browse.resolve(await unbuilt.index(), "Uranus")
     assert caught.value.needs == "build"
 

@@ -59,9 +59,11 @@ class QueryRun:
         """Warn if the build is missing or stale."""
         pending = self.index.collection.pending_documents
         if self.index.state is BuildState.MISSING:
+            answers = "keyword search over passages is all that answers."
             self.warnings.append(
-                "This collection was never built: keyword search over passages is all that answers. "
-                "Build the hierarchy for more."
+                f"{self.index.building} Until it has ended, {answers} Ask again later for more."
+                if self.index.building
+                else f"This collection was never built: {answers} Build the hierarchy for more."
             )
         elif pending:
             many = count_things(pending, "document is", "documents are")
@@ -71,8 +73,8 @@ class QueryRun:
             )
         elif self.index.state is BuildState.STALE:
             self.warnings.append(
-                "Documents changed since the last build: the graph and its summaries may still describe removed text. "
-                "Build the hierarchy to renew them."
+                "A correction, extraction, schema or deletion is newer than the last build: the graph does not show it in full. "
+                "Build the hierarchy to renew it."
             )
 
     def warn_of_undated(self, count: int) -> None:

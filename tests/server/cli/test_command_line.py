@@ -281,6 +281,11 @@ def test_entities_are_merged_and_split_and_corrections_listed_and_taken_back(
     ]
     split = json.loads(leanrag("split", "Brahmaputra", "Assam", "--in", "d1:c1", *data, "--json").stdout)
     assert split["correction"] == "split-2: Brahmaputra is Assam in 1 passage"
+    # No text was removed: what is pending is said.
+    for command in (["query", "Where does Assam tea grow?"], ["status"]):
+        said = leanrag(*command, *data).stdout.lower()
+        assert "removed text" not in said
+        assert "correction" in said.partition("build")[0]
     unknown = leanrag("merge", "West Bengal", "Brahmaputa", *data)
     assert unknown.returncode == 1
     assert "Brahmaputra" in unknown.stderr

@@ -190,6 +190,16 @@ def test_a_job_of_another_process_is_listed_cancelled_and_watched_to_its_end(
     assert "No job is running" in CliRunner().invoke(app, ["jobs", "watch", *at_work]).stderr
 
 
+def test_a_question_during_the_first_build_is_told_how_far_it_is(at_work: tuple[str, ...]) -> None:
+    ask = ["query", "Where does Kepler-7 shine?", *at_work]
+    while (ran := CliRunner().invoke(app, ask)).exit_code:
+        assert "is not built yet. Its first build is running (job-" in ran.stderr
+    assert re.search(r"Its first build is running \(job-\w+, stage \w+(, [\d.]+ of [\d.]+)?", ran.stdout), ran.stdout
+    assert "never built" not in ran.stdout
+    tree = CliRunner().invoke(app, ["tree", *at_work])
+    assert (tree.exit_code, "Ask again later." in tree.stderr) == (1, True)
+
+
 def test_deleting_a_collection_cancels_its_jobs_first(at_work: tuple[str, ...]) -> None:
     ran = CliRunner().invoke(app, ["collections", "delete", "default", "--yes", *at_work])
     assert ran.exit_code == 0, ran.stderr
