@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -160,7 +161,9 @@ def open_place(file: Path, line: int) -> None:
     if not file.is_file():
         raise InvalidInput(f"The file {file} is gone.", "Without --open its text is printed.")
     if not line:
-        typer.launch(str(file))
+        # xdg-open says at its end whether there is a program; what opens a file elsewhere would wait for that.
+        if typer.launch(str(file), wait=sys.platform == "linux"):
+            raise InvalidInput(f"No program on this machine opens {file}.", "Without --open its text is printed.")
         return
     command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or PAGER)
     name = Path(command[0]).stem.lower()

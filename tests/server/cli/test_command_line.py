@@ -285,7 +285,7 @@ def test_entities_are_merged_and_split_and_corrections_listed_and_taken_back(
     for command in (["query", "Where does Assam tea grow?"], ["status"]):
         said = leanrag(*command, *data).stdout.lower()
         assert "removed text" not in said
-        assert "correction" in said.partition("build")[0]
+        assert "correction" in said
     unknown = leanrag("merge", "West Bengal", "Brahmaputa", *data)
     assert unknown.returncode == 1
     assert "Brahmaputra" in unknown.stderr

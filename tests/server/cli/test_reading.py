@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import Workbook
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
@@ -195,6 +196,24 @@ def test_a_citation_is_opened_in_the_editor_at_its_line(
     note.unlink()
     gone = CliRunner().invoke(app, ["show", "d1:c1", "--open", "--data-dir", str(data)])
     assert "is gone" in gone.stderr
+
+
+@pytest.mark.parametrize("opener", ["", "exit 3"])
+def test_a_file_that_no_program_opens_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opener: str
+) -> None:
+    book = Workbook()
+    book.active.append(["Garden", "Assam"])  # type: ignore[union-attr]
+    book.save(tmp_path / "tea.xlsx")
+    data = tmp_path / "data"
+    leanrag(data, "ingest", str(tmp_path / "tea.xlsx"), "--no-build")
+    if opener:
+        (tmp_path / "xdg-open").write_text(f"#!/bin/sh\n{opener}\n")
+        (tmp_path / "xdg-open").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = CliRunner().invoke(app, ["show", "d1:c1", "--open", "--data-dir", str(data)])
+    assert ran.exit_code == 1
+    assert f"No program on this machine opens {tmp_path / 'tea.xlsx'}." in ran.stderr
 
 
 def test_show_answers_an_unknown_name_with_three_similar_ones_at_most(data: Path) -> None:
