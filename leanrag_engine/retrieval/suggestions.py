@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -28,11 +28,17 @@ QUOTES = str.maketrans("", "", '"“”„«»`*')
 
 @dataclass(frozen=True, slots=True)
 class QuestionCandidate:
-    """A question, the names in it, and the chunks of which one must be among its evidence."""
+    """A question, the names in it, the chunks of which one must be among its evidence, and what they ``answer``."""
 
     text: str
     names: frozenset[str]
     chunk_ids: frozenset[str]
+    answer: str
+
+    def repeats_titles(self, chunks: Mapping[str, Chunk]) -> bool:
+        """Return whether the question and the titles and headings above its ``chunks``, by id, say all that its answer says."""
+        above = [f"{chunks[id_].title} {chunks[id_].heading}" for id_ in self.chunk_ids if id_ in chunks]
+        return content_words(self.answer) <= content_words(" ".join([self.text, *above]))
 
 
 async def suggest_questions(index: IndexSnapshot, limit: int) -> list[str]:
@@ -43,6 +49,7 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[str]:
     titles = {name_key(each.title) for each in await index.documents.find_all(index.collection.name)}
     chunks = await index.documents.all_chunks(index.collection.name)
     chunks = [each for each in chunks if not LICENCE.match(PurePath(each.source).name)]
+    held = {each.id: each for each in chunks}
     english = is_mostly_english([each.text for each in chunks])
     headings = {name_key(heading) for each in chunks for heading in each.heading.split(" > ")}
     folders = {each.id: str(PurePath(each.source).parent) for each in chunks if is_prose(each.media_type)}
@@ -75,6 +82,7 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[str]:
                     each
                     for each in kinds[0]
                     if not each.names & used
+                    and not each.repeats_titles(held)
                     and (own := each.chunk_ids & folders.keys())
                     and not (once and {folders[chunk] for chunk in own} & seen)
                 ),
@@ -116,6 +124,7 @@ def define(entities: Iterable[Entity]) -> Iterator[QuestionCandidate]:
                     ask_for(entity, what, match["verb"].lower()),
                     frozenset({name_key(entity.name)}),
                     frozenset(each.chunk_id for each in entity.evidence) or frozenset(entity.chunk_ids),
+                    text[start:end],
                 )
                 break
 
@@ -150,7 +159,14 @@ def ask_for_sections(chunks: Sequence[Chunk], *, english: bool = True) -> Iterat
                 if english
                 else f"{title}: {heading}?"
             )
-            yield QuestionCandidate(text, frozenset([name_key(heading)]), frozenset(each.id for each in held))
+            said = " ".join(
+                each.quote(window)
+                for each in held
+                for window in each.windows
+                if window.heading.endswith(heading)
+            )
+            ids = frozenset(each.id for each in held)
+            yield QuestionCandidate(text, frozenset([name_key(heading)]), ids, said)
 
 
 def write_within(heading: str, chunks: Iterable[Chunk]) -> str:
@@ -185,7 +201,8 @@ def relate(entities: dict[str, Entity], relations: Iterable[Relation]) -> Iterat
             across = source.parent_id != target.parent_id
             text = "What connects {} and {}?" if across else "What do {} and {} have to do with each other?"
             text = text.format(source.name, target.name)
-            yield QuestionCandidate(text, frozenset(keys), frozenset(relation.chunk_ids))
+            ids = frozenset(relation.chunk_ids)
+            yield QuestionCandidate(text, frozenset(keys), ids, relation.description)
 
 
 async def holds_up(index: IndexSnapshot, candidate: QuestionCandidate, drawn: AbstractSet[str]) -> bool:

@@ -187,3 +187,8 @@ def shorten_line(text: str, limit: int) -> str:
 def format_time(at: datetime) -> str:
     """Return a time to the second, in the zone of this machine."""
     return at.astimezone().isoformat(timespec="seconds")
+
+
+def show_time(formatted: str) -> str:
+    """Return a time of :func:`format_time` as people read it, to the minute."""
+    return formatted[:16].replace("T", " ")

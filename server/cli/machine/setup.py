@@ -67,7 +67,7 @@ def setup(
     folder = folder.expanduser().resolve()
     settings = read_settings(data_dir, collection, allow_dirs=(folder,))
     try:
-        questions, collections = index_folder(folder, settings)
+        questions, collections, levels = index_folder(folder, settings)
         if len(collections) > 1:  # a server of one collection would take the others away from the client
             settings = read_settings(data_dir, None, allow_dirs=(folder,))
             tick(
@@ -81,7 +81,9 @@ def setup(
         raise typer.Exit(130) from None
     print_questions(questions, settings)
     again = command_line(["leanrag", "sync", str(folder), *index_options(settings)])
-    typer.echo(f"\nWhen files change: {again}")
+    typer.echo(f"\nWhen files change: {again}\n")
+    if levels:
+        tick(levels)
     if failed:
         raise typer.Exit(1)
 
@@ -94,28 +96,30 @@ def tick(text: str, *, ok: bool = True) -> None:
     typer.echo(f"{mark} {escape_controls(text)}")
 
 
-def index_folder(folder: Path, settings: Settings) -> tuple[list[str], list[str]]:
-    """Make the collection equal to the folder and build it; return questions that it answers, and the names of all collections."""
-    questions, collections = list[str](), list[str]()
+def index_folder(folder: Path, settings: Settings) -> tuple[list[str], list[str], str]:
+    """Make the collection equal to the folder and build it; return questions that it answers, the names of all collections, and what a
+    language model would add, "" if one writes."""
+    questions, collections, levels = list[str](), list[str](), ""
 
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
+        nonlocal levels
         started = time.monotonic()
         job = await run_ingest(engine, [DocumentSource(path=str(folder))], sync=True)
         if job.status.value == "done":
-            await tick_index(engine, settings, time.monotonic() - started)
+            levels = await tick_index(engine, settings, time.monotonic() - started)
         tick_missing(job)
         leave_unless_done(job.status.value)
         questions.extend(await engine.suggest_questions(3, collection=settings.collection))
         collections.extend(each.name for each in await engine.collections())
 
     run(settings, work)
-    return questions, collections
+    return questions, collections, levels
 
 
-async def tick_index(engine: LeanRAG, settings: Settings, seconds: float) -> None:
-    """Print what the published build of the collection holds, and where."""
+async def tick_index(engine: LeanRAG, settings: Settings, seconds: float) -> str:
+    """Print what the published build of the collection holds, and where; return what a language model would add."""
     found = (await engine.status(settings.collection)).collection
     layers = " → ".join(f"{each.entities:,}" for each in found.generation.layers) if found.generation else ""
     data_dir = settings.data_dir.expanduser().absolute()
@@ -124,14 +128,15 @@ async def tick_index(engine: LeanRAG, settings: Settings, seconds: float) -> Non
         f"Indexed in {seconds:.0f} s: {count_things(found.documents, 'document')}, {count_things(found.chunks, 'passage')}, "
         f"entities by layer {layers}; in {data_dir} ({max(size / 1e6, 1):.0f} MB)."
     )
-    if found.generation and not settings.llm_model:
-        clusters = sum(each.entities for each in found.generation.layers[1:])
-        tick(
-            "Written by a language model: nothing, and none is needed. Two more levels: summaries alone "
-            f"({count_things(clusters, 'cluster')} to write about), or everything ({count_things(found.chunks, 'passage')} to "
-            "read first). `leanrag build --dry-run` tells calls and tokens when LEANRAG_LLM_MODEL is set; the agent in "
-            "your client can write, too."
-        )
+    if not found.generation or settings.llm_model:
+        return ""
+    clusters = sum(each.entities for each in found.generation.layers[1:])
+    return (
+        "Written by a language model: nothing, and none is needed. Two more levels: summaries alone "
+        f"({count_things(clusters, 'cluster')} to write about), or everything ({count_things(found.chunks, 'passage')} to "
+        "read first). `leanrag build --dry-run` tells calls and tokens when LEANRAG_LLM_MODEL is set; the agent in "
+        "your client can write, too."
+    )
 
 
 def tick_missing(job: Job) -> None:

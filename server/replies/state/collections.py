@@ -12,7 +12,7 @@ from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import count_things
 
-from ..base import LIMITS, Card, Count, ReplyModel, disarm, fit_page, format_time, shorten_line
+from ..base import LIMITS, Card, Count, ReplyModel, disarm, fit_page, format_time, shorten_line, show_time
 
 
 class CollectionCard(Card):
@@ -47,12 +47,12 @@ class CollectionCard(Card):
     def to_line(self) -> str:
         stale = ", stale" if self.stale else ""
         built = (
-            f"built {self.built_at} ({self.layers} layers, {count_things(self.entities, 'entity', 'entities')}, {self.embedder} embedder, "
+            f"built {show_time(self.built_at)} ({self.layers} layers, {count_things(self.entities, 'entity', 'entities')}, {self.embedder} embedder, "
             f"{self.summaries} summaries{stale})"
         )
         unbuilt = f"not built{' (stale)' if self.stale else ''}"
         return (
-            f"- {self.name}: {count_things(self.documents, 'document')}, {count_things(self.chunks, 'chunk')}, made {self.created_at}, "
+            f"- {self.name}: {count_things(self.documents, 'document')}, {count_things(self.chunks, 'chunk')}, made {show_time(self.created_at)}, "
             f"{built if self.built_at else unbuilt}{f'. {self.about}' if self.about else ''}"
         )
 

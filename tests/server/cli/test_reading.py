@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,10 @@ def test_a_person_copies_renames_and_deletes_collections(tmp_path: Path) -> None
     gone = run("collections", "delete", "probe", "--yes")
     assert "Deleted collection probe with 1 document, 1 passage and everything made from them." in gone.stdout
     assert "probe" not in run("collections", "list").stdout
+    line = run("collections").stdout  # times as people read them; --json has them with their zone
+    assert len(re.findall(rf"(?:made|built) {datetime.now().astimezone():%Y-%m-%d} \d\d:\d\d[, ]", line)) == 2
+    zone = json.loads(run("collections", "--json").stdout)["collections"][0]["built_at"]
+    assert datetime.fromisoformat(zone).tzinfo is not None
     # An option before the command would be ignored, and another folder changed.
     elsewhere = CliRunner().invoke(
         app, ["collections", "--data-dir", str(tmp_path), "rename", "default", "x"]

@@ -75,6 +75,7 @@ def test_a_folder_is_indexed_the_clients_get_the_server_and_its_questions_find_t
     assert cursor["args"][-4:] == ["--allow-dir", str(home / "notes"), "--data-dir", str(home / "data")]
     tools = anyio.run(list_tools, [cursor["command"], *cursor["args"]])
     assert f"offers {len(tools)} tools" in ran.stdout
+    assert "Two more levels" in ran.stdout.rstrip().rpartition("\n")[2]
 
     questions = [line.partition(". ")[2] for line in ran.stdout.splitlines() if line.startswith("  ")]
     assert len(questions) == 3
