@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A change of one file. ``before`` and ``after`` are whole texts; ``undone``: what is left is as it was before
-    an install, whose backups (in ``equal``) are needed no longer; without any the file is deleted."""
+    """A change of one file. ``before`` and ``after`` are whole texts; ``backs_up``: a backup of the first is made;
+    ``deletes``: the file goes, since nothing is left; backups in ``equal`` are needed no longer and go."""
 
     file: Path
     before: str
     after: str
-    existed: bool
-    undone: bool = False
+    backs_up: bool
+    deletes: bool = False
     equal: tuple[Path, ...] = ()
 
     @property
@@ -46,41 +46,59 @@ ConfigText: TypeAlias = "jsonc.JsonDocument | TomlDocument"
 
 def plan_install(client: Client, file: Path, name: str, entry: JsonObject) -> ConfigChange:
     """Plan to write ``entry`` under ``name``. What a user added to an older entry, such as ``env``, stays."""
-    before, document, existed = read_config(client, file)
+    before, document, backs_up = read_config(client, file)
     with explain_syntax(client, file):
         present = document.find([client.servers, name])
         if present is None:
             document = document.put([client.servers, name], dict(entry))
         else:
             refuse_foreign(present, name, file)
+            held = document
             for key, value in entry.items():
                 if present[0].get(key) != value:
                     document = document.put([client.servers, name, key], value)
-    return ConfigChange(file, before, document.text, existed)
+            # A backup that has the same but for our entry suffices.
+            backs_up = document.text != before and not find_alike(client, file, name, held)
+    return ConfigChange(file, before, document.text, backs_up)
 
 
 def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
     """Plan to remove the server called ``name``. Raises :class:`NotFound` if there is none."""
-    before, document, existed = read_config(client, file)
+    before, document, _ = read_config(client, file)
     with explain_syntax(client, file):
         present = document.find([client.servers, name])
         if present is None:
             raise NotFound(f"{file} has no server called {name!r}.", list_servers(document.value, client))
         refuse_foreign(present, name, file)
+        alike = find_alike(client, file, name, document)
         document = document.remove([client.servers, name])
-        # The file may have been without any servers before.
-        emptied = document.value.get(client.servers) == {}
-        left = [document, document.remove([client.servers])] if emptied else [document]
-    bare, *others = (strip_layout(client, each.text) for each in left)
-    alike = [
-        (backup, text)
-        for backup in list_backups(file.resolve())
-        if strip_layout(client, text := backup.read_bytes().decode("utf-8")) in {bare, *others}
-        and (not bare or parse_config(client, text).value in [each.value for each in left])
-    ]
-    after = alike[-1][1] if alike else document.text
-    equal = tuple(backup for backup, _ in alike)
-    return ConfigChange(file, before, after, existed, not bare or bool(alike), equal)
+    # The file as it was before an install, to the byte.
+    originals = [text for text, without in alike.values() if text == without]
+    deletes = not originals and not strip_layout(client, document.text)
+    if not (originals or deletes):
+        return ConfigChange(file, before, document.text, backs_up=True)
+    after = originals[-1] if originals else document.text
+    return ConfigChange(file, before, after, backs_up=False, deletes=deletes, equal=tuple(alike))
+
+
+def find_alike(client: Client, file: Path, name: str, document: ConfigText) -> dict[Path, tuple[str, str]]:
+    """Return the backups of ``file`` that differ from ``document`` in no more than our server ``name``: their texts, with and without it."""
+    rest = document.remove([client.servers, name])
+    # The file may have been without any servers before.
+    left = [rest, rest.remove([client.servers])] if rest.value.get(client.servers) == {} else [rest]
+    found = {}
+    for backup in list_backups(file.resolve()):
+        with suppress(UnicodeDecodeError, jsonc.Malformed):
+            text = backup.read_bytes().decode("utf-8")
+            document = parse_config(client, text)
+            present = document.find([client.servers, name])
+            if present and is_ours(present[0]):
+                document = document.remove([client.servers, name])
+            bare = strip_layout(client, document.text)
+            alike = [each for each in left if strip_layout(client, each.text) == bare]
+            if alike and (not bare or document.value in [each.value for each in alike]):
+                found[backup] = text, document.text
+    return found
 
 
 def strip_layout(client: Client, text: str) -> str:
@@ -165,10 +183,14 @@ def explain_syntax(client: Client, file: Path) -> Iterator[None]:
         ) from problem
 
 
+def is_ours(entry: object) -> bool:
+    return any("leanrag" in word for word in command_words(entry))
+
+
 def refuse_foreign(present: tuple[Any, int], name: str, file: Path) -> None:
     """Raise ``InvalidInput`` if the entry starts another server than this one."""
     value, line = present
-    if not any("leanrag" in word for word in command_words(value)):
+    if not is_ours(value):
         raise InvalidInput(
             f"{file}, line {line}: the server {name!r} is a different one: it does not start leanrag.",
             "Choose another --name, or change that entry by hand. Nothing was written.",
@@ -176,8 +198,7 @@ def refuse_foreign(present: tuple[Any, int], name: str, file: Path) -> None:
 
 
 def apply_change(plan: ConfigChange) -> Path | None:
-    """Back up the file and replace it; return the backup, if there was a file and an install is not just undone.
-    Raises :class:`InvalidInput` if it cannot, or has changed."""
+    """Back up the file and replace it; return the backup, if one is needed. Raises :class:`InvalidInput` if it cannot, or has changed."""
     # A symbolic link to the file, as in a dotfiles repository, stays a link, and the backup lies beside what it names.
     file = plan.file.resolve()
     try:
@@ -187,8 +208,8 @@ def apply_change(plan: ConfigChange) -> Path | None:
             raise InvalidInput(
                 f"{file} was changed by another program just now.", "Run this again. Nothing was written."
             )
-        backup = back_up(file, now) if plan.existed and not plan.undone else None
-        if plan.undone and not plan.equal:
+        backup = back_up(file, now) if plan.backs_up else None
+        if plan.deletes:
             file.unlink()
         else:
             replace_file(file, plan.after.encode("utf-8"), private=True)

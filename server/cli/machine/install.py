@@ -402,7 +402,7 @@ def finish(plan: ConfigChange, then: str, *, dry_run: bool) -> None:
         typer.echo("\n".join(line for line in lines if not line.startswith(("---", "+++", "@@"))))
     else:
         backup = apply_change(plan)
-        what = "Deleted" if plan.undone and not plan.equal else "Wrote"
+        what = "Deleted" if plan.deletes else "Wrote"
         typer.echo(f"{what} {plan.file}" + (f" (backup: {backup.name})." if backup else "."))
         typer.echo(then)
 

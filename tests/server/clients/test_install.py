@@ -442,11 +442,16 @@ def test_backups_are_numbered_and_none_is_overwritten(home: Path) -> None:
     texts = []
     for folder in ("a", "b", "c"):
         (home / folder).mkdir()
-        texts.append(file.read_text(encoding="utf-8") if file.exists() else "")
-        leanrag("install", "cursor", "--allow-dir", folder)
+        (home / folder / "x").mkdir()
+        value = read_json(file) if file.exists() else {"mcpServers": {}}
+        value["mcpServers"][folder] = {"command": folder}
+        file.write_text(json.dumps(value), encoding="utf-8")
+        texts.append(file.read_text(encoding="utf-8"))
+        for more in (folder, f"{folder}/x"):  # between which only our entry differs
+            assert leanrag("install", "cursor", "--allow-dir", more).exit_code == 0
     backups = sorted(file.parent.glob("mcp.json.bak*"))
-    assert [each.name for each in backups] == ["mcp.json.bak1", "mcp.json.bak2"]
-    assert [each.read_text(encoding="utf-8") for each in backups] == texts[1:]
+    assert [each.name for each in backups] == [f"mcp.json.bak{number}" for number in (1, 2, 3)]
+    assert [each.read_text(encoding="utf-8") for each in backups] == texts
 
 
 def test_another_server_of_the_same_name_is_left_alone(home: Path) -> None:
@@ -716,7 +721,10 @@ def test_an_uninstall_leaves_what_was_there_before_and_no_backup_of_it(
     file.parent.mkdir()
     if original is not None:
         file.write_text(original, encoding="utf-8")
-    leanrag("install", "cursor", "--allow-dir", "notes")
+    (home / "papers").mkdir()
+    for folder in ("notes", "papers", "."):
+        assert leanrag("install", "cursor", "--allow-dir", folder).exit_code == 0
+    assert len([*file.parent.iterdir()]) == 2  # the file, and one backup
     ran = leanrag("uninstall", "cursor")
     assert ran.exit_code == 0, ran.output
     left = {each.name: each.read_text(encoding="utf-8") for each in file.parent.iterdir()}
