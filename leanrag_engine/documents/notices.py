@@ -1,6 +1,7 @@
 """What files begin with that says nothing of their subject: licences, copyright, encodings, front matter."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from leanrag_engine.core.model import Chunk, is_code
@@ -14,6 +15,25 @@ _NOTICE = re.compile(
     r"copyright|©|licen[cs]e|spdx-|warrant(?:y|ies)\b|redistribut|permission is hereby|all rights reserved|\bcoding[:=]",
     re.IGNORECASE,
 )
+_CALLED = re.compile(r"(?:un)?licen[cs]es?\b|copying\b|notices?\b|copyright\b|unencumbered\b", re.IGNORECASE)
+_TERMS = re.compile(r"licensed (?:under|on|according)|licen[cs]e agreement|under the terms of", re.IGNORECASE)
+_FORMULA = re.compile(
+    r"permission is hereby granted|permission to use, copy|redistribution and use in source|in no event shall|terms and conditions for use"
+    r"|is permitted to copy and distribute|means each individual or legal entity|creative commons corporation|public domain"
+    r"|product includes software developed|provided ['\"“]as.is|font software is licensed",
+    re.IGNORECASE,
+)
+
+
+def is_licence(chunks: Sequence[Chunk]) -> bool:
+    """Return whether a document that begins with these chunks is the text of a licence: its title or first words call it so, and it
+    comes to a formula of licences at once, or below such a title to terms."""
+    if not chunks or is_code(chunks[0].media_type):
+        return False
+    text = " ".join("\n".join(each.text for each in chunks[:4]).split())
+    title, head = chunks[0].title, text[:700]
+    called = _CALLED.match(title) and _TERMS.search(head)
+    return bool(called or (_CALLED.search(f"{title} {text[:100]}") and _FORMULA.search(head)))
 
 
 def without_notices(chunk: Chunk) -> Chunk:

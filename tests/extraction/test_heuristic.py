@@ -330,6 +330,29 @@ def test_what_is_said_of_a_link_counts_and_its_address_does_not() -> None:
     assert found["Ann Lee"].description == "We read the report of Ann Lee and it helps."
 
 
+MIT = """MIT License
+
+Copyright (c) 2014 Big Corp Labs
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
+files (the "Software"), to deal in the Software without restriction. THE SOFTWARE IS PROVIDED "AS IS".
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_licence"),
+    [
+        (MIT, True),
+        ("# Licence\n\nCopyright 2014 Pallets. IN NO EVENT SHALL THE COPYRIGHT HOLDER BE LIABLE IN TORT.\n", True),
+        ("Copyright 2014 Big Corp Labs\n\nRedistribution and use in source and binary forms are permitted.\n", True),
+        (f"The Tide Table of Big Corp Labs tells when boats may sail.\n\n{'It has columns. ' * 60}\n\n{MIT}", False),
+        ("# Licences of Big Corp Labs\n\nThe Tide Table has a licence that costs 40 euros a year.\n", False),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_licence_names_nothing(text: str, is_licence: bool) -> None:
+    assert (not entities(text)) is is_licence
+
+
 @pytest.mark.parametrize(
     ("media_type", "head"),
     [

@@ -113,6 +113,12 @@ async def test_no_question_is_drawn_from_a_licence(engine: LeanRAG) -> None:
         assert not re.search("Pallets|TORT|Licence", each)
 
 
+async def test_a_licence_is_no_entity_and_names_no_cluster(engine: LeanRAG) -> None:
+    names = [each.name for each in await engine.entity_heads()]
+    assert not [name for name in names if re.search("(?i)pallets|tort|licen|copyright", name)]
+    assert "LICENSE.md" in (await read_headings(engine, "Which copyright holder is not liable in tort?"))[0]
+
+
 async def test_of_a_passage_that_was_shown_in_part_the_rest_comes_in_the_next_replies(tmp_path: Path) -> None:
     said = [
         f"The pump of boat {number} was replaced in harbour {number} by Ines Mara in {1900 + number}."

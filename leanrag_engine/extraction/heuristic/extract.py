@@ -14,6 +14,7 @@ from leanrag_engine.core.text.language.sentences import PieceKind, Turn, is_stat
 from leanrag_engine.core.text.language.words import STOPWORDS, plain_apostrophes, words
 from leanrag_engine.core.text.records import TABLE_ROW
 from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.documents.notices import is_licence
 
 from .descriptions import Describer
 from .keyphrases.terms import OPTIONS, find_terms
@@ -60,7 +61,10 @@ def extract(
     chunks: Sequence[Chunk], title: str, *, pulse: Callable[[], None] = lambda: None
 ) -> list[Extract]:
     """Return one extract for each chunk of a document with this ``title``, in the order of ``chunks``. ``pulse`` is called every few
-    milliseconds and may raise. Statistics are of the document, or of each thousand chunks of a very long one. Linear in the text."""
+    milliseconds and may raise. Statistics are of the document, or of each thousand chunks of a very long one. Linear in the text.
+    The text of a licence names nothing."""
+    if is_licence(chunks):
+        return [Extract(each.id, Method.HEURISTIC, (), ()) for each in chunks]
     short = len(chunks) <= OPTIONS.short_document
     window = 1_000  # chunks of which statistics are taken at once; it bounds the memory
     return [
