@@ -226,7 +226,9 @@ class Settings(BaseSettings):
         if "-" in value and not find_nearest(value, EMBEDDERS, cutoff=0.75):
             return value
         words = ", ".join(map(repr, EMBEDDERS))
-        raise ValueError(f"Input should be {words}, 'litellm/MODEL', or a sentence-transformers name or folder")
+        raise ValueError(
+            f"Input should be {words}, 'litellm/MODEL', or a sentence-transformers name or folder"
+        )
 
     @field_validator("toolsets", mode="before")
     @classmethod

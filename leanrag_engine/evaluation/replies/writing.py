@@ -183,9 +183,7 @@ async def read_collection(settings: Settings) -> SourceCorpus:
     return _make_corpus(f"collection {settings.collection!r}", [(each.title, each) for each in chunks])
 
 
-def _make_corpus(
-    where: str, found: Iterable[tuple[str, Chunk]], failed: Sequence[str] = ()
-) -> SourceCorpus:
+def _make_corpus(where: str, found: Iterable[tuple[str, Chunk]], failed: Sequence[str] = ()) -> SourceCorpus:
     passages = {
         id_: SourcePassage(id_, title, each.text)
         for title, each in found

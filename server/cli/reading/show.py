@@ -163,7 +163,9 @@ def open_place(file: Path, line: int) -> None:
     if not line:
         # xdg-open says at its end whether there is a program; what opens a file elsewhere would wait for that.
         if typer.launch(str(file), wait=sys.platform == "linux"):
-            raise InvalidInput(f"No program on this machine opens {file}.", "Without --open its text is printed.")
+            raise InvalidInput(
+                f"No program on this machine opens {file}.", "Without --open its text is printed."
+            )
         return
     command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or PAGER)
     name = Path(command[0]).stem.lower()

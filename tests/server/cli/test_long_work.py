@@ -194,7 +194,9 @@ def test_a_question_during_the_first_build_is_told_how_far_it_is(at_work: tuple[
     ask = ["query", "Where does Kepler-7 shine?", *at_work]
     while (ran := CliRunner().invoke(app, ask)).exit_code:
         assert "is not built yet. Its first build is running (job-" in ran.stderr
-    assert re.search(r"Its first build is running \(job-\w+, stage \w+(, [\d.]+ of [\d.]+)?", ran.stdout), ran.stdout
+    assert re.search(r"Its first build is running \(job-\w+, stage \w+(, [\d.]+ of [\d.]+)?", ran.stdout), (
+        ran.stdout
+    )
     assert "never built" not in ran.stdout
     tree = CliRunner().invoke(app, ["tree", *at_work])
     assert (tree.exit_code, "Ask again later." in tree.stderr) == (1, True)
