@@ -27,52 +27,24 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 MARKUP: Final = "markdown"
 
 PANELS: Final = {
-    "Start": {
-        "setup": "machine.setup:setup",
-        "demo": "demo.command:demo",
-        "install": "machine.install:install",
-        "uninstall": "machine.install:uninstall",
-        "doctor": "machine.doctor:doctor",
-    },
-    "Ask": {
-        "query": "reading.ask:query",
-        "grep": "reading.ask:grep",
-        "show": "reading.show:show",
-        "explore": "reading.ask:explore",
-    },
-    "Documents": {
-        "ingest": "corpus.documents:ingest",
-        "sync": "corpus.documents:sync",
-        "forget": "corpus.documents:forget",
-        "ls": "reading.overview:list_documents",
-        "status": "reading.overview:status",
-        "jobs": "corpus.build:jobs_app",
-        "collections": "reading.overview:app",
-    },
-    "Graph": {
-        "build": "corpus.build:build",
-        "tree": "reading.overview:tree",
-        "merge": "corpus.graph:merge",
-        "split": "corpus.graph:split",
-        "corrections": "corpus.graph:corrections",
-        "schema": "corpus.graph:schema_app",
-        "history": "corpus.build:history",
-        "rollback": "corpus.build:rollback",
-        "export": "corpus.graph:export",
-        "import": "corpus.graph:import_graph",
-    },
-    "Data": {
-        "backup": "machine.backup:backup",
-        "restore": "machine.backup:restore",
-        "reindex": "corpus.build:reindex",
-        "config": "machine.config:app",
-    },
-    "Server": {"serve": "serve:serve"},
-    "Measure": {"eval": "evaluate.commands:app"},
+    "Start": "machine.setup:setup demo.command:demo machine.install:install machine.install:uninstall machine.doctor:doctor",
+    "Ask": "reading.ask:query reading.ask:grep reading.show:show reading.ask:explore",
+    "Documents": "corpus.documents:ingest corpus.documents:sync corpus.documents:forget ls=reading.overview:list_documents "
+    "reading.overview:status jobs=corpus.build:jobs_app collections=reading.overview:app",
+    "Graph": "corpus.build:build reading.overview:tree corpus.graph:merge corpus.graph:split corpus.graph:corrections "
+    "schema=corpus.graph:schema_app corpus.build:history corpus.build:rollback corpus.graph:export import=corpus.graph:import_graph",
+    "Data": "machine.backup:backup machine.backup:restore corpus.build:reindex config=machine.config:app",
+    "Server": "serve:serve",
+    "Measure": "eval=evaluate.commands:app",
 }
-"""Where each command is: a module of this package, and a function or a Typer application in it; by panels of the help."""
+"""Where each command is, by panels of the help: a module of this package, and a function or a Typer application in it, after its
+name where that is another."""
 
-COMMANDS = {name: place for panel in PANELS.values() for name, place in panel.items()}
+COMMANDS = {
+    name or place.rpartition(":")[2]: (place, panel)
+    for panel, places in PANELS.items()
+    for name, _, place in (each.rpartition("=") for each in places.split())
+}
 
 OTHER_NAMES = {"delete": "forget"}  # Names that work, and that no list shows
 
@@ -93,17 +65,16 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002 - Typer's signature
         """Import a command by its name; ``None`` if there is none."""
-        place = COMMANDS.get(OTHER_NAMES.get(cmd_name, cmd_name))
-        if place is None:
+        found = COMMANDS.get(OTHER_NAMES.get(cmd_name, cmd_name))
+        if found is None:
             # Typer suggests a similar name out of those it holds.
-            self.commands = {name: self.load(name, COMMANDS[name]) for name in COMMANDS}
+            self.commands = {name: self.load(name, *place) for name, place in COMMANDS.items()}
             return None
-        return self.load(cmd_name, place)
+        return self.load(cmd_name, *found)
 
-    def load(self, name: str, place: str) -> Command:
-        """Import the command that is found at ``place``."""
+    def load(self, name: str, place: str, panel: str) -> Command:
+        """Import the command that is found at ``place``, for a ``panel`` of the help."""
         found = resolve_name(f"{__package__}.{place}")
-        panel = next(each for each, names in PANELS.items() if name in names)
         alone = typer.Typer(rich_markup_mode=MARKUP)
         if isinstance(found, typer.Typer):
             alone.add_typer(found, name=name, rich_help_panel=panel)
