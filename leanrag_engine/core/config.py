@@ -44,160 +44,96 @@ class Settings(BaseSettings):
         env_prefix="LEANRAG_", env_ignore_empty=True, extra="forbid", frozen=True
     )
 
-    data_dir: Path = Field(
-        default_factory=lambda: user_data_path("leanrag", appauthor=False),
-        description="Folder that holds the graph store and the vector store.",
-    )
-    database_url: str = Field(
-        default="",
-        description="PostgreSQL database (postgresql://user:password@host/name) that replaces the SQLite file in data_dir; needs the extra postgres.",
-    )
-    chroma_url: ServiceAddress = Field(
-        default="",
-        description="Chroma server (http://host:8000) that keeps the vectors, in place of a folder in data_dir.",
-    )
-    chroma_token: SecretStr = Field(
-        default=SecretStr(""),
-        description="Token for the Chroma server, sent as Authorization: Bearer and as X-Chroma-Token.",
-    )
-    allow_dirs: Annotated[tuple[Path, ...], NoDecode] = Field(
-        default=(),
-        description="Folders beneath which the server may read documents, separated as in PATH; none: it reads no path.",
-    )
-    collection: str = Field(
-        default="default", pattern=COLLECTION_NAME, description="The collection used when none is named."
-    )
-    read_only: bool = Field(default=False, description="Offer no tool that writes.")
+    data_dir: Path = Field(default_factory=lambda: user_data_path("leanrag", appauthor=False))
+    """Folder that holds the graph store and the vector store."""
+    database_url: str = ""
+    """PostgreSQL database (postgresql://user:password@host/name) that replaces the SQLite file in data_dir; needs the extra postgres."""
+    chroma_url: ServiceAddress = ""
+    """Chroma server (http://host:8000) that keeps the vectors, in place of a folder in data_dir."""
+    chroma_token: SecretStr = SecretStr("")
+    """Token for the Chroma server, sent as Authorization: Bearer and as X-Chroma-Token."""
+    allow_dirs: Annotated[tuple[Path, ...], NoDecode] = ()
+    """Folders beneath which the server may read documents, separated as in PATH; none: it reads no path."""
+    collection: str = Field(default="default", pattern=COLLECTION_NAME)
+    """The collection used when none is named."""
+    read_only: bool = False
+    """Offer no tool that writes."""
     toolsets: Annotated[tuple[Literal["read", "manage", "agent"], ...], NoDecode] = Field(
-        default=("read", "manage", "agent"),
-        min_length=1,
-        description="Which tools the server offers: read, manage (ingest, build, delete), agent (do a model's work).",
+        default=("read", "manage", "agent"), min_length=1
     )
-    embedder: str = Field(
-        default="auto",
-        min_length=1,
-        description="What turns text into vectors: auto (minilm; if an eighth of the passages is not English, e5 where installed, else fitted for scripts other than Latin), minilm, e5 (a hundred languages, extra [e5]), fitted, litellm/MODEL, or a sentence-transformers name or folder.",
-    )
-    embedder_api_base: ServiceAddress = Field(
-        default="",
-        description="Address of the service of a litellm embedder, if it is not its provider's own.",
-    )
-    embedder_window: int = Field(
-        default=0,
-        ge=0,
-        description="Tokens of a text that a litellm embedder reads at once; 0: what is known of the model, else 512.",
-    )
-    llm_model: str = Field(
-        default="",
-        description="Chat model that writes texts, as litellm calls it (openai/gpt-4o-mini); everything works without.",
-    )
-    llm_writes: Literal["all", "summaries"] = Field(
-        default="all",
-        description="What the chat model does in a build: all, or summaries of clusters alone, on the graph that is found without it (a tenth of the calls); `build --upgrade` does all.",
-    )
-    llm_api_base: ServiceAddress = Field(
-        default="", description="Address of the chat model's service, if it is not its provider's own."
-    )
-    llm_concurrency: int = Field(
-        default=8, ge=1, le=256, description="Calls of a chat model that may be under way at once."
-    )
-    llm_silence_seconds: float = Field(
-        default=60,
-        gt=0,
-        description="Seconds without an answer after which a chat model's service counts as dead; more for a slow local model.",
-    )
-    llm_requests_per_minute: int = Field(
-        default=0, ge=0, description="Most calls of a chat model in a minute; 0: no limit."
-    )
-    llm_tokens_per_minute: int = Field(
-        default=0, ge=0, description="Most tokens, in and out, of a chat model in a minute; 0: no limit."
-    )
-    llm_batch: int = Field(
-        default=4,
-        ge=1,
-        le=32,
-        description="Small tasks (short chunks, pairs, clusters) that one call may do.",
-    )
-    max_calls: int = Field(default=0, ge=0, description="Most model calls that one build makes; 0: no cap.")
-    max_tokens: int = Field(
-        default=0, ge=0, description="Most tokens, in and out, that one build's model calls use; 0: no cap."
-    )
-    max_cost: float = Field(
-        default=0, ge=0, description="Most US dollars that one build's model calls cost; 0: no cap."
-    )
-    extraction_model: str = Field(
-        default="",
-        description="Chat model that reads chunks, such as a cheaper one; else the one that writes.",
-    )
-    extraction_api_base: ServiceAddress = Field(
-        default="",
-        description="Address of the extraction model's service; else that of the chat model's, if its provider is the same.",
-    )
-    gleaning: int = Field(
-        default=0, ge=0, le=3, description="Further calls for each chunk that ask what the first one missed."
-    )
-    prompts_dir: Path | None = Field(
-        default=None, description="Folder of prompts of your own, each named as the one that it replaces."
-    )
-    judge_model: str = Field(
-        default="",
-        description="Chat model that judges answers in an evaluation; else it is the one that writes.",
-    )
-    judge_api_base: ServiceAddress = Field(
-        default="",
-        description="Address of the judge's service; else that of the chat model's, if its provider is the same.",
-    )
-    chunk_tokens: int = Field(default=512, ge=32, le=8192, description="Largest chunk, in tokens.")
-    chunk_overlap: int = Field(
-        default=64, ge=0, le=4096, description="Tokens that neighbouring chunks share."
-    )
-    clustering: Literal["gmm", "leiden"] = Field(
-        default="gmm", description="How clusters are found: gmm by meaning (the paper), leiden by relations."
-    )
-    cluster_size: int = Field(default=20, ge=2, le=200, description="Mean number of members of a cluster.")
-    cluster_cap: int = Field(
-        default=0,
-        ge=0,
-        le=400,
-        description="Most members that a cluster may have; 0: half as many again as its mean size, 30 for 20.",
-    )
-    tau: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
-        default=3,
-        description="Threshold τ: above it, a relation between clusters gets a sentence of its own; auto: by relation_calls.",
-    )
-    relation_calls: int = Field(
-        default=100, ge=0, description="Model calls for relations that τ auto aims at, on each layer."
-    )
-    workers: int = Field(
-        default=0,
-        ge=0,
-        le=256,
-        description="Processes that read documents beside each other; 1: none but this one, 0: one for each processor where there is more than a megabyte to read.",
-    )
-    dask: str = Field(
-        default="",
-        description="Dask scheduler (tcp://host:8786) whose workers read documents where there is more than a megabyte; needs the extra dask.",
-    )
-    telemetry: bool = Field(
-        default=False,
-        description="Send OpenTelemetry traces and metrics by OTLP to OTEL_EXPORTER_OTLP_ENDPOINT (that variable alone asks for it too); no text of documents or questions.",
-    )
-    kept_generations: int = Field(
-        default=3, ge=2, le=100, description="Builds whose data are kept, the published one included."
-    )
-    kept_days: int = Field(
-        default=30, ge=0, description="Days for which the data of a replaced build are kept at most."
-    )
-    max_document_mb: int = Field(default=200, ge=1, description="Largest file that is read, in megabytes.")
-    max_parse_seconds: float = Field(
-        default=60,
-        gt=0,
-        description="Most seconds for one document, and for each megabyte of its file: for opening a PDF, Word file or large page, and for cutting and extracting a long text.",
-    )
-    max_text_characters: int = Field(
-        default=20_000_000, ge=10_000, description="Longest text of a document that is cut and extracted."
-    )
-    max_parse_mb: int = Field(default=2048, ge=256, description="Most memory for this, in megabytes (Linux).")
+    """Which tools the server offers: read, manage (ingest, build, delete), agent (do a model's work)."""
+    embedder: str = Field(default="auto", min_length=1)
+    """What turns text into vectors: auto (minilm; if an eighth of the passages is not English, e5 where installed, else fitted for scripts other than Latin), minilm, e5 (a hundred languages, extra [e5]), fitted, litellm/MODEL, or a sentence-transformers name or folder."""
+    embedder_api_base: ServiceAddress = ""
+    """Address of the service of a litellm embedder, if it is not its provider's own."""
+    embedder_window: int = Field(default=0, ge=0)
+    """Tokens of a text that a litellm embedder reads at once; 0: what is known of the model, else 512."""
+    llm_model: str = ""
+    """Chat model that writes texts, as litellm calls it (openai/gpt-4o-mini); everything works without."""
+    llm_writes: Literal["all", "summaries"] = "all"
+    """What the chat model does in a build: all, or summaries of clusters alone, on the graph that is found without it (a tenth of the calls); `build --upgrade` does all."""
+    llm_api_base: ServiceAddress = ""
+    """Address of the chat model's service, if it is not its provider's own."""
+    llm_concurrency: int = Field(default=8, ge=1, le=256)
+    """Calls of a chat model that may be under way at once."""
+    llm_silence_seconds: float = Field(default=60, gt=0)
+    """Seconds without an answer after which a chat model's service counts as dead; more for a slow local model."""
+    llm_requests_per_minute: int = Field(default=0, ge=0)
+    """Most calls of a chat model in a minute; 0: no limit."""
+    llm_tokens_per_minute: int = Field(default=0, ge=0)
+    """Most tokens, in and out, of a chat model in a minute; 0: no limit."""
+    llm_batch: int = Field(default=4, ge=1, le=32)
+    """Small tasks (short chunks, pairs, clusters) that one call may do."""
+    max_calls: int = Field(default=0, ge=0)
+    """Most model calls that one build makes; 0: no cap."""
+    max_tokens: int = Field(default=0, ge=0)
+    """Most tokens, in and out, that one build's model calls use; 0: no cap."""
+    max_cost: float = Field(default=0, ge=0)
+    """Most US dollars that one build's model calls cost; 0: no cap."""
+    extraction_model: str = ""
+    """Chat model that reads chunks, such as a cheaper one; else the one that writes."""
+    extraction_api_base: ServiceAddress = ""
+    """Address of the extraction model's service; else that of the chat model's, if its provider is the same."""
+    gleaning: int = Field(default=0, ge=0, le=3)
+    """Further calls for each chunk that ask what the first one missed."""
+    prompts_dir: Path | None = None
+    """Folder of prompts of your own, each named as the one that it replaces."""
+    judge_model: str = ""
+    """Chat model that judges answers in an evaluation; else it is the one that writes."""
+    judge_api_base: ServiceAddress = ""
+    """Address of the judge's service; else that of the chat model's, if its provider is the same."""
+    chunk_tokens: int = Field(default=512, ge=32, le=8192)
+    """Largest chunk, in tokens."""
+    chunk_overlap: int = Field(default=64, ge=0, le=4096)
+    """Tokens that neighbouring chunks share."""
+    clustering: Literal["gmm", "leiden"] = "gmm"
+    """How clusters are found: gmm by meaning (the paper), leiden by relations."""
+    cluster_size: int = Field(default=20, ge=2, le=200)
+    """Mean number of members of a cluster."""
+    cluster_cap: int = Field(default=0, ge=0, le=400)
+    """Most members that a cluster may have; 0: half as many again as its mean size, 30 for 20."""
+    tau: Annotated[int, Field(ge=0)] | Literal["auto"] = 3
+    """Threshold τ: above it, a relation between clusters gets a sentence of its own; auto: by relation_calls."""
+    relation_calls: int = Field(default=100, ge=0)
+    """Model calls for relations that τ auto aims at, on each layer."""
+    workers: int = Field(default=0, ge=0, le=256)
+    """Processes that read documents beside each other; 1: none but this one, 0: one for each processor where there is more than a megabyte to read."""
+    dask: str = ""
+    """Dask scheduler (tcp://host:8786) whose workers read documents where there is more than a megabyte; needs the extra dask."""
+    telemetry: bool = False
+    """Send OpenTelemetry traces and metrics by OTLP to OTEL_EXPORTER_OTLP_ENDPOINT (that variable alone asks for it too); no text of documents or questions."""
+    kept_generations: int = Field(default=3, ge=2, le=100)
+    """Builds whose data are kept, the published one included."""
+    kept_days: int = Field(default=30, ge=0)
+    """Days for which the data of a replaced build are kept at most."""
+    max_document_mb: int = Field(default=200, ge=1)
+    """Largest file that is read, in megabytes."""
+    max_parse_seconds: float = Field(default=60, gt=0)
+    """Most seconds for one document, and for each megabyte of its file: for opening a PDF, Word file or large page, and for cutting and extracting a long text."""
+    max_text_characters: int = Field(default=20_000_000, ge=10_000)
+    """Longest text of a document that is cut and extracted."""
+    max_parse_mb: int = Field(default=2048, ge=256)
+    """Most memory for this, in megabytes (Linux)."""
 
     @classmethod
     def settings_customise_sources(

@@ -159,12 +159,7 @@ def ask_for_sections(chunks: Sequence[Chunk], *, english: bool = True) -> Iterat
                 if english
                 else f"{title}: {heading}?"
             )
-            said = " ".join(
-                each.quote(window)
-                for each in held
-                for window in each.windows
-                if window.heading.endswith(heading)
-            )
+            said = " ".join(at.quote(each) for at in held for each in at.windows if heading in each.heading)
             ids = frozenset(each.id for each in held)
             yield QuestionCandidate(text, frozenset([name_key(heading)]), ids, said)
 

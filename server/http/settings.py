@@ -67,73 +67,40 @@ class HttpSettings(BaseSettings):
         env_prefix="LEANRAG_", env_ignore_empty=True, extra="forbid", frozen=True, hide_input_in_errors=True
     )
 
-    http: str = Field(
-        default="",
-        description="HOST:PORT to serve streamable HTTP at, path /mcp; empty: standard input and output.",
-    )
-    http_token: SecretStr = Field(
-        default=SecretStr(""),
-        description="Bearer token that every HTTP client must send; 16 characters or more.",
-    )
-    http_head_seconds: float = Field(
-        default=20,
-        gt=0,
-        description="A connection is closed that has not sent a request, headers and body, or not read a response by then; "
-        "16 kB allow a second more.",
-    )
-    http_token_file: Path | None = Field(
-        default=None, description="File that holds the bearer token, instead of a variable."
-    )
-    http_tokens_file: Path | None = Field(
-        default=None,
-        description="TOML file of several tokens, each with a right (read, write, admin) and, if limited, "
-        "its collections and requests a minute.",
-    )
-    http_requests_per_minute: int = Field(
-        default=0, ge=0, description="Most requests a minute of each token that names no limit; 0: no limit."
-    )
-    http_allowed_hosts: Names = Field(
-        default=(),
-        description="Names under which clients reach the server (Host header), separated by commas, "
-        "beside its own address.",
-    )
-    http_allowed_origins: Names = Field(
-        default=(),
-        description="Web pages that may call the server (Origin header), such as https://app.example, "
-        "separated by commas.",
-    )
-    http_max_request_mb: int = Field(
-        default=16, ge=1, le=1024, description="Largest request over HTTP, in megabytes."
-    )
-    http_oauth_issuer: HttpsAddress = Field(
-        default="", description="OAuth: address of the authorization server whose access tokens are accepted."
-    )
-    http_oauth_resource: HttpsAddress = Field(
-        default="",
-        description="OAuth: public address of this server, with /mcp; a token must name it as its audience.",
-    )
-    http_oauth_scopes: Names = Field(
-        default=(), description="OAuth: scopes that a token must carry, separated by commas."
-    )
-    http_oauth_rights: bool = Field(
-        default=False,
-        description="OAuth: the scopes leanrag:read, leanrag:write, leanrag:admin and the claim leanrag_collections "
-        "say what a token may do; without such a scope it is refused.",
-    )
-    http_oauth_jwks_url: HttpsAddress = Field(
-        default="", description="OAuth: where the issuer publishes its keys, if its tokens are signed (JWT)."
-    )
-    http_oauth_introspection_url: HttpsAddress = Field(
-        default="",
-        description="OAuth: where the issuer is asked about a token (RFC 7662), if they are not signed.",
-    )
-    http_oauth_client_id: str = Field(
-        default="", description="OAuth: name under which this server asks the issuer about tokens."
-    )
-    http_oauth_client_secret: SecretStr = Field(
-        default=SecretStr(""),
-        description="OAuth: secret with which this server asks the issuer about tokens.",
-    )
+    http: str = ""
+    """HOST:PORT to serve streamable HTTP at, path /mcp; empty: standard input and output."""
+    http_token: SecretStr = SecretStr("")
+    """Bearer token that every HTTP client must send; 16 characters or more."""
+    http_head_seconds: float = Field(default=20, gt=0)
+    """A connection is closed that has not sent a request, headers and body, or not read a response by then; 16 kB allow a second more."""
+    http_token_file: Path | None = None
+    """File that holds the bearer token, instead of a variable."""
+    http_tokens_file: Path | None = None
+    """TOML file of several tokens, each with a right (read, write, admin) and, if limited, its collections and requests a minute."""
+    http_requests_per_minute: int = Field(default=0, ge=0)
+    """Most requests a minute of each token that names no limit; 0: no limit."""
+    http_allowed_hosts: Names = ()
+    """Names under which clients reach the server (Host header), separated by commas, beside its own address."""
+    http_allowed_origins: Names = ()
+    """Web pages that may call the server (Origin header), such as https://app.example, separated by commas."""
+    http_max_request_mb: int = Field(default=16, ge=1, le=1024)
+    """Largest request over HTTP, in megabytes."""
+    http_oauth_issuer: HttpsAddress = ""
+    """OAuth: address of the authorization server whose access tokens are accepted."""
+    http_oauth_resource: HttpsAddress = ""
+    """OAuth: public address of this server, with /mcp; a token must name it as its audience."""
+    http_oauth_scopes: Names = ()
+    """OAuth: scopes that a token must carry, separated by commas."""
+    http_oauth_rights: bool = False
+    """OAuth: the scopes leanrag:read, leanrag:write, leanrag:admin and the claim leanrag_collections say what a token may do; without such a scope it is refused."""
+    http_oauth_jwks_url: HttpsAddress = ""
+    """OAuth: where the issuer publishes its keys, if its tokens are signed (JWT)."""
+    http_oauth_introspection_url: HttpsAddress = ""
+    """OAuth: where the issuer is asked about a token (RFC 7662), if they are not signed."""
+    http_oauth_client_id: str = ""
+    """OAuth: name under which this server asks the issuer about tokens."""
+    http_oauth_client_secret: SecretStr = SecretStr("")
+    """OAuth: secret with which this server asks the issuer about tokens."""
 
     @field_validator("http_allowed_hosts", "http_allowed_origins", "http_oauth_scopes", mode="before")
     @classmethod

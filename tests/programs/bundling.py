@@ -3,11 +3,14 @@ a manifest (version 0.4, ``server.type`` uv): the host installs the dependencies
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,10 +54,25 @@ class Field:
         return schema | {"required": False}
 
 
+def read_meanings(settings: type) -> dict[str, str]:
+    """Return the text below each field of a class of settings, by the field's name: only documents are made of it."""
+    (tree,) = ast.parse(inspect.getsource(settings)).body
+    assert isinstance(tree, ast.ClassDef)
+    return {
+        field.target.id: str(said.value.value)
+        for field, said in pairwise(tree.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(said, ast.Expr)
+        and isinstance(said.value, ast.Constant)
+    }
+
+
 def of_setting(name: str, title: str, kind: str = "string", *, default: str | bool | None = "") -> Field:
     """Return a field for one setting, with the setting's own description."""
-    description = Settings.model_fields[name].description or ""
-    return Field(name, kind, title, description, variable=variable_of(name), default=default)
+    return Field(
+        name, kind, title, read_meanings(Settings)[name], variable=variable_of(name), default=default
+    )
 
 
 def key_of(service: str, variable: str) -> Field:

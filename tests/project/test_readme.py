@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from runpy import run_path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,6 +74,8 @@ def anchors(page: Path) -> set[str]:
 
 def settings_table() -> str:
     rows = ["| variable | default | meaning |", "|---|---|---|"]
+    read_meanings = run_path(str(ROOT / "tests" / "programs" / "bundling.py"))["read_meanings"]
+    meanings = read_meanings(Settings) | read_meanings(HttpSettings)
     for name, field in SETTINGS.items():
         default = "the platform's own" if field.default_factory else field.default
         match default:
@@ -84,7 +87,7 @@ def settings_table() -> str:
                 shown = ",".join(default)
             case _:
                 shown = default
-        rows.append(f"| `LEANRAG_{name.upper()}` | {shown} | {field.description} |")
+        rows.append(f"| `LEANRAG_{name.upper()}` | {shown} | {meanings[name]} |")
     return "\n".join(rows)
 
 

@@ -106,11 +106,7 @@ async def retrieval(
 @as_command
 async def coverage(
     sets: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="SET...",
-            help="Folders with docs/ and questions.json; with --collection questions.json suffices.",
-        ),
+        list[Path], typer.Argument(metavar="SET...", help="Folders with docs/ and questions.json.")
     ],
     embedder: option.EmbedderName = None,
     compare: Annotated[
@@ -145,8 +141,8 @@ async def coverage(
 
     `flat` is the plain way to beat: windows of sentences by BM25 and the same embedder, fused by rank, no graph.
 
-    A set is a folder with `docs/` and `questions.json`: `{"questions": [{"id", "question", "facts": [{"any": [regular
-    expression, …], "loose": [[regular expression, …], …]}], "queries": [sub-query, …]}]}`. A fact counts where one of its
+    A set is a folder with `docs/`, but for `--collection`, and `questions.json`: `{"questions": [{"id", "question", "facts":
+    [{"any": [regular expression, …], "loose": [[regular expression, …], …]}], "queries": [sub-query, …]}]}`. A fact counts where one of its
     expressions matches, in any case and across line ends, or, in other words than the documents', all expressions of one list
     of `loose` within 320 characters. Questions with an empty list of facts are left out.
 

@@ -186,7 +186,7 @@ def test_server_json_names_settings_that_exist_in_their_own_words_and_marks_keys
     bundling: Any,
 ) -> None:
     (package,) = SERVER_JSON["packages"]
-    meaning = {f"LEANRAG_{name.upper()}": field.description for name, field in Settings.model_fields.items()}
+    meaning = {f"LEANRAG_{name.upper()}": said for name, said in bundling.read_meanings(Settings).items()}
     meaning |= {field.variable: field.description for field in bundling.FIELDS if field.secret}
     named = {each["name"]: each for each in package["environmentVariables"]}
     assert {name: each["description"] for name, each in named.items()} == {
