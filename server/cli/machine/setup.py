@@ -81,8 +81,9 @@ def setup(
         raise typer.Exit(130) from None
     print_questions(questions, settings)
     again = command_line(["leanrag", "sync", str(folder), *index_options(settings)])
-    typer.echo(f"\nWhen files change: {again}\n")
+    typer.echo(f"\nWhen files change: {again}")
     if levels:
+        typer.echo()
         tick(levels)
     if failed:
         raise typer.Exit(1)
