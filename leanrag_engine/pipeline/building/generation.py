@@ -15,6 +15,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import Busy, no_documents, open_task_group
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.rows import find_rows, select_rows
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import AskedMode, BuildRequest, Forecast, StepRange
 from leanrag_engine.core.model import (
@@ -34,6 +35,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
 from leanrag_engine.core.text.shortening import count_things
+from leanrag_engine.documents.notices import is_licence
 from leanrag_engine.extraction.by_model.describe import Description, apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.heuristic.extract import find_key_words
@@ -198,12 +200,14 @@ async def require_documents(stores: Stores, collection: str) -> Collection:
 
 
 async def read_chunks(run: BuildRun, collection: str, *, dry: bool = False) -> int:
-    """Let the model read new chunks, those it failed to read and those it read with another schema, in an
+    """Let the model read new chunks but of licences, those it failed to read and those it read with another schema, in an
     upgrade all heuristic ones; return how many. ``dry``: nothing is stored."""
     stores, models = run.stores, run.models
     if models.reading is None:
         return 0
-    due = await stores.documents.heuristic_chunks(collection, due=not models.upgrade)
+    asked = await stores.documents.heuristic_chunks(collection, due=not models.upgrade)
+    held = group((each.document_id, each) for each in asked)
+    due = [each for chunks in held.values() if not is_licence(chunks) for each in chunks]
     if not dry:
         # What is not read now, for whatever reason, is asked for again by the next build.
         await stores.documents.ask_for(collection, [each.id for each in due])
@@ -215,8 +219,8 @@ async def read_chunks(run: BuildRun, collection: str, *, dry: bool = False) -> i
     def read(done: int, total: int) -> None:
         run.report(Progress("extract", done, total))
 
-    held = await stores.documents.collection(collection)
-    schema = await find_schema(stores, held) if held else None
+    found = await stores.documents.collection(collection)
+    schema = await find_schema(stores, found) if found else None
     await extract_by_model(models.reading, due, store, read, gleaning=stores.settings.gleaning, schema=schema)
     return len(due)
 

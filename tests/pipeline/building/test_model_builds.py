@@ -102,6 +102,16 @@ async def test_a_build_reads_and_writes_with_the_model_and_a_second_one_makes_no
         assert again.result.layers == job.result.layers
 
 
+async def test_a_model_reads_no_licence(tmp_path: Path, scribe: Any) -> None:
+    terms = "Copyright 2014 Big Corp Labs\n\nPermission is hereby granted, free of charge, to any person in London."
+    licence = DocumentSource(text=terms, title="LICENSE", id="licence")
+    async with engine(tmp_path, scribe) as opened:
+        await finish(opened, await opened.submit_ingest([*texts(2), licence], build=False))
+        await built(opened)
+        assert (await opened.status()).extracts == {"model": 2, "heuristic": 1}
+    assert not any("hereby" in request.last for request in scribe.requests)
+
+
 async def test_a_dry_run_makes_no_call_and_says_what_the_run_then_makes(tmp_path: Path, scribe: Any) -> None:
     async with engine(tmp_path, scribe) as opened:
         await ingested(opened, 30)
