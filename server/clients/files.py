@@ -73,7 +73,7 @@ def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
         alike = find_alike(client, file, name, document)
         document = document.remove([client.servers, name])
     # The file as it was before an install, to the byte.
-    originals = [text for text, without in alike.values() if text == without]
+    originals = [text for text, has_ours in alike.values() if not has_ours]
     deletes = not originals and not strip_layout(client, document.text)
     if not (originals or deletes):
         return ConfigChange(file, before, document.text, backs_up=True)
@@ -81,8 +81,8 @@ def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
     return ConfigChange(file, before, after, backs_up=False, deletes=deletes, equal=tuple(alike))
 
 
-def find_alike(client: Client, file: Path, name: str, document: ConfigText) -> dict[Path, tuple[str, str]]:
-    """Return the backups of ``file`` that differ from ``document`` in no more than our server ``name``: their texts, with and without it."""
+def find_alike(client: Client, file: Path, name: str, document: ConfigText) -> dict[Path, tuple[str, bool]]:
+    """Return the backups of ``file`` that differ from ``document`` in no more than our server ``name``: text, and whether it has that."""
     rest = document.remove([client.servers, name])
     # The file may have been without any servers before.
     left = [rest, rest.remove([client.servers])] if rest.value.get(client.servers) == {} else [rest]
@@ -92,12 +92,12 @@ def find_alike(client: Client, file: Path, name: str, document: ConfigText) -> d
             text = backup.read_bytes().decode("utf-8")
             document = parse_config(client, text)
             present = document.find([client.servers, name])
-            if present and is_ours(present[0]):
+            if has_ours := bool(present and is_ours(present[0])):
                 document = document.remove([client.servers, name])
             bare = strip_layout(client, document.text)
             alike = [each for each in left if strip_layout(client, each.text) == bare]
             if alike and (not bare or document.value in [each.value for each in alike]):
-                found[backup] = text, document.text
+                found[backup] = text, has_ours
     return found
 
 
