@@ -13,7 +13,7 @@ from leanrag_engine.core.model import Correction, CorrectionEffects, ExtractionS
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.shortening import count_things
 
-from .base import LIMITS, Card, Count, ReplyModel, fit_page, format_time, quote_lines, shorten_line, show_time
+from .base import LIMITS, Card, Count, ReplyModel, fit_page, format_time, quote_lines, shorten_line
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
@@ -63,7 +63,7 @@ class GenerationCard(Card):
         cost = ", ".join(f"{figure:g} {what}" for what, figure in self.cost.items())
         gone = "" if self.available else "; its data are pruned"
         return (
-            f"- generation {self.generation} of {show_time(self.published_at)} ({self.reason}): "
+            f"- generation {self.generation} of {self.published_at} ({self.reason}): "
             f"{changed}; {cost or 'no cost'}{gone}"
         )
 

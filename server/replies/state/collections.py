@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
@@ -44,15 +44,15 @@ class CollectionCard(Card):
             about=disarm(" ".join(collection.describe_folders(list(collection.notes)))),
         )
 
-    def to_line(self) -> str:
+    def to_line(self, show: Callable[[str], str] = str) -> str:
         stale = ", stale" if self.stale else ""
         built = (
-            f"built {show_time(self.built_at)} ({self.layers} layers, {count_things(self.entities, 'entity', 'entities')}, {self.embedder} embedder, "
+            f"built {show(self.built_at)} ({self.layers} layers, {count_things(self.entities, 'entity', 'entities')}, {self.embedder} embedder, "
             f"{self.summaries} summaries{stale})"
         )
         unbuilt = f"not built{' (stale)' if self.stale else ''}"
         return (
-            f"- {self.name}: {count_things(self.documents, 'document')}, {count_things(self.chunks, 'chunk')}, made {show_time(self.created_at)}, "
+            f"- {self.name}: {count_things(self.documents, 'document')}, {count_things(self.chunks, 'chunk')}, made {show(self.created_at)}, "
             f"{built if self.built_at else unbuilt}{f'. {self.about}' if self.about else ''}"
         )
 
@@ -65,7 +65,9 @@ class CollectionList(ReplyModel):
         return cls(collections=[CollectionCard.from_engine(each) for each in collections])
 
     def to_markdown(self) -> str:
-        return "\n".join(each.to_line() for each in self.collections) or "There is no collection yet."
+        return (
+            "\n".join(each.to_line(show_time) for each in self.collections) or "There is no collection yet."
+        )
 
 
 class ListedDocument(Card):

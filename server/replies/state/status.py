@@ -11,7 +11,7 @@ from leanrag_engine.core.model import Generation, LayerHealth, Spent
 from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.pipeline.status import Status
 
-from ..base import LIMITS, Card, JobStatusName, ReplyModel, format_time, quote_lines, show_time, warning_lines
+from ..base import LIMITS, Card, JobStatusName, ReplyModel, format_time, quote_lines, warning_lines
 from ..changes import format_correction
 from ..errors import READ_ONLY
 
@@ -207,7 +207,7 @@ class StatusReply(ReplyModel):
             stale = "stale" if self.stale else "up to date"
             layers = layers_line(self.layers)
             lines.append(
-                f"Build: generation {self.generation} of {show_time(self.built_at)}, {stale}. Layers: {layers}. Mode: {self.mode}. Made as: {self.graph}."
+                f"Build: generation {self.generation} of {self.built_at}, {stale}. Layers: {layers}. Mode: {self.mode}. Made as: {self.graph}."
             )
             note = f" {self.embedder_note}" if self.embedder_note else ""
             lines.append(f"Embedder: {self.embedder_name} ({self.embedder}).{note}")
