@@ -196,9 +196,8 @@ def relate(entities: dict[str, Entity], relations: Iterable[Relation]) -> Iterat
             across = source.parent_id != target.parent_id
             text = "What connects {} and {}?" if across else "What do {} and {} have to do with each other?"
             text = text.format(source.name, target.name)
-            yield QuestionCandidate(
-                text, frozenset(keys), frozenset(relation.chunk_ids), relation.description
-            )
+            ids = frozenset(relation.chunk_ids)
+            yield QuestionCandidate(text, frozenset(keys), ids, relation.description)
 
 
 async def holds_up(index: IndexSnapshot, candidate: QuestionCandidate, drawn: AbstractSet[str]) -> bool:
