@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import anyio
 import typer
 
-from leanrag_engine.core.config import Settings
+from leanrag_engine.core.config import EMBEDDERS, Settings
 from leanrag_engine.core.errors import LeanRAGError, NotReady
 from leanrag_engine.core.text.shortening import count_things
 
@@ -123,9 +123,7 @@ def find_room(existing: Path) -> Check:
 
 def find_extras(settings: Settings) -> Iterator[Check]:
     """Report optional parts, as broken those that the settings need."""
-    local = (
-        settings.embedder not in {"auto", "minilm", "e5", "fitted"} and "litellm/" not in settings.embedder
-    )
+    local = settings.embedder not in EMBEDDERS and "litellm/" not in settings.embedder
     embedder = f"embedder {settings.embedder}"
     for extra, module, needed, user, way in (
         ("local", "sentence_transformers", local, embedder, "LEANRAG_EMBEDDER=auto"),
