@@ -37,7 +37,7 @@ LIMIT, OVERLAP = 32, 8  # tokens of a chunk
 HERE = Path(__file__).resolve()
 READ = re.compile(r"document|styles|numbering|core|slide\d|sheet|sharedStrings|workbook|container|opf|xhtml")
 """The parts of archives that the readers look at."""
-ARCHIVES = ("docx", "xlsx", "pptx", "epub")
+ARCHIVES = ("docx", "xlsx", "pptx", "epub", "odt", "ods", "odp")
 FORMATS = (
     *ARCHIVES,
     "pdf",
@@ -53,6 +53,13 @@ FORMATS = (
     "json",
     "csv",
     "tex",
+    "rtf",
+    "bib",
+    "ged",
+    "adoc",
+    "org",
+    "ics",
+    "vtt",
 )
 
 
@@ -61,6 +68,7 @@ def make_seeds(suffix: str) -> list[bytes]:
     import docx  # noqa: PLC0415
     import test_formats as formats  # noqa: PLC0415
     import test_loading as loading  # noqa: PLC0415
+    import test_open_document as odf  # noqa: PLC0415
 
     mail = formats.message("Lamp oil", "We need ten barrels.", html="<p>ten</p>", attached="list.csv")
     if suffix == "docx":
@@ -86,6 +94,18 @@ def make_seeds(suffix: str) -> list[bytes]:
             {"cell_type": "markdown", "source": ["# Tides\n", "Twice."]},
             {"cell_type": "code", "source": "print(1)", "outputs": [{"output_type": "stream", "text": "1"}]},
         ),
+        "odt": lambda: odf.pack("text", odf.TEXT),
+        "ods": lambda: odf.pack("spreadsheet", f'<table:table table:name="Crew">{odf.CREW}</table:table>'),
+        "odp": lambda: odf.pack("presentation", "<draw:page><text:p>Storm</text:p></draw:page>"),
+        "rtf": lambda: (
+            rb"{\rtf1\ansi{\fonttbl{\f0 Arial;}}\b Tides\b0\par Tw\'e9ce\u8364? a day{\pict\bin3 abc}\cell 1\row}"
+        ),
+        "bib": lambda: b'@book{lamp, title = {The {Lamp}}, author = "Reid, E.", year = 1901}\n',
+        "ged": lambda: b"0 HEAD\n0 @I1@ INDI\n1 NAME Ada /Reid/\n1 BIRT\n2 DATE 3 MAY 1840\n0 TRLR\n",
+        "ics": lambda: (
+            b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Tides\nDTSTART:20250304T100000Z\nEND:VEVENT\nEND:VCALENDAR\n"
+        ),
+        "vtt": lambda: b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Twice a day.\n",
         "json": lambda: b'{"name": "Ines", "notes": ["one", "two"]}\n',
         "csv": lambda: b'name,"joined"\nInes,2021-05-01\n',
     }
@@ -188,7 +208,7 @@ def fuzz(suffix: str, seconds: int, folder: Path) -> None:
     """Run libFuzzer in this process; it ends the process."""
     import atheris  # noqa: PLC0415
 
-    sys.path.insert(0, str(HERE.parents[1] / "documents"))
+    sys.path[:0] = [str(HERE.parents[1] / "documents"), str(HERE.parents[1] / "documents" / "readers")]
     with atheris.instrument_imports(include=["leanrag_engine.documents", "leanrag_engine.core.text"]):
         documents = importlib.import_module("leanrag_engine.documents")
         for module in pkgutil.walk_packages(documents.__path__, "leanrag_engine.documents."):

@@ -121,5 +121,7 @@ def _read_rows(sheet: Any) -> Iterator[Sequence[str]]:
         for cell in row:
             text = _get(cell, "date-value").removesuffix("T00:00:00") or clean_line(" ".join(cell.itertext()))
             cells += repeat(text, min(_MOST_EQUAL, int(_get(cell, "number-columns-repeated") or 1)))
-        most = _MOST_EQUAL if any(cells) else _MOST_ROWS
-        yield from repeat(cells if any(cells) else (), min(most, int(_get(row, "number-rows-repeated") or 1)))
+        most, count = (_MOST_EQUAL if any(cells) else _MOST_ROWS), int(_get(row, "number-rows-repeated") or 1)
+        yield from repeat(cells if any(cells) else (), min(most, count))
+        if any(cells) and count > most:
+            yield (f"(the row above {count - most:,} more times)",)

@@ -84,6 +84,16 @@ def test_the_sheets_of_a_workbook_of_libreoffice_are_records_and_repeated_cells_
     )
 
 
+def test_a_row_that_repeats_without_end_is_read_often_and_the_rest_is_told(tmp_path: Path) -> None:
+    row = cells("Bo", "mate", "1").replace(
+        "<table:table-row>", '<table:table-row table:number-rows-repeated="5000">'
+    )
+    sheet = f'<table:table table:name="Crew">{cells("Name", "Role", "Pay")}{row}</table:table>'
+    text = read(tmp_path, "crew.ods", pack("spreadsheet", sheet)).text
+    assert text.count("Role: mate") == 1000
+    assert "(the row above 4,000 more times)" in text
+
+
 def test_slides_of_libreoffice_are_sections_with_their_notes(tmp_path: Path) -> None:
     slide = (
         '<draw:page><draw:frame presentation:class="title"><draw:text-box><text:p>Storm</text:p></draw:text-box></draw:frame>'
