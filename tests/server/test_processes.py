@@ -189,3 +189,20 @@ def test_a_line_that_is_no_message_is_answered_and_the_next_one_too(tmp_path: Pa
             assert answered["id"] == "next"
         server.stdin.close()
         assert server.wait() == 0
+
+
+def test_the_module_reads_what_is_read_in_a_process_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "notes.html").write_text(f"<p>Ines trims the lamp.</p><!--{'x' * 300_000}-->")
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "leanrag_mcp",
+        "ingest",
+        str(tmp_path / "notes.html"),
+        "--no-build",
+    ]
+    done = subprocess.run(
+        [*command, "--data-dir", str(tmp_path / "data")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout

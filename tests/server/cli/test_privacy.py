@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def is_loopback(address: str | None) -> bool:
-    return address in {None, "", "localhost"} or ipaddress.ip_address(address).is_loopback
+    if address in {None, "", "localhost"}:
+        return True
+    found = ipaddress.ip_address(address)
+    return found.is_loopback or found.is_unspecified  # Dask looks up where it listens
 
 
 def read_watched(folder: Path) -> list[dict[str, Any]]:
@@ -135,3 +139,33 @@ async def test_a_server_over_http_with_its_vectors_on_a_chroma_server_reaches_lo
     assert any("serve" in each["started"] for each in read_watched(tmp_path))
     expect_data_alone(home)
     assert not list(home.rglob("vectors"))
+
+
+def test_reading_on_a_dask_cluster_reaches_loopback_alone(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    cluster, notes = tmp_path / "scheduler.json", tmp_path / "notes"
+    given = ["--scheduler-file", str(cluster), "--no-dashboard"]
+    notes.mkdir()
+    for name in ("light", "lens"):  # a cluster is asked from a megabyte on
+        (notes / f"{name}.html").write_text(f"<!--{'-' * 600_000}--><p>{ANSWER} in 1844, wrote {name}.</p>")
+    dask = [sys.executable, "-P", "-m", "dask"]
+    with (
+        subprocess.Popen([*dask, "scheduler", *given, "--host", "127.0.0.1", "--port", "0"], cwd=tmp_path) as scheduler,
+        subprocess.Popen([*dask, "worker", *given, "--no-nanny", "--local-directory", str(tmp_path)]) as worker,
+    ):  # fmt: skip
+        try:
+            while not cluster.exists():
+                assert scheduler.poll() is None
+                time.sleep(0.1)
+            monkeypatch.setenv("LEANRAG_DASK", json.loads(cluster.read_text())["address"])
+            command = [sys.executable, "-P", "-m", "leanrag_mcp", "ingest", str(notes), "--no-build"]
+            assert "2 added" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        finally:
+            worker.terminate()
+            scheduler.terminate()
+    watched = read_watched(tmp_path)
+    for started in ("ingest", "worker", "scheduler"):
+        assert any(started in each["started"] for each in watched), started
+    expect_data_alone(home)
