@@ -353,6 +353,13 @@ def test_the_text_of_a_licence_names_nothing(text: str, is_licence: bool) -> Non
     assert (not entities(text)) is is_licence
 
 
+@pytest.mark.parametrize(("title", "names"), [("License Agreement", True), ("LICENSE.md", False)])
+def test_a_contract_on_a_licence_has_parties_and_the_file_of_a_licence_none(title: str, names: bool) -> None:
+    text = "This License Agreement is made between Acme Corp and Harbor Trading under the terms of this Agreement."
+    chunks = [replace(each, title=title) for each in document(text)]
+    assert any(each.entities for each in extract(chunks, title)) is names
+
+
 @pytest.mark.parametrize(
     ("media_type", "head"),
     [
