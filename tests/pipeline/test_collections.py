@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 from leanrag_tests_forks import run
-from leanrag_tests_jobs import finish
+from leanrag_tests_jobs import finish, open_engine
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import Busy, InvalidInput, NotFound
@@ -189,3 +189,11 @@ async def test_a_killed_copy_and_a_killed_deletion_are_finished_by_the_next_proc
         await finish(engine, job)
         assert [each.name for each in await engine.collections()] == ["other"]
     assert traces(tmp_path) == []
+
+
+async def test_a_collection_whose_first_job_is_cancelled_by_its_deletion_is_gone(tmp_path: Path) -> None:
+    long = "\n\n".join(f"Star Kepler-{number} shines near Vega-{number}." for number in range(20_000))
+    async with open_engine(tmp_path) as engine:
+        await engine.submit_ingest([DocumentSource(text=long)])
+        await finish(engine, await engine.submit_delete_collection("default", cancel=True))
+        assert await engine.collections() == []
