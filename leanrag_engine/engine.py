@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import anyio
 from anyio import to_thread
 
-from .adapters.wiring import Adapters, compose, open_process
+from .adapters.wiring import Adapters, compose, open_processes
 from .core import jobs
 from .core.config import COLLECTION_NAME, Settings
 from .core.errors import Busy, Candidate, InvalidInput, NotFound, StoreUnreachable, WorkerLost, no_documents
@@ -877,7 +877,7 @@ class LeanRAG:
         if not spaces:
             return damage
         try:
-            async with open_process() as process:
+            async with open_processes() as process:
                 damaged = await process.run(_find_spaces_apart, (self.settings, collection), lambda _: None)
         except WorkerLost:  # Chroma's compiled code ends the process that opens some damaged files
             damaged = [*spaces.values()]

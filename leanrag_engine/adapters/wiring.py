@@ -170,11 +170,11 @@ async def choose_workers(settings: Settings, size: int) -> Workers:
     return InProcess()
 
 
-def open_process() -> AbstractAsyncContextManager[Workers]:
-    """Open one process of our own, which ends with the work if that is cancelled."""
-    from .workers.pool import ProcessPool  # noqa: PLC0415 - only long texts pay for it
+def open_processes(most: int = 1) -> AbstractAsyncContextManager[Workers]:
+    """Open up to so many processes of our own; one ends with its work if that is cancelled."""
+    from .workers.pool import ProcessPool  # noqa: PLC0415 - only those pay who read documents
 
-    return aclosing(ProcessPool(1))
+    return aclosing(ProcessPool(most))
 
 
 def embedder_source(settings: Settings) -> EmbedderSource:

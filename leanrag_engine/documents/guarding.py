@@ -2,21 +2,22 @@
 
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from typing import Self, TypeVar
 
 import anyio
-import anyio.to_process
 import anyio.to_thread
 
 from leanrag_engine.core.errors import DocumentUnreadable, WorkerLost
 from leanrag_engine.core.model import DocumentSource, LoadedDocument
+from leanrag_engine.core.ports import Say, Workers
 
 from .formats import format_of
 from .loading import FileContent, parse_file
 
+T = TypeVar("T")
 R = TypeVar("R")
 
 
@@ -33,48 +34,58 @@ class ParsingLimits:
         return replace(self, seconds=max(1.0, self.seconds * megabytes - (time.monotonic() - started)))
 
 
-async def parse_within_limits(
-    source: DocumentSource, file: FileContent, limits: ParsingLimits
-) -> LoadedDocument:
-    """Return the document in a file. Raises as :func:`leanrag_engine.documents.loading.load` and :func:`run_within_limits`."""
-    if len(file.data) < format_of(file.path.name, start=file.data).guarded_from:
-        return await anyio.to_thread.run_sync(parse_file, source, file)
-    sent = replace(source, metadata=dict(source.metadata))  # a read-only mapping cannot be sent to a process
-    parse = partial(anyio.to_process.run_sync, _parse, sent, file, limits.megabytes, cancellable=True)
-    return await run_within_limits(parse, limits, source.path)
+@dataclass(frozen=True)
+class GuardedProcesses:
+    """Processes of our own, in which work on documents is done within limits. None is started before the first work."""
+
+    processes: Workers
+
+    @cached_property
+    def _free(self) -> anyio.CapacityLimiter:
+        return anyio.CapacityLimiter(self.processes.width)
+
+    async def parse(self, source: DocumentSource, file: FileContent, limits: ParsingLimits) -> LoadedDocument:
+        """Return the document in a file. Raises as :func:`leanrag_engine.documents.loading.load` and :meth:`run`."""
+        if len(file.data) < format_of(file.path.name, start=file.data).guarded_from:
+            return await anyio.to_thread.run_sync(parse_file, source, file)
+        sent = replace(
+            source, metadata=dict(source.metadata)
+        )  # a read-only mapping cannot be sent to a process
+        return await self.run(_parse, (sent, file), limits, source.path)
+
+    async def run(self, work: Callable[[T], R], value: T, limits: ParsingLimits, name: str) -> R:
+        """Return ``work(value)``, a function of a module; the time that it waits for a free process does not count.
+        Raises :class:`DocumentUnreadable` about the document ``name`` if it takes more than ``limits``."""
+        task = (work, value, limits.megabytes)
+        try:
+            async with self._free:
+                with anyio.fail_after(limits.seconds):
+                    return await self.processes.run(_run_in_limited_memory, task, lambda _: None)
+        except TimeoutError as problem:
+            raise DocumentUnreadable(
+                f"{name!r} was not read within {limits.seconds:.3g} seconds.",
+                "Convert it to plain text, split it, or raise the setting max_parse_seconds (LEANRAG_MAX_PARSE_SECONDS).",
+            ) from problem
+        except WorkerLost as problem:
+            raise DocumentUnreadable(
+                f"{name!r} could not be read within {limits.megabytes:,} MB of memory. {problem.message}",
+                "Convert it to plain text, split it, or raise the setting max_parse_mb (LEANRAG_MAX_PARSE_MB).",
+            ) from problem
 
 
-async def run_within_limits(work: Callable[[], Awaitable[R]], limits: ParsingLimits, name: str) -> R:
-    """Return what ``work`` does in another process, which ends when it is cancelled and has limited its memory.
-    Raises :class:`DocumentUnreadable` about the document ``name`` if it takes more than ``limits``."""
-    try:
-        with anyio.fail_after(limits.seconds):
-            return await work()
-    except TimeoutError as problem:
-        raise DocumentUnreadable(
-            f"{name!r} was not read within {limits.seconds:.3g} seconds.",
-            "Convert it to plain text, split it, or raise the setting max_parse_seconds (LEANRAG_MAX_PARSE_SECONDS).",
-        ) from problem
-    except (MemoryError, WorkerLost, anyio.BrokenWorkerProcess) as problem:
-        raise DocumentUnreadable(
-            f"{name!r} could not be read within {limits.megabytes:,} MB of memory.",
-            "Convert it to plain text, split it, or raise the setting max_parse_mb (LEANRAG_MAX_PARSE_MB).",
-        ) from problem
-
-
-def limit_memory(megabytes: int) -> None:
-    """Give this process no more memory than this from now on, where the system has a limit for one (Linux)."""
-    if sys.platform == "linux":
+def _run_in_limited_memory(task: tuple[Callable[[T], R], T, int], _: Say) -> R:
+    work, value, megabytes = task
+    if sys.platform == "linux":  # other systems have no such limit
         import resource  # noqa: PLC0415 - Windows has no such module
 
-        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (megabytes * 1024 * 1024, most))
+    return work(value)
 
 
-def _parse(source: DocumentSource, file: FileContent, megabytes: int) -> LoadedDocument:
-    limit_memory(megabytes)
+def _parse(task: tuple[DocumentSource, FileContent]) -> LoadedDocument:
     try:
-        return parse_file(source, file)
+        return parse_file(*task)
     except DocumentUnreadable as problem:
         # What a parser of XML reports as an error of the file.
         no_memory = 2  # XML_ERR_NO_MEMORY of libxml2

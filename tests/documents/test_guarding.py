@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,19 @@ async def test_a_word_file_that_fills_the_memory_fails_at_the_limit_and_the_next
     assert status == "failed"
     assert "could not be read within 700 MB" in error
     assert found["plain.docx"] == ("added", "")
+
+
+async def test_where_no_process_can_start_that_is_said_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "leanrag_engine.adapters.workers.pool.COMMAND", [sys.executable, "-c", "raise SystemExit(3)"]
+    )
+    (tmp_path / "plain.md").write_text("Isla Grant wrote.")
+    (tmp_path / "large.html").write_text(f"<p>Isla Grant wrote.</p>{'<!-- -->' * 30_000}")
+    found = await outcomes(tmp_path)
+    assert found["plain.md"] == ("added", "")
+    assert "exit code 3" in found["large.html"][1]
 
 
 async def test_a_word_file_of_countless_paragraphs_ends_at_the_limit_though_it_is_read_and_cut_apart(

@@ -21,9 +21,12 @@ def main() -> None:
     received: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_receive, args=(requests, received), daemon=True).start()
     while True:
-        answer = _answer(received.get())
-        results.write(LENGTH.pack(len(answer)) + answer)
+        answer = _answer(received)
+        # Nothing that may be large is held twice: memory can be limited.
+        results.write(LENGTH.pack(len(answer)))
+        results.write(answer)
         results.flush()
+        del answer
 
 
 def _receive(requests: IO[bytes], received: SimpleQueue[bytes]) -> None:
@@ -34,9 +37,9 @@ def _receive(requests: IO[bytes], received: SimpleQueue[bytes]) -> None:
     os._exit(0)
 
 
-def _answer(request: bytes) -> bytes:
+def _answer(received: SimpleQueue[bytes]) -> bytes:
     try:
-        work, value = pickle.loads(request)  # noqa: S301 - from the process that started this one
+        work, value = pickle.loads(received.get())  # noqa: S301 - from the process that started this one
         result: tuple[bool, Any] = (False, work(value, ignore_message))
     except Exception as problem:  # noqa: BLE001 - whatever it is, the parent raises it
         result = (True, problem)

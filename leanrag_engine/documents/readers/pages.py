@@ -61,8 +61,11 @@ def join_cut_words(pages: Sequence[str], *, keep_lines: bool = False) -> list[st
     """Join words cut at a line end; the rest of the document decides whether the hyphen stays. ``keep_lines``: in a text that
     people typed, whose hyphens mostly belong there, and whose lines are those of its file."""
     text = "\n".join(pages)
-    known = Counter(_WORD.findall(_CUT_WORD.sub("\n", text).lower()))
-    votes = [_keeps_hyphen(cut, known) for cut in _CUT_WORD.finditer(text)]
+    cuts = [*_CUT_WORD.finditer(text)]
+    if not cuts:
+        return [*pages]
+    known = Counter(word[0] for word in _WORD.finditer(_CUT_WORD.sub("\n", text).lower()))
+    votes = [_keeps_hyphen(cut, known) for cut in cuts]
     # If one cut within a word is certain, this document cuts words.
     usual = (keep_lines or True in votes) and False not in votes
 

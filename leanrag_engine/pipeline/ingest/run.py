@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import anyio
 import anyio.to_thread
 
-from leanrag_engine.adapters.wiring import choose_workers, open_process
+from leanrag_engine.adapters.wiring import choose_workers, open_processes
 from leanrag_engine.core.errors import (
     Cancelled,
     DocumentUnreadable,
@@ -26,7 +26,7 @@ from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, LeftOut
 from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument, ReadDocument
 from leanrag_engine.core.ports import Progress, Workers
 from leanrag_engine.core.text.cleaning import clean_line
-from leanrag_engine.documents.guarding import ParsingLimits, parse_within_limits, run_within_limits
+from leanrag_engine.documents.guarding import GuardedProcesses, ParsingLimits
 from leanrag_engine.documents.loading import (
     Expansion,
     as_storable_path,
@@ -42,7 +42,7 @@ from leanrag_engine.pipeline.index import Stores
 from leanrag_engine.pipeline.job_runner import JobProgress
 from leanrag_engine.pipeline.pending import PendingIndex
 
-from .reading import ReadingTask, read_document, read_in_limited_memory
+from .reading import ReadingTask, read_document, read_quietly
 from .sync import GONE, plan_sync, remove_missing
 
 logger = logging.getLogger(__name__)
@@ -81,9 +81,13 @@ async def ingest_all(
     # If a model reads the documents, or none is read, processes of our own have nothing to do.
     is_idle = stores.extractor is not None or request.dry_run
     size = await anyio.to_thread.run_sync(count_bytes, due)
-    async with aclosing(await choose_workers(stores.settings, 0 if is_idle else size)) as workers:
+    async with (
+        aclosing(await choose_workers(stores.settings, 0 if is_idle else size)) as workers,
+        open_processes(stores.settings.workers or os.cpu_count() or 1) as processes,
+    ):
         known = frozenset(each.id for each in held)
-        ingestion = Ingestion(stores, collection, request, allowed, workers, index, later, known)
+        guard = GuardedProcesses(processes)
+        ingestion = Ingestion(stores, collection, request, allowed, workers, guard, index, later, known)
         statuses += await ingestion.ingest(due, progress)
     if textless := tuple(sorted(ingestion.textless)):
         progress.skipped += (LeftOut("with pages that have no text layer", len(textless), textless),)
@@ -293,16 +297,13 @@ class Ingestion:
     request: IngestRequest
     allowed: Sequence[Path] | None
     workers: Workers
+    guard: GuardedProcesses
     index: PendingIndex
     later: frozenset[str]
     known: frozenset[str]
     stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
     arrived: dict[str, str] = field(default_factory=dict)
     textless: list[str] = field(default_factory=list)
-
-    @cached_property
-    def _long_texts(self) -> anyio.CapacityLimiter:
-        return anyio.CapacityLimiter(self.workers.width)
 
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
         """Ingest documents and return their statuses: read beside each other, stored in order, several in a transaction."""
@@ -395,7 +396,7 @@ class Ingestion:
                 name = source.title or (before.title if before else file_name_of(source))
                 return IngestOutcome(id_, name, "replaced" if before else "added")
             size = len(file.data)
-            document = await parse_within_limits(source, file, limits)
+            document = await self.guard.parse(source, file, limits)
         else:
             document = await anyio.to_thread.run_sync(
                 partial(load, source, allowed=self.allowed, max_bytes=limit)
@@ -423,7 +424,9 @@ class Ingestion:
         if len(document.text) < LONG_TEXT or settings.dask:
             chunks, extracts = await self.workers.run(read_document, task, say)
         else:
-            chunks, extracts = await self._read_long(task, limits.for_size(size, started), say)
+            say(f"{document.title}: reading {len(document.text):,} characters")
+            left = limits.for_size(size, started)
+            chunks, extracts = await self.guard.run(read_quietly, task, left, document.source or document.id)
         if stores.extractor is not None:
             extracts = await stores.extractor(document, chunks, partial(say, document.title))
         return ReadDocument(document, chunks, extracts)
@@ -433,16 +436,6 @@ class Ingestion:
         if id_ not in self.known:
             return None
         return (await self.stores.documents.find(self.collection, [id_])).get(id_)
-
-    async def _read_long(
-        self, task: ReadingTask, limits: ParsingLimits, say: Callable[[str], None]
-    ) -> tuple[list[Chunk], list[Extract]]:
-        """Cut and extract a long text in a process of its own, as many at once as there are workers."""
-        document = task.document
-        async with self._long_texts, open_process() as process:
-            say(f"{document.title}: reading {len(document.text):,} characters")
-            work = partial(process.run, read_in_limited_memory, (task, limits.megabytes), say)
-            return await run_within_limits(work, limits, document.source or document.id)
 
     def _find_unchanged(self, document: LoadedDocument, before: Document | None) -> IngestOutcome | None:
         if before is None or before.digest != document.digest:
