@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import socket
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -456,3 +458,53 @@ async def _count_traces(store: SqlDatabase, letters: str) -> int:
         )
 
     return await store._transactions.read(count)
+
+
+# --- a server that freezes -----------------------------------------------------------------
+
+
+class Relay:
+    """A server on loopback that passes everything on to another one until it falls silent, as one that freezes: its
+    system goes on taking connections."""
+
+    def __init__(self, port: int) -> None:
+        self._behind = port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self.silent = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(("127.0.0.1", self._behind))
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError), target:
+            while data := source.recv(65_536):
+                if not self.silent:
+                    target.sendall(data)
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+async def test_a_server_that_freezes_ends_what_waits_for_it_and_is_used_again_when_it_is_back(
+    postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connecting = pytest.importorskip("leanrag_engine.adapters.sql.dialect.postgres.connecting")
+    relay = Relay(make_url(postgres_database).port or 5432)
+    monkeypatch.setattr(connecting, "SILENCE_SECONDS", 0.3)
+    monkeypatch.setitem(connecting.CONNECTION, "connect_timeout", 2)
+    settings = load_settings(data_dir=tmp_path, database_url=change(postgres_database, port=relay.port))
+    async with await LeanRAG.open(settings) as engine:
+        await finish(engine, await engine.submit_ingest([DocumentSource(id="a", text="Ada met Isla.")]))
+        relay.silent = True
+        with anyio.fail_after(60), pytest.raises(StoreUnusable, match=r"does not answer|timeout"):
+            await engine.documents()
+        relay.silent = False
+        assert [each.id for each in await engine.documents()] == ["a"]
+    relay.close()

@@ -23,6 +23,7 @@ from leanrag_engine.core.errors import (
     StoreUnusable,
 )
 
+from . import connecting
 from .address import hide_password, parse_address
 
 OLDEST = 14  # The oldest version of PostgreSQL that its makers still mend
@@ -37,16 +38,6 @@ KEY = "%d, hashtext(current_schema())"
 
 holding: ContextVar[int] = ContextVar("holding", default=0)
 """The server's process of the connection that holds the writer lock for the present task; 0: none."""
-
-CONNECTION = {
-    "application_name": "leanrag",
-    "connect_timeout": 10,
-    "client_encoding": "UTF8",
-    # A connection that a network has dropped silently is noticed within a minute.
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-}
 
 
 def open_server(address: str, *, read_only: bool) -> OpenedDatabase:
@@ -76,13 +67,14 @@ def open_server(address: str, *, read_only: bool) -> OpenedDatabase:
 def _engine(url: URL) -> Engine:
     engine = create_engine(
         url,
-        connect_args=CONNECTION | dict(url.query),
+        connect_args=connecting.CONNECTION | dict(url.query),
         poolclass=QueuePool,
         pool_size=8,
         max_overflow=8,
         # After a restart of the server the connections of the pool are dead.
         pool_pre_ping=True,
     )
+    connecting.watch(engine)
     event.listen(engine, "connect", _drop_nul)
     event.listen(engine, "begin", _begin)
     return engine

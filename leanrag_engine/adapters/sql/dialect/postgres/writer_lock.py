@@ -18,7 +18,7 @@ from leanrag_engine.adapters.files.writer_lock import REPORT_SECONDS, read_note,
 from leanrag_engine.core.errors import StoreUnusable, first_error
 from leanrag_engine.core.ports import LockHolder
 
-from . import server
+from . import connecting, server
 from .address import hide_password, parse_address
 
 POLL_SECONDS = 0.25
@@ -67,10 +67,11 @@ class PostgresWriterLock:
         self._name = hide_password(url)
         self._engine: Engine = create_engine(
             url,
-            connect_args=server.CONNECTION | dict(url.query),
+            connect_args=connecting.CONNECTION | dict(url.query),
             poolclass=NullPool,
             isolation_level="AUTOCOMMIT",
         )
+        connecting.watch(self._engine)
 
     @asynccontextmanager
     async def hold(
