@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from leanrag_tests_jobs import finish, open_engine
 
@@ -115,3 +117,30 @@ async def test_a_scheduler_that_does_not_answer_is_named_and_nothing_is_lost(
         assert "tcp://127.0.0.1:9" in job.message
         assert "LEANRAG_DASK" in job.message
         assert (await engine.status()).collection.documents == 0
+
+
+async def test_a_scheduler_that_freezes_fails_the_document_and_is_used_again_when_it_is_back(
+    tmp_path: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = int(scheduler.rpartition(":")[2])
+    [pid] = {
+        each.pid for each in psutil.net_connections() if each.status == "LISTEN" and each.laddr[1] == port
+    }
+
+    def freeze(*_: object) -> None:
+        os.kill(pid, signal.SIGSTOP)
+
+    monkeypatch.setattr(wiring, "LEAST_BYTES", 1)
+    monkeypatch.setattr("leanrag_engine.adapters.workers.cluster.SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr("leanrag_engine.adapters.workers.cluster.CONNECT_SECONDS", 2)
+    async with open_engine(tmp_path, dask=scheduler) as engine:
+        try:
+            with monkeypatch.context() as patched:
+                patched.setattr(run, "read_document", freeze)
+                job = await engine.job((await engine.submit_ingest(SOURCES[:1])).id, wait_seconds=120)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert job.status is JobStatus.FAILED
+        assert f"{scheduler} lost the work (TimeoutError)" in job.documents[0].error
+        job = await finish(engine, await engine.submit_ingest(SOURCES[:1], build=False))
+        assert [each.status for each in job.documents] == ["added"]

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
+import anyio
+
 from leanrag_engine.core.errors import InvalidInput, WorkerLost
 from leanrag_engine.core.ports import Say
 
@@ -12,6 +14,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 CONNECT_SECONDS = 10
+SILENCE_SECONDS = 30
+"""How long a task may take before the scheduler is asked whether it is still there, for which the client would wait for ever."""
 
 
 class DaskCluster:
@@ -58,13 +62,13 @@ class DaskCluster:
         # Not `pure`: equal values would be one task, also after its result was forgotten.
         task = self._client.submit(work, value, ignore_message, pure=False, retries=0)
         try:
-            result: R = await task
+            result: R = await self._wait(task)
         except ModuleNotFoundError as problem:
             raise WorkerLost(
                 f"A worker of the Dask cluster at {self._address} cannot do the work ({problem}).",
                 "Install this version of leanrag-mcp where the workers run.",
             ) from problem
-        except (KilledWorker, FutureCancelledError, OSError) as problem:
+        except (KilledWorker, FutureCancelledError, OSError, TimeoutError) as problem:
             raise WorkerLost(
                 f"The Dask cluster at {self._address} lost the work ({type(problem).__name__}).",
                 "See whether its workers run and have enough memory, then try again.",
@@ -72,6 +76,13 @@ class DaskCluster:
         finally:
             task.release()
         return result
+
+    async def _wait(self, task: Any) -> Any:
+        while True:
+            with anyio.move_on_after(SILENCE_SECONDS):
+                return await task
+            with anyio.fail_after(CONNECT_SECONDS):
+                await self._client.scheduler.identity()
 
     async def aclose(self) -> None:
         await self._client.close()
