@@ -3,7 +3,7 @@ header, expiry, scopes and audience (RFC 9728); verifiers here decide what a tok
 it sees, and how many requests it may send. :func:`rights_of_caller` returns those of the running request."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from hmac import compare_digest
@@ -64,10 +64,11 @@ def access_of(settings: HttpSettings, address: Address) -> Access:
     # The SDK requires an issuer even where it never shows it.
     auth = AuthSettings(issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None)
     if settings.http_tokens_file is not None:
-        tokens = read_tokens(settings.http_tokens_file)
-        return limit_requests(Access(auth, tokens), settings, tokens.limits)
+        tokens, limits = read_tokens(settings.http_tokens_file)
+        return limit_requests(Access(auth, tokens), settings, limits)
     if token:
-        return limit_requests(Access(auth, SharedToken(token)), settings)
+        shared = KnownTokens([(sha256(token.encode()).digest(), "shared-token", Rights())])
+        return limit_requests(Access(auth, shared), settings)
     if not address.is_loopback:
         raise InvalidInput(
             f"Not serving at {address}: others can reach it, and no token is set.",
@@ -139,18 +140,6 @@ def oauth_access(settings: HttpSettings) -> Access:
         SignedTokens(settings) if settings.http_oauth_jwks_url else IntrospectedTokens(settings)
     )
     return Access(auth, ClaimedRights(verifier) if settings.http_oauth_rights else verifier)
-
-
-class SharedToken:
-    """One token for all clients. Hashes are compared in constant time, so that neither bytes nor length leak."""
-
-    def __init__(self, token: str) -> None:
-        self._digest = sha256(token.encode()).digest()
-
-    async def verify_token(self, token: str) -> AccessToken | None:
-        if not compare_digest(sha256(token.encode()).digest(), self._digest):
-            return None
-        return AccessToken(token=token, client_id="shared-token", scopes=[])
 
 
 class SignedTokens:
@@ -262,15 +251,12 @@ class _TokenEntry(BaseModel):
     requests_per_minute: Annotated[int, Field(ge=0)] = 0
 
 
-class ListedTokens:
-    """The tokens of a file. Hashes are compared in constant time, all of them at each request."""
+class KnownTokens:
+    """One token for all clients, or the tokens of a file: each by its hash, with the client's name and its rights. Hashes are compared
+    in constant time, all of them at each request, so that neither bytes nor length leak."""
 
-    def __init__(self, entries: Mapping[str, _TokenEntry]) -> None:
-        self._granted = [
-            (bytes.fromhex(entry.sha256), name, Rights(entry.right, tuple(entry.collections or ()), name))
-            for name, entry in entries.items()
-        ]
-        self.limits = {name: entry.requests_per_minute for name, entry in entries.items()}
+    def __init__(self, granted: Sequence[tuple[bytes, str, Rights]]) -> None:
+        self._granted = granted
 
     async def verify_token(self, token: str) -> AccessToken | None:
         digest = sha256(token.encode()).digest()
@@ -281,8 +267,8 @@ class ListedTokens:
         return GrantedToken(token=token, client_id=name, scopes=[], rights=rights)
 
 
-def read_tokens(file: Path) -> ListedTokens:
-    """Read a TOML file with a table for each token. Raises ``InvalidInput`` that names the table and the key."""
+def read_tokens(file: Path) -> tuple[KnownTokens, Mapping[str, int]]:
+    """Read a TOML file with a table for each token; return them and their limits by client. Raises ``InvalidInput`` that names the table and the key."""
     try:
         entries = TypeAdapter(dict[str, _TokenEntry]).validate_python(
             tomllib.loads(file.expanduser().read_text(encoding="utf-8"))
@@ -296,7 +282,11 @@ def read_tokens(file: Path) -> ListedTokens:
     hashes = [entry.sha256 for entry in entries.values()]
     if not entries or len(set(hashes)) < len(hashes):
         raise _unusable(file, "two tables have one sha256" if entries else "it names no token")
-    return ListedTokens(entries)
+    granted = [
+        (bytes.fromhex(entry.sha256), name, Rights(entry.right, tuple(entry.collections or ()), name))
+        for name, entry in entries.items()
+    ]
+    return KnownTokens(granted), {name: entry.requests_per_minute for name, entry in entries.items()}
 
 
 def _unusable(file: Path, reason: str) -> InvalidInput:
