@@ -106,9 +106,8 @@ class HistoryReply(ReplyModel):
             step = "Call get_pending_work with kind='summary' to write stale summaries again."
         elif changes.graph.sentences.stale.total:
             step = "Call get_pending_work with kind='relation' to write stale sentences again."
-        return cls(
-            since=changes.since,
-            exact=changes.exact,
+        return cls.of(
+            changes,
             changes={
                 what: card
                 for what, card in (

@@ -76,12 +76,7 @@ class SearchReply(ReplyModel):
     @classmethod
     def from_engine(cls, page: EntityPage, offset: int, count: Count) -> SearchReply:
         entities = fit_page([EntityCard.from_engine(seed) for seed in page.found], count)
-        return cls(
-            entities=entities,
-            total=page.total,
-            next_cursor=cursor_after(offset, len(entities), page.total),
-            warnings=list(page.warnings),
-        )
+        return cls.of(page, entities=entities, next_cursor=cursor_after(offset, len(entities), page.total))
 
     def to_markdown(self) -> str:
         lines = ["No entity matches."]

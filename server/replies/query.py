@@ -68,10 +68,9 @@ class QueryReply(ReplyModel):
         graph = result.subgraph
         names = {node.id: node.name for node in (*graph.path, *(seed.entity for seed in graph.seeds))}
         relations = [*graph.inter_cluster_relations, *graph.base_relations] if detailed else []
-        reply = cls(
+        reply = cls.of(
+            result.context,
             context=result.context.text,
-            tokens=result.context.tokens,
-            truncated=result.context.truncated,
             warnings=list(result.warnings) if detailed else [],
             seeds=[SeedCard.to(seed.entity, score=round(seed.score, 2)) for seed in graph.seeds],
             sources=[each.chunk.citation for each in result.sources],
@@ -169,12 +168,11 @@ class AnswerReply(ReplyModel):
         step = "Call get_sources with the citations to read them whole."
         if not answer.sufficient:
             step = "Call query_lca_context with other words or sub-queries, or ingest_documents with more."
-        return cls(
+        return cls.of(
+            answer,
             question=answered.result.query.text,
             answer=answer.text,
-            sufficient=answer.sufficient,
             sources=[SourceCard.from_engine(each, LIMITS.brief) for each in answered.sources],
-            unfounded=list(answer.unfounded),
             tokens=answered.result.context.tokens,
             model=answered.model,
             usage=UsageCard(

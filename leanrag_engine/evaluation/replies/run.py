@@ -13,7 +13,7 @@ from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.adapters.wiring import Adapters, compose, embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.grouping import group
-from leanrag_engine.core.model import PassageText, Vectors, join_passages
+from leanrag_engine.core.model import Vectors, join_passages
 from leanrag_engine.core.ports import Embedder, EmbedderSource, Progress, ProgressReport, Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import words
@@ -274,9 +274,8 @@ def _engine_answerer(scratch: ScratchCollection, way: Strategy) -> Answerer:
 
 
 async def _read_documents(adapters: Adapters, collection: str) -> list[str]:
-    parts: dict[int, list[PassageText]] = {}
-    async for passage in read_passages(adapters.documents, collection, None):
-        parts.setdefault(passage.document, []).append(passage)
+    passages = [each async for each in read_passages(adapters.documents, collection, None)]
+    parts = group((each.document, each) for each in passages)
     return [join_passages(each) for each in parts.values()]
 
 
