@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy, collect_ids, find_misfit, find_parents
-from leanrag_engine.core.graphs.rows import Places, decode_ids, has_twins, select_rows
+from leanrag_engine.core.graphs.rows import Places, decode_ids, has_twins, look_up, select_rows
 from leanrag_engine.core.model import (
     METHODS,
     Distribution,
@@ -280,7 +280,7 @@ def _lift_pairs(
 def _check_relations(upper: Graph, joined: tuple[Places, Places], supported: tuple[Places, Places]) -> None:
     own = _number_pairs(upper.ends, len(upper.entities))
     _require(len(own) == len(upper.relations), "a relation joins an entity with itself")
-    strengths, supports = (_look_up(own, *each) for each in (joined, supported))
+    strengths, supports = (look_up(own, *each, missing=0) for each in (joined, supported))
     wrong = (strengths != upper.edges.strengths) | (supports != upper.edges.supports)
     first = np.flatnonzero(wrong)[:1].tolist()
     for number, relation in zip(first, select_rows(upper.relations, first), strict=True):
@@ -297,14 +297,6 @@ def _check_relations(upper: Graph, joined: tuple[Places, Places], supported: tup
     apart = np.ones(len(own), dtype=bool)
     np.not_equal(own[1:], own[:-1], out=apart[1:])
     distinct = own[apart]
-    missing = len(joined[0]) - np.count_nonzero(_look_up(distinct, *joined))
+    missing = len(joined[0]) - np.count_nonzero(look_up(distinct, *joined, missing=0))
     _require(not missing, f"{missing} pairs of clusters lack their relation")
     _require(len(distinct) == len(own), "two relations join the same pair")
-
-
-def _look_up(wanted: Places, numbers: Places, values: Places) -> Places:
-    """Return the value of each wanted number, 0 for those that are not among the sorted ``numbers``."""
-    if not len(numbers):
-        return np.zeros(len(wanted), dtype=np.intp)
-    places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
-    return np.where(numbers[places] == wanted, values[places], 0)

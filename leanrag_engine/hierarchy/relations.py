@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.graph import EntityColumns, Graph
-from leanrag_engine.core.graphs.rows import compose_rows, decode_ids, read_rows, select_rows
+from leanrag_engine.core.graphs.rows import compose_rows, decode_ids, look_up, read_rows, select_rows
 from leanrag_engine.core.model import METHODS, Entity, Evidence, Method, Relation, content_id
 from leanrag_engine.core.text.language.names import name_key, without_remark
 from leanrag_engine.core.text.language.sentences import find_turn, is_statement
@@ -83,10 +83,8 @@ def find_pairs(wanted: Labels, known: Labels) -> Labels:
     total = int(max(wanted.max(initial=0), known.max(initial=0))) + 1
     there = _number_pairs(known, total)
     order = np.argsort(there, kind="stable")
-    there, here = there[order], _number_pairs(wanted, total)
-    places = np.minimum(np.searchsorted(there, here), max(len(there) - 1, 0))
-    found = (here >= 0) & (np.append(there, -1)[places] == here)
-    return np.where(found, np.append(order, -1)[places], -1)
+    here = _number_pairs(wanted, total)
+    return np.where(here >= 0, look_up(here, there[order], order, missing=-1), -1)
 
 
 def _number_pairs(pairs: Labels, total: int) -> Labels:

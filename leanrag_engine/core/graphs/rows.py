@@ -80,6 +80,14 @@ def find_ids(wanted: Ids, ids: Ids) -> Places:
     return SortedIds(ids, ascending=True).find(wanted)
 
 
+def look_up(wanted: NDArray[Any], numbers: NDArray[Any], values: Places, *, missing: int) -> Places:
+    """Return the value of each wanted number, ``missing`` for those that are not among the sorted ``numbers``."""
+    if not len(numbers):
+        return np.full(len(wanted), missing, dtype=np.intp)
+    places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    return np.where(numbers[places] == wanted, values[places], missing)
+
+
 def has_twins(ids: Ids) -> bool:
     """Return whether two ids are equal."""
     mixed = np.zeros(len(ids), dtype=np.uint64)

@@ -13,7 +13,7 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
 from leanrag_engine.core.graphs.graph import Digests, Hierarchy
-from leanrag_engine.core.graphs.rows import Places, decode_ids, make_ids, select_rows
+from leanrag_engine.core.graphs.rows import Places, decode_ids, look_up, make_ids, select_rows
 from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all
 from leanrag_engine.core.model import Generation, SharedText, Vectors
 from leanrag_engine.core.ports import (
@@ -41,11 +41,7 @@ class DigestIndex:
 
     def find(self, digests: Digests) -> Places:
         """Return a place with a text of each digest, −1 where there is none."""
-        held = self._sorted
-        if not len(held):
-            return np.full(len(digests), -1, dtype=np.intp)
-        ranks = np.minimum(np.searchsorted(held, digests), len(held) - 1)
-        return np.where(held[ranks] == digests, self._order[ranks], -1)
+        return look_up(digests, self._sorted, self._order, missing=-1)
 
 
 @dataclass(frozen=True, eq=False)
