@@ -29,12 +29,12 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
-from zlib import crc32
 
 import numpy as np
 
 from leanrag_engine.core.errors import LeanRAGError, StoreUnreachable, StoreUnusable
 from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.runtime.checksums import checksum_of
 
 from . import locks
 from .index import CONFIGURATION, Index, Space, is_full
@@ -202,12 +202,7 @@ def _state_of(file: Path) -> tuple[int, ...]:
 
 def _sum(folder: Path) -> bytes:
     """Return a checksum of the files of an index."""
-    total = 0
-    for name in FILES:
-        with (folder / name).open("rb") as file:
-            while block := file.read(1 << 20):
-                total = crc32(block, total)
-    return b"%08x" % total
+    return b"%08x" % checksum_of(*(folder / name for name in FILES))
 
 
 def _is_not_found(problem: Exception) -> bool:

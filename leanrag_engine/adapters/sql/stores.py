@@ -1,10 +1,6 @@
 """The stores on one database: thin classes over the functions of the files beside this one. What those that only read
-call of them, :mod:`leanrag_engine.core.ports` describes; the rest stands at the functions.
-
-Each method is one transaction, also where it spans several stores. Ids that do not exist are left out of a reply, never
-an error, unless a method says so. ``collection`` is the name of an existing collection, ``generation`` the number of a
-generation.
-"""
+call of them, :mod:`leanrag_engine.core.ports` describes, and what holds for the ids, ``collection`` and ``generation`` of all methods;
+the rest stands at the functions. Each method is one transaction, also where it spans several stores."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from leanrag_engine.adapters.embedders.pretrained import Span, check_rows, pool_
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import EmbeddedQueries, PackedTokens, QueryTokens, Vectors
 from leanrag_engine.core.ports import ProgressReport
+from leanrag_engine.core.runtime.checksums import checksum_of
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.core.text.shortening import one_line
 from leanrag_engine.core.vectors import unit_rows
@@ -148,16 +148,6 @@ def _load_once() -> MiniLMEmbedder:
 
 
 MINILM_SOURCE = OnnxSource(NAME, IDENTITY, _load_once)
-
-
-def checksum_of(model: Path, tokenizer: Path) -> int:
-    """Return the CRC-32 of the two files, one after the other."""
-    checksum, part = 0, memoryview(bytearray(1 << 18))
-    for path in (model, tokenizer):
-        with path.open("rb", buffering=0) as file:
-            while size := file.readinto(part):
-                checksum = crc32(part[:size], checksum)
-    return checksum
 
 
 def _unusable(why: str) -> InvalidInput:
