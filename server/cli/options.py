@@ -38,6 +38,15 @@ ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer no tool that 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show each stage of the work by itself.")]
 
 
+def is_followed(context: typer.Context) -> bool:
+    """Return whether a command follows that of a group. Raises ``typer.BadParameter`` for a data folder before it."""
+    source = context.get_parameter_source("data_dir")
+    if context.invoked_subcommand and source is not None and source.name == "COMMANDLINE":
+        # It would be ignored, and another folder be changed.
+        raise typer.BadParameter(f"Give --data-dir after `{context.invoked_subcommand}`.", context)
+    return context.invoked_subcommand is not None
+
+
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

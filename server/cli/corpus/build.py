@@ -10,7 +10,7 @@ import typer
 
 from leanrag_engine.core.errors import NotFound
 
-from ..options import CollectionOption, DataDir, Json, Verbose
+from ..options import CollectionOption, DataDir, Json, Verbose, is_followed
 from ..running import end, follow_job, on_engine, print_report, read_settings, run_long
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ Id = Annotated[
 @jobs_app.callback()
 def list_by_default(context: typer.Context, data_dir: DataDir = None, json: Json = False) -> None:
     """List the jobs, unless a command follows."""
-    if context.invoked_subcommand is None:
+    if not is_followed(context):
         list_jobs(data_dir, json=json)
 
 

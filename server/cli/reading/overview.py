@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import CollectionOption, DataDir, Json, Verbose, echo
+from ..options import CollectionOption, DataDir, Json, Verbose, echo, is_followed
 from ..running import (
     end,
     find_width,
@@ -134,13 +134,8 @@ NewName = Annotated[
 @app.callback()
 def list_by_default(context: typer.Context, data_dir: DataDir = None, json: Json = False) -> None:
     """List the collections, unless a command follows."""
-    if context.invoked_subcommand is None:
+    if not is_followed(context):
         list_collections(data_dir, json=json)
-        return
-    source = context.get_parameter_source("data_dir")
-    if source is not None and source.name == "COMMANDLINE":
-        # It would be ignored, and another folder be changed.
-        raise typer.BadParameter(f"Give --data-dir after `{context.invoked_subcommand}`.", context)
 
 
 @app.command("list")

@@ -303,3 +303,10 @@ def test_long_lines_break_between_words_but_commands_and_trees_do_not() -> None:
     ]
     for whole in ("Next: leanrag query QUESTION --data-dir /home/you/leanrag", f"├─ {prose}", "short"):
         assert wrap_line(whole, 30) == whole
+
+
+@pytest.mark.parametrize("group", ["jobs", "collections"])
+def test_a_data_folder_before_the_command_of_a_group_is_refused(group: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, [group, "--data-dir", str(tmp_path), "list"])
+    assert done.exit_code == 2
+    assert "--data-dir after" in done.stderr
