@@ -310,6 +310,7 @@ class Query:
                 f"Sub-query {sub_queries.index('') + 1} of {len(sub_queries)} is empty.",
                 "Give each sub-query a few words, or leave it out.",
             )
+        clean_text("query with its sub-queries", " ".join([text, *sub_queries]))
         entities = tuple(filter(None, (clean_text("entity", each) for each in self.entities)))
         check_count("sub-queries", len(sub_queries), QUERY_LIMITS.texts)
         check_count("entities", len(entities), QUERY_LIMITS.entities)

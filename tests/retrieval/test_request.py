@@ -18,6 +18,10 @@ from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
         ({"text": " \u200b\n\x00"}, ["query is empty"]),
         ({"text": "?! …"}, ["query has no word", "Give a question"]),
         ({"text": "x" * 10_001}, ["10,001 characters", "10,000", "ingest"]),
+        (
+            {"text": "x", "sub_queries": ("y" * 5_000, "z" * 5_000)},
+            ["sub-queries", "10,003", "at most 10,000"],
+        ),
         ({"sub_queries": ("x" * 10_001,)}, ["sub-query", "10,001"]),
         ({"sub_queries": ("What?", " \u200b")}, ["Sub-query 2 of 2 is empty", "leave it out"]),
         ({"mode": "lcaa"}, ["'lcaa'", "Did you mean 'lca'", "lca, local, global, naive"]),

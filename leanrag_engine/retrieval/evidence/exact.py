@@ -75,6 +75,7 @@ _VALUES = re.compile(
 
 _FEW_WINDOWS = 8  # Windows that are looked up for one word; one of a single document may stand in all of it
 _MANY = 40  # Documents and windows that are looked up for an identifier whose uses are asked for, or that was misspelt
+_GUESSED = 10  # Words of a question that stand nowhere for which alike ones are looked up
 _FEW_DATES = 12  # Months or years of a time that are looked up
 _FEW_DATED = 30  # Documents of one day, month or year up to which their date says what is asked for
 
@@ -310,7 +311,8 @@ async def _note_absent(
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
             misspelt = is_name(word) or (english and len(words) <= REPORTED and not is_english_word(word))
             misspelt = misspelt and not NUMBER_WORDS.issuperset(word.casefold().split("-"))
-            guesses = await documents.nearest_words(name, word) if misspelt else ()
+            few = len(run.absent) < _GUESSED
+            guesses = await documents.nearest_words(name, word) if misspelt and few else ()
             if _DAY.fullmatch(word) and (
                 any(each.startswith(word) for each in guesses)
                 or await documents.find_dated(name, word, _FEW_DATED)
