@@ -48,13 +48,12 @@ class GuardedProcesses:
         """Return the document in a file. Raises as :func:`leanrag_engine.documents.loading.load` and :meth:`run`."""
         if len(file.data) < format_of(file.path.name, start=file.data).guarded_from:
             return await anyio.to_thread.run_sync(parse_file, source, file)
-        sent = replace(
-            source, metadata=dict(source.metadata)
-        )  # a read-only mapping cannot be sent to a process
+        # A read-only mapping cannot be sent to a process.
+        sent = replace(source, metadata=dict(source.metadata))
         return await self.run(_parse, (sent, file), limits, source.path)
 
-    async def run(self, work: Callable[[T], R], value: T, limits: ParsingLimits, name: str) -> R:
-        """Return ``work(value)``, a function of a module; the time that it waits for a free process does not count.
+    async def run(self, work: Callable[[T, Say], R], value: T, limits: ParsingLimits, name: str) -> R:
+        """Return ``work(value, say)``, a function of a module; the time that it waits for a free process does not count.
         Raises :class:`DocumentUnreadable` about the document ``name`` if it takes more than ``limits``."""
         task = (work, value, limits.megabytes)
         try:
@@ -73,17 +72,17 @@ class GuardedProcesses:
             ) from problem
 
 
-def _run_in_limited_memory(task: tuple[Callable[[T], R], T, int], _: Say) -> R:
+def _run_in_limited_memory(task: tuple[Callable[[T, Say], R], T, int], say: Say) -> R:
     work, value, megabytes = task
     if sys.platform == "linux":  # other systems have no such limit
         import resource  # noqa: PLC0415 - Windows has no such module
 
         most = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (megabytes * 1024 * 1024, most))
-    return work(value)
+    return work(value, say)
 
 
-def _parse(task: tuple[DocumentSource, FileContent]) -> LoadedDocument:
+def _parse(task: tuple[DocumentSource, FileContent], _: Say) -> LoadedDocument:
     try:
         return parse_file(*task)
     except DocumentUnreadable as problem:

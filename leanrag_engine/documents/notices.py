@@ -32,9 +32,8 @@ def is_licence(chunks: Sequence[Chunk]) -> bool:
         return False
     text = " ".join("\n".join(each.text for each in chunks[:4]).split())
     title, head = chunks[0].title, text[:700]
-    called = (
-        " " not in title and _CALLED.match(title) and _TERMS.search(head)
-    )  # a contract is called License Agreement
+    # A contract is called License Agreement.
+    called = " " not in title and _CALLED.match(title) and _TERMS.search(head)
     return bool(called or (_CALLED.search(f"{title} {text[:100]}") and _FORMULA.search(head)))
 
 

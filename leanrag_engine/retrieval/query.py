@@ -308,9 +308,8 @@ def _make_result(
             each for each in sources if each.chunk.citation not in seen or _has_unseen(each.chunk, before)
         ]
         run.warn_of_seen(left_out, doubtful, nothing_new=not any(rankings))
-    if (
-        weak and not query.entities and query.mode != Mode.GLOBAL
-    ):  # what may not be about the question is cheap to read
+    # What may not be about the question is cheap to read.
+    if weak and not query.entities and query.mode != Mode.GLOBAL:
         budget, options = min(budget, options.weak_tokens), replace(options, notes=0.6)
         run.warnings.append(
             "The nearest follow. For more: other words, names from search_entities, or search_text."

@@ -102,6 +102,3 @@ class CitationSet:
         return found is not None and any(
             document == found[0] and first <= found[1] <= last for document, first, last in self.ranges
         )
-
-
-NO_CITATIONS = CitationSet()

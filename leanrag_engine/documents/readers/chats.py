@@ -403,9 +403,7 @@ def _day_first(written: set[str]) -> bool | None:
     ]
     if any("." in each for each in written) or any(first > 12 for first, _ in pairs):  # noqa: PLR2004
         return True
-    if any(second > 12 for _, second in pairs):  # noqa: PLR2004
-        return False
-    return None
+    return False if any(second > 12 for _, second in pairs) else None  # noqa: PLR2004
 
 
 def _iso(written: str, *, day_first: bool | None) -> str:

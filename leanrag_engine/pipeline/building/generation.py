@@ -332,9 +332,7 @@ async def base_graph(
         )
         base = apply_descriptions(base, by_model)
     base = apply_descriptions(base, by_agents, Method.AGENT)
-    index = None
-    if schema is None and merged.graph.entities:
-        index = merged.mark_described(base).index
+    index = merged.mark_described(base).index if schema is None and merged.graph.entities else None
     return BaseGraph(base, effects[0], applied, index)
 
 

@@ -23,11 +23,6 @@ class ReadingTask:
     extracts: bool
 
 
-def read_quietly(task: ReadingTask) -> tuple[list[Chunk], list[Extract]]:
-    """Read a document as :func:`read_document` where nobody hears how far it is."""
-    return read_document(task, lambda _: None)
-
-
 def read_document(task: ReadingTask, say: Callable[[str], None]) -> tuple[list[Chunk], list[Extract]]:
     """Return the chunks of a document and their extracts; ``say`` may raise. Raises ``DocumentUnreadable`` if it holds no text."""
     document = task.document

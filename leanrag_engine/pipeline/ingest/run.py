@@ -42,7 +42,7 @@ from leanrag_engine.pipeline.index import Stores
 from leanrag_engine.pipeline.job_runner import JobProgress
 from leanrag_engine.pipeline.pending import PendingIndex
 
-from .reading import ReadingTask, read_document, read_quietly
+from .reading import ReadingTask, read_document
 from .sync import GONE, plan_sync, remove_missing
 
 logger = logging.getLogger(__name__)
@@ -238,13 +238,11 @@ def split_unchanged(
 def _find_unchanged(
     source: DocumentSource, known: Mapping[str, Document], allowed: Sequence[Path] | None
 ) -> Document | None:
-    try:
+    with suppress(LeanRAGError, OSError):  # reading it says what is wrong
         id_, path = identify(source, allowed=allowed)
         document = known.get(id_)
         if document is not None and document.file_stamp == make_stamp(source, path.stat()):
             return document
-    except (LeanRAGError, OSError):
-        pass  # reading it says what is wrong
     return None
 
 
@@ -426,7 +424,7 @@ class Ingestion:
         else:
             say(f"{document.title}: reading {len(document.text):,} characters")
             left = limits.for_size(size, started)
-            chunks, extracts = await self.guard.run(read_quietly, task, left, document.source or document.id)
+            chunks, extracts = await self.guard.run(read_document, task, left, document.source or document.id)
         if stores.extractor is not None:
             extracts = await stores.extractor(document, chunks, partial(say, document.title))
         return ReadDocument(document, chunks, extracts)

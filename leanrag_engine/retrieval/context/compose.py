@@ -9,13 +9,13 @@ sets and found no more facts.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import accumulate, chain, groupby, takewhile
 
 from leanrag_engine.core.graphs.texts import name_subject
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, Context
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.citation import CitationSet, find_bracketed_citations
@@ -245,10 +245,9 @@ class _Pool:
             for (document, *_), each in self._windows.items()
             if not each.turns
         }
-        self._turned: defaultdict[tuple[str, int], list[RankedWindow]] = defaultdict(list)
-        for each in self.known:
-            if each.turns:
-                self._turned[each.chunk.document_id, each.chunk.number].append(each)
+        self._turned = group(
+            ((each.chunk.document_id, each.chunk.number), each) for each in self.known if each.turns
+        )
         self._counter = counter
         self._options = options
         self._documents: set[str] = set()
@@ -513,9 +512,7 @@ class _Layout:
     ) -> str:
         windows = [each for each in chosen if isinstance(each, RankedWindow)]
         statements = [each for each in chosen if isinstance(each, Statement)]
-        by_document: dict[str, list[RankedWindow]] = {}
-        for window in windows:
-            by_document.setdefault(window.chunk.document_id, []).append(window)
+        by_document = group((each.chunk.document_id, each) for each in windows)
         documents = [
             sorted(each, key=lambda one: (one.chunk.place, one.number)) for each in by_document.values()
         ]

@@ -12,6 +12,7 @@ from itertools import groupby, zip_longest
 from pathlib import PurePosixPath
 
 from leanrag_engine.core.graphs.texts import name_subject
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import EXCERPT, Chunk, ContextLine, ScoreParts, is_code
 from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean, wrap_in_fence
@@ -348,9 +349,8 @@ def render_statement(statement: Statement, named: bool = True) -> str:
 def render_statements(statements: Sequence[Statement], fence: str, *, by_date: bool = False) -> str:
     """Render statements as lines, those about one subject together, each sentence with its citations; ``by_date`` dated ones
     come in order of date, those of one date together."""
-    subjects: dict[str, list[Statement]] = {}
-    for each in sorted(statements, key=lambda each: each.date or "9") if by_date else statements:
-        subjects.setdefault((by_date and each.date) or each.subject, []).append(each)
+    ordered = sorted(statements, key=lambda each: each.date or "9") if by_date else statements
+    subjects = group(((by_date and each.date) or each.subject, each) for each in ordered)
     lines = (
         f"- {key}: {' '.join(map(render_statement, said))}"
         if by_date and said[0].date

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Entity, Group, Relation, Seed, Subgraph
 
 Chain = tuple[str, ...]
@@ -62,9 +63,7 @@ def branches(chains: Sequence[Chain]) -> tuple[Branch, ...]:
     root = chains[0][-1]
     if lca != root or all(root in chain[:2] for chain in chains):
         return (_branch(chains, lca),)
-    parts: dict[str, list[Chain]] = {}
-    for chain in chains:
-        parts.setdefault(chain[max(len(chain) - 2, 0)], []).append(chain)
+    parts = group((chain[max(len(chain) - 2, 0)], chain) for chain in chains)
     lcas = ((part, lowest_common_ancestor(part)) for part in parts.values())
     # A lone node right below the root is its own branch.
     return tuple(_branch(part, part[0][0] if lca == root else lca) for part, lca in lcas)

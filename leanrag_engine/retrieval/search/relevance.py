@@ -2,13 +2,14 @@
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Self
 
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, Hit, ScoreParts, is_code, window_id
 from leanrag_engine.core.text.language.words import search_terms
 from leanrag_engine.core.text.scripts import has_cjk
@@ -366,9 +367,7 @@ def _touch(first: tuple[Chunk, int], second: tuple[Chunk, int]) -> bool:
 
 def _section_means(windows: Sequence[tuple[Chunk, int]], scores: Sequence[float]) -> list[float]:
     """Return for each window the mean of the two best scores in its section."""
-    sections: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     keys = [(chunk.document_id, chunk.windows[number].heading) for chunk, number in windows]
-    for key, score in zip(keys, scores, strict=True):
-        sections[key].append(score)
+    sections = group(zip(keys, scores, strict=True))
     means = {key: sum(sorted(each)[-2:]) / min(len(each), 2) for key, each in sections.items()}
     return [means[key] for key in keys]

@@ -1,12 +1,13 @@
 """Choose the rows of a table that answer. The rows of a table are alike in meaning, so that search finds all of it."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, groupby, pairwise
 from math import log1p
 
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.text.language.words import words
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 from leanrag_engine.documents.dates import find_dates, spell_day
@@ -32,10 +33,7 @@ def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow
     """Return the windows found for a text, best first; of a table in which a few rows hold more of the text than all others, counting
     more what fewer rows have, these rows alone. For a text that asks for several things a few rows are too few: "more than 80,000"
     names a figure that some row has."""
-    tables: defaultdict[tuple[str, str], list[RankedWindow]] = defaultdict(list)
-    for window in ranking:
-        if _is_table(window):
-            tables[window.chunk.document_id, window.heading].append(window)
+    tables = group(((each.chunk.document_id, each.heading), each) for each in ranking if _is_table(each))
     if not tables:
         return [*ranking]
     asked, pairs, several = QueryWords([text]), _pairs_of(text), asks_for_several(text)

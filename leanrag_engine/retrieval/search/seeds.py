@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Entity, Hit
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS, search_terms, words
@@ -130,11 +131,11 @@ def match_names(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: i
 
 
 def _by_key(entities: Iterable[Entity]) -> dict[str, list[Entity]]:
-    bearers: dict[str, list[Entity]] = {}
-    for entity in entities:
-        for key in dict.fromkeys(name_key(name) for name in (entity.name, *entity.aliases)):
-            bearers.setdefault(key, []).append(entity)
-    return bearers
+    return group(
+        (key, entity)
+        for entity in entities
+        for key in dict.fromkeys(name_key(name) for name in (entity.name, *entity.aliases))
+    )
 
 
 def _within(inner: NameSpan, outer: NameSpan) -> bool:
