@@ -199,13 +199,14 @@ class JobRunner:
 
     async def state(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> JobState:
         """Return how far a job is, after up to ``wait_seconds`` for its end. Raises ``NotFound``, also if it is not of ``collection``."""
-        deadline = anyio.current_time() + wait_seconds
+        deadline, pause = anyio.current_time() + wait_seconds, 0.01
         while (state := self._unwritten.get(job_id) or await self._store.find_state(job_id)) is not None:
             left = deadline - anyio.current_time()
             elsewhere = collection not in (None, state.collection)
             if state.status.finished or left <= 0 or elsewhere or is_abandoned(state):
                 break
-            await anyio.sleep(min(0.1, left))
+            await anyio.sleep(min(pause, left))
+            pause = min(1.5 * pause, 0.1)  # a small job takes a few hundredths of a second
         if state is None or collection not in (None, state.collection):
             raise await self._missing(job_id, collection)
         return as_seen(state)
