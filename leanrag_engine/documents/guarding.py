@@ -78,7 +78,8 @@ def _run_in_limited_memory(task: tuple[Callable[[T, Say], R], T, int], say: Say)
         import resource  # noqa: PLC0415 - Windows has no such module
 
         most = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (megabytes * 1024 * 1024, most))
+        wanted = megabytes * 1024 * 1024
+        resource.setrlimit(resource.RLIMIT_AS, (wanted if most < 0 else min(wanted, most), most))
     return work(value, say)
 
 

@@ -7,7 +7,7 @@ import sys
 import threading
 from queue import SimpleQueue
 from struct import Struct
-from typing import IO, Any
+from typing import IO
 
 LENGTH = Struct(">Q")  # Before each message: its length in bytes
 
@@ -30,20 +30,21 @@ def main() -> None:
 
 
 def _receive(requests: IO[bytes], received: SimpleQueue[bytes]) -> None:
-    """Pass requests on. End the process, whatever it does, when there are no more: the parent has gone."""
-    while len(header := requests.read(LENGTH.size)) == LENGTH.size:
-        (length,) = LENGTH.unpack(header)
-        received.put(requests.read(length))
-    os._exit(0)
+    """Pass requests on. End the process, whatever it does, when there are no more, as the parent has gone, or no memory for one."""
+    try:
+        while len(header := requests.read(LENGTH.size)) == LENGTH.size:
+            (length,) = LENGTH.unpack(header)
+            received.put(requests.read(length))
+    finally:
+        os._exit(0)
 
 
 def _answer(received: SimpleQueue[bytes]) -> bytes:
     try:
         work, value = pickle.loads(received.get())  # noqa: S301 - from the process that started this one
-        result: tuple[bool, Any] = (False, work(value, ignore_message))
+        return pickle.dumps((False, work(value, ignore_message)), pickle.HIGHEST_PROTOCOL)
     except Exception as problem:  # noqa: BLE001 - whatever it is, the parent raises it
-        result = (True, problem)
-    return pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps((True, problem), pickle.HIGHEST_PROTOCOL)
 
 
 def ignore_message(_: str) -> None:

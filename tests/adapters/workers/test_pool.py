@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -74,6 +76,12 @@ async def test_what_the_work_raises_is_raised_here(pool: ProcessPool) -> None:
     )
     with pytest.raises(DocumentUnreadable, match="'blank' holds no text"):
         await pool.run(read_document, blank, ignore)
+
+
+async def test_a_result_that_cannot_be_sent_is_an_error_of_its_own_call(pool: ProcessPool) -> None:
+    with pytest.raises(pickle.PicklingError):
+        await pool.run(operator.call, functools.singledispatch, ignore)
+    assert len(workers_of(os.getpid())) == 1
 
 
 async def test_a_worker_that_dies_fails_its_own_call_only(pool: ProcessPool) -> None:

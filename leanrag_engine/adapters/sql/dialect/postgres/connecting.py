@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Generator
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 from psycopg.abc import RV, PQGen
@@ -28,8 +28,7 @@ def watch(engine: Engine) -> None:
 
 class _Watched(psycopg.Connection[Any]):  # type: ignore[misc] # mypy skips the package, which may not be installed
     def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
-        result: RV = super().wait(self._watch(gen), *args, **kwargs)
-        return result
+        return cast(RV, super().wait(self._watch(gen), *args, **kwargs))
 
     def _watch(self, waiting: PQGen[RV]) -> Generator[Any, Any, RV]:
         """Pass on for what ``waiting`` waits. It gets 0 ten times a second until that is there."""
@@ -39,8 +38,7 @@ class _Watched(psycopg.Connection[Any]):  # type: ignore[misc] # mypy skips the 
             try:
                 wanted = waiting.send(ready)
             except StopIteration as end:
-                result: RV = end.value
-                return result
+                return cast(RV, end.value)
             ready = yield wanted
             if ready:
                 heard = time.monotonic()
