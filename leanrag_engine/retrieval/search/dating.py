@@ -37,16 +37,26 @@ _PARTS = {
 }  # fmt: skip
 """The first and the last month of parts of a year."""
 _VERSION = re.compile(
-    r"(?<![^\W_])v(?:ersion)?[ ._-]?(\d{1,9}(?:\.\d{1,9})*)|(?<=\w[ ._-])(\d{1,4}(?:\.\d{1,4})+)(?=\.[a-z])",
+    r"(?<![^\W_])v(?:ersion)?[ ._-]?(\d{1,9}(?:\.\d{1,9})*)|(?<=\w[ ._-])(\d{1,4}(?:\.\d{1,4})+|(?:19|20)\d\d)(?=\.[a-z])",
     re.IGNORECASE,
 )
-"""In the name of a file: *policy v2.md*, *constitution.1.3.txt*."""
+"""In the name of a file: *policy v2.md*, *constitution.1.3.txt*; a year is one beside a file without: *refund_2022.html*."""
 _REPLACED = re.compile(
     r"^\W*(?:status|state)\b\W{1,9}(?:superseded|replaced|deprecated|withdrawn|obsolete|retired|expired)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 """A document says of itself that it holds no longer."""
-_NUMBERED = re.compile(r"\d\.\d|\bv\d|\bversions?\b")
+_STALE = re.compile(
+    r"(?i:\((?:draft|old|archived|superseded|obsolete|outdated|withdrawn)\b[^()]*\))"
+    r"|(?<![^\W_])(?:DRAFT|ARCHIVED|SUPERSEDED|OBSOLETE|WITHDRAWN)(?![^\W_])|(?i:[-_ .](?:draft|old|archived|superseded|obsolete)\d*\Z)"
+)
+"""In a title, or at the end of a file's name: of two texts that are alike the other one holds. *NBA draft* is one that holds."""
+_NUMBERED = re.compile(
+    r"\d\.\d|\bv\d|\b(?:versions?|old|former|previous|draft|archived|superseded|obsolete|compar\w+|differ\w*|chang\w+)\b",
+    re.IGNORECASE,
+)
+"""A text asks for more than what holds."""
+_YEARS = 1900  # Reports of two years both hold
 _BETWEEN = re.compile(r"\b(?:between|from)\b.+\b(?:and|through|to|until|till)\b", re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:after|before|by|compar\w+|since|until|till)\b", re.IGNORECASE)
 _NEAR_DAYS = 14  # Days from a day that is named up to which a document gains: "the Monday before July 24"
@@ -157,7 +167,8 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     now = bool(asks_for_now(text))
     versions = any(_tell_version(each.chunk.source)[1] for each in first)
     tests = [_is_later_version] if versions and (now or not _NUMBERED.search(text)) else []
-    tests += [_is_later, _is_valid] if now else []
+    stale = not (now or _NUMBERED.search(text)) and any(map(_is_replaced, first))
+    tests += [_is_later, _is_valid] if now else [_is_valid_text] * stale
     named = find_named_dates(text)
     if not tests or (named and not (now and all(map(str.isdecimal, named)))):
         return list(windows)
@@ -172,8 +183,8 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
         newer = [
             other
             for other, each in enumerate(first)
-            if (answers or is_newer is _is_later_version)
-            and held[each.key] >= told[older.key]
+            if (answers or is_newer in (_is_later_version, _is_valid_text))
+            and (held[each.key] >= told[older.key] or is_newer is _is_valid_text)
             and not (older.older or each.older)
             and is_newer(each, older)
             and each.near >= near * older.near
@@ -231,7 +242,12 @@ def _is_valid(window: RankedWindow, other: RankedWindow) -> bool:
 
 
 def _is_replaced(window: RankedWindow) -> bool:
-    return _REPLACED.search(window.chunk.text[:1_000]) is not None
+    called = f"{window.chunk.title}\n{PurePath(window.chunk.source).stem}"
+    return bool(_REPLACED.search(window.chunk.text[:1_000]) or _STALE.search(called))
+
+
+def _is_valid_text(window: RankedWindow, other: RankedWindow) -> bool:
+    return _is_valid(window, other) and _are_alike(window, other, 0.25)
 
 
 def _is_later_version(window: RankedWindow, other: RankedWindow) -> bool:
@@ -240,7 +256,7 @@ def _is_later_version(window: RankedWindow, other: RankedWindow) -> bool:
     if name != name_before or window.chunk.source == other.chunk.source or not _are_alike(window, other):
         return False
     if version and version_before:
-        return version > version_before
+        return version > version_before and version_before[0] < _YEARS
     return bool(version or version_before) and _is_later(window, other)
 
 

@@ -233,7 +233,7 @@ def test_versions_are_of_one_file_only_and_go_before_dates() -> None:
 
     assert order("man-v1.md", "man-v1.1.md")[0] == "man-v1.1.md"
     assert order("man-v2.md", "man-v2.0.md")[0] == "man-v2.md"
-    assert order("man (draft) v2.md", "man (final) v3.md")[0] == "man (draft) v2.md"
+    assert order("man (harbour) v2.md", "man (yard) v3.md")[0] == "man (harbour) v2.md"
 
 
 def test_a_later_version_of_a_file_comes_first_and_its_earlier_ones_last_whatever_is_asked_but_a_version() -> (
@@ -257,6 +257,25 @@ def test_a_later_version_of_a_file_comes_first_and_its_earlier_ones_last_whateve
     assert [each.older for each in ranked] == [False, False, True, True]
     for question in ("What did the lamp cost in version 1.0?", "What did the lamp cost in 1998?"):
         assert put_newer_first(found, question) == found
+
+
+@pytest.mark.parametrize(("title", "name"), [("Refunds (archived)", "a"), ("Refunds", "refunds-DRAFT")])
+def test_what_calls_itself_archived_or_a_draft_comes_after_what_is_alike_and_holds(
+    title: str, name: str
+) -> None:
+    rows = (
+        ("2023-06-01", "Cancel within 14 days and get everything back.", 5.0),
+        ("", "Cancel within 30 days and get everything back.", 4.6),
+        ("", "The boat leaves at noon.", 4.5),
+    )
+    found = statements(*rows)
+    found[0] = replace(found[0], chunk=replace(found[0].chunk, title=title, source=f"/rules/{name}.html"))
+    ranked = put_newer_first(found, "Within how many days do customers get everything back?")
+    assert [each.chunk.id for each in ranked] == ["c1", "c2", "c0"]
+    assert [each.older for each in ranked] == [False, False, True]
+    for question in ("What does the archived text say of days?", "Within how many days by the draft?"):
+        assert put_newer_first(found, question) == found
+    assert put_newer_first(found[:1] + found[2:], "Within how many days?") == found[:1] + found[2:]
 
 
 def test_chapters_that_are_numbered_like_versions_stay_in_their_order() -> None:
