@@ -146,7 +146,7 @@ _POSTED = re.compile(
     r"^[ \t]*(?:date|sent|datum|gesendet|fecha|envoyé)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE
 )
 _ON_DOCUMENT = re.compile(
-    r"(?:last )?(?:version|valid|effective|in force|updated|revised|dated|issued|published|judgment|as of|stand|gültig|fassung)\b",
+    r"(?:last )?(?:version|valid|effective|in force|updated|revised|amended|reviewed|dated|issued|published|judgment|as of|stand|gültig|fassung)\b",
     re.IGNORECASE,
 )
 """How a line begins that says of when a document is."""
@@ -163,10 +163,14 @@ def _date_in_first_lines(text: str, fields: Container[str] = (), *, lines: int =
     """Return the day (on the document, *Valid from …*, also the month) in those of the first lines that are short and no sentence, but on
     the document, row, item, turn, line of a log or one of the ``fields`` above: *due: 2025-09-13* dates something else; "" if several
     days are there: a list of days has none of its own. A day on the document, were it some lines below, is its own."""
-    told = (_AMENDED.sub(" ", _ENDED.sub(" ", line.strip())) for line in text[:1000].splitlines())
+    told = (_AMENDED.sub(" ", _ENDED.sub(" ", " ".join(line.split()))) for line in text[:1000].splitlines())
     first = [line for line in told if line and line.partition(":")[0].lower() not in fields]
-    short = [each for each in first[: 4 * lines] if len(each) <= longest]
-    about = [each for each in short if _ON_DOCUMENT.match(each) and not each[0].islower()]
+    begun = (re.split(r"(?<=\d{4})\. ", each)[0] for each in first[: 4 * lines])
+    about = [
+        each
+        for each in begun
+        if _ON_DOCUMENT.match(each[:longest]) and not each[0].islower() and len(each) <= longest
+    ]
     if len(days := _find_days(about)) == 1:
         return days[0]
     heads = [

@@ -35,7 +35,7 @@ _UNITS = (
 """What an amount is told in: "how many" of them asks for one number."""
 asks_for_list: TextSearch = re.compile(
     r"\b(?:(?:full|complete|whole) list|list (?:of|all|every|the|them)|(?:name|give|tell|show)(?: me)? (?:all|every|each)\b|enumerate|"
-    rf"(?:all|every|each) (?:of )?(?:the |kind |kinds )?\w+|how many(?! {_UNITS}\b|.{{0,80}}\b(?:by default|at (?:most|least))\b)|everything|what else"
+    rf"(?:all|every|each) (?:of )?(?!(?:day|night|week|month|quarter|year|time|my|his|her|its|their|our|your|it)\b)(?:the |kind |kinds )?\w+|how many(?! {_UNITS}\b|.{{0,80}}\b(?:by default|at (?:most|least))\b)|everything|what else"
     r"|(?:which|what) (?:are )?(?:the )?(?:(?!(?:is|was|does|did)\b)\w+ |(?:\w+, )*\w+,? (?:and|or) )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b"
     r"|(?:liste|nenne) (?:mir )?(?:alle|die|sämtliche)\b|welche \w+ gibt es|wie viele|quel(?:le)?s sont|(?:tous|toutes) les|combien de|cuáles son|tod[oa]s l[oa]s|quais são)",
     re.IGNORECASE,
@@ -74,7 +74,7 @@ _ONE = re.compile(
     r"|how (?:many|much|old|long|late|often|far|large|big|high|tall|fast|small|deep|wide|soon)"
     r"|(?:what|which) (?:(?:is|was|does|did)\b|(?:\w+ ){0,2}\w*(?:[^\Ws]|ss) (?:is|was|does|did|do|has|had|can|may|must|should)\b"
     r"|(?!(?:people|men|women|children|data)\b)(?:\w+ ){0,2}\w*(?:[^\Ws]|ss) \w+(?:s|ed)(?= (?:(?:the|an?|this|that|its?|his|her|our|their|my|us|no)\b|(?-i:[A-Z0-9`]))))"
-    r"|does|is|was|has|did|can|may|must|should)\b[^?,;:]{,150}\?$",
+    r"|does|is|was|has|did|can|may|must|should)\b(?:[^?,;:]|(?<=\d)[,:](?=\d)){,150}\?$",
     re.IGNORECASE,
 )
 _ONE_FOREIGN = re.compile(

@@ -96,11 +96,23 @@ _DULL_NAME = re.compile(
     r"|[\W\d_])*"
 )
 """The name of a file that says nothing: *chat_export 2024*."""
+_WHO, _WORDS = (
+    ("from", "username", "user", "author", "sender", "speaker", "role"),
+    ("text", "content", "body", "message"),
+)
 _LEVEL = re.compile(r"\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE|SEVERE)\b")
 _EVENT = re.compile(rf"\[?{_WHEN}\]?\s*(?:[-–—*•]+\s+)?(?P<text>[^\s\d].*)")
 """What happened rather than what was said: *12:03 - Li Hua added you*."""
-_MESSENGERS = ({"ts", "type"}, {"date_unixtime", "type"}, {"timestamp", "author"}, {"date", "from", "type"})
-"""Keys that each message has in an export of Slack, Telegram and Discord, and in an older one of Telegram."""
+_MESSENGERS = (
+    *({"ts", "type"}, {"date_unixtime", "type"}, {"timestamp", "author"}, {"date", "from", "type"}),
+    *(
+        {who, when, said}
+        for who in _WHO
+        for when in ("ts", "time", "timestamp", "created_at")
+        for said in _WORDS
+    ),
+)
+"""Keys that each message has in an export of Slack, Telegram and Discord, in an older one of Telegram, and in those of other programs."""
 _SAID = ("title", "text", "description", "question", "name", "value", "fileName")
 """Keys of the texts that come with a message, at any depth."""
 _LINKED = re.compile(r"<[^<>|\s]+\|([^<>]+)>")  # A link with what it shows, as Slack writes it
@@ -206,15 +218,19 @@ def read_slack_list(data: bytes) -> Mapping[bytes, bytes]:
 
 def _find_names(people: Iterable[object]) -> list[str]:
     records = [each for each in people if isinstance(each, dict)]
-    names = (each.get(key) for each in records for key in ("real_name", "nickname", "display_name", "name"))
+    names = (
+        each.get(key)
+        for each in records
+        for key in ("real_name", "nickname", "display_name", "name", "login")
+    )
     return [name for name in names if name and isinstance(name, str)]
 
 
 def _read_message(message: JsonObject) -> _ChatTurn:
     """Return what a message says, with the names and texts of what comes with it. Raises ``ValueError`` for a time that is none."""
-    named = _find_names(map(message.get, ("user_profile", "author")))
-    named += [each for key in ("from", "username", "user") if isinstance(each := message.get(key), str)]
-    said = message.get("text") or message.get("content")
+    named = _find_names(map(message.get, ("user_profile", *_WHO)))
+    named += [each for key in _WHO if isinstance(each := message.get(key), str)]
+    said = next(filter(None, map(message.get, _WORDS)), None)
     if isinstance(said, list):  # Telegram: parts with marks
         said = "".join(str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in said)
     keys = ("files", "attachments", "embeds", "poll", *(() if said else ("blocks",)))
@@ -224,8 +240,9 @@ def _read_message(message: JsonObject) -> _ChatTurn:
     told = [text for at, (text, is_value) in enumerate(texts) if is_value or (text, False) not in texts[:at]]
     whole = unescape(_LINKED.sub(r"\1", "\n".join(told)))
     lines = [line.strip() for line in whole.split("\n") if line.strip()]
-    stamp = str(message.get("ts") or message.get("timestamp") or message.get("date"))
-    when = datetime.fromtimestamp(float(stamp), UTC) if "ts" in message else datetime.fromisoformat(stamp)
+    stamp = str(next(filter(None, map(message.get, ("ts", "timestamp", "date", "time", "created_at")))))
+    is_number = stamp.replace(".", "", 1).isdigit()
+    when = datetime.fromtimestamp(float(stamp), UTC) if is_number else datetime.fromisoformat(stamp)
     return _ChatTurn(next(filter(None, named), "Unknown"), when.date().isoformat(), f"{when:%H:%M}", lines)
 
 

@@ -42,7 +42,7 @@ _PAGE = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)[^\s()<>]+")  # An addr
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _DECLARED = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _DATE_TAG = re.compile(
-    r"date|article:published_time|datePublished|(?:dc|dcterms)\.(?:date|created|issued)|pubdate|publish-?date",
+    r"date|article:published_time|datePublished|(?:dc|dcterms)\.(?:date|created|issued)|pubdate|publish-?date|last-?modified",
     re.IGNORECASE,
 )
 _LATIN = frozenset({"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"})

@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from itertools import groupby
 
 from leanrag_engine.core.errors import DocumentUnreadable
+from leanrag_engine.core.model import NO_METADATA
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.decoding import SUPERSETS
 
@@ -39,7 +40,8 @@ def read_message(data: bytes, name: str) -> Reading:
             f"{name!r} is no mail message: it has neither a sender nor a subject.",
             "Save the message again as EML, or give its text itself.",
         )
-    return Reading(clean(text), subject, date=date)
+    # Its own day, whatever day its subject names.
+    return Reading(clean(text), subject, metadata={"date": date} if date else NO_METADATA)
 
 
 def read_mailbox(data: bytes, name: str) -> Reading:

@@ -97,7 +97,12 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         return files
     short = len(words) <= SHORT
     openers = _find_openers(text)
-    sought = [word for word in words if short or (is_name(word) and word not in openers)]
+    sought = [
+        word
+        for word in words
+        if (short or (is_name(word) and word not in openers))
+        and (len(words) == 1 or word.casefold() not in DATE_WORDS)
+    ]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
     nearest, called = await _note_absent(run, text, words, counted, files)
     dates = find_named_dates(text)

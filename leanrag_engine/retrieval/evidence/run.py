@@ -139,6 +139,7 @@ class QueryRun:
                 each
                 for each in words_
                 if is_name(each)
+                and not (each.islower() and all(map(is_english_word, each.split("-"))))  # *full-time*
                 and not (text.startswith(each) or _IS_DATE.fullmatch(each) or each.casefold() in DATE_WORDS)
             ]
             # What is asked of several may be told passage by passage.
