@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.graph import Flags
 from leanrag_engine.core.model import Extract, ExtractedEntity, ExtractState
 from leanrag_engine.core.text.language.names import name_key, split_humps
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
@@ -19,7 +20,6 @@ from .heuristic.names.mentions import Kind
 from .heuristic.words import vocabulary
 
 Numbers = NDArray[np.int32]
-Flags = NDArray[np.bool_]
 Places = NDArray[np.int64]
 
 _TEXTS = frozenset(["names", "keys", "chunk_ids", "titles"])

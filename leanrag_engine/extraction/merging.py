@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.graph import Flags, Graph
 from leanrag_engine.core.graphs.rows import compose_rows, find_same, select_rows
 from leanrag_engine.core.model import (
     Attribute,
@@ -38,7 +38,7 @@ from leanrag_engine.core.text.language.words import word_count
 
 from .correcting import NameCorrections
 from .heuristic.names.mentions import Kind
-from .mentions import Flags, MentionIndex, MentionTable, Numbers, count_rows, find_first, select_segments
+from .mentions import MentionIndex, MentionTable, Numbers, count_rows, find_first, select_segments
 from .namesakes import find_namesakes
 
 T = TypeVar("T")

@@ -9,11 +9,12 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.graph import Flags
 from leanrag_engine.core.model import ExtractedEntity
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 
 from .heuristic.words import vocabulary as known
-from .mentions import Flags, MentionTable, Numbers, Trait, count_rows, find_traits
+from .mentions import MentionTable, Numbers, Trait, count_rows, find_traits
 
 # When two bearers of a name count as two entities. Set by reading; no experiment fixed a value.
 _COMMON_WORDS = 5  # Words of the language that two contexts must share, lacking others

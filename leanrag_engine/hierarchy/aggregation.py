@@ -7,6 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.graph import Flags, Weights
 from leanrag_engine.core.graphs.rows import decode_ids, read_rows, select_rows
 from leanrag_engine.core.model import Entity, Finding, Method, Relation, Vectors, content_id
 from leanrag_engine.core.text.language.names import name_key
@@ -38,9 +39,6 @@ class SummaryOptions:
 
 
 DEFAULT = SummaryOptions()
-
-Weights = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

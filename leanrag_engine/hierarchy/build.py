@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import InvalidInput, NotReady
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import Flags, Graph, Hierarchy
 from leanrag_engine.core.graphs.rows import compose_rows, replace_rows, select_rows
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Entity, HierarchyHealth, Vectors
@@ -30,16 +30,14 @@ from .changes.carrying import (
     carry_summaries,
     find_continued,
 )
-from .changes.comparing import Flags, find_touched, find_unchanged
-from .clustering.balancing import ClusterSizes, cap_for, cluster_sums
+from .changes.comparing import find_touched, find_unchanged
+from .clustering.balancing import ClusterSizes, Labels, cap_for, cluster_sums
 from .clustering.methods import ClusteringOptions, partition, select_links
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
 from .clustering.placement import Memberships, place
 from .health import check_hierarchy, measure_hierarchy
 from .relations import LayerStep, PairCounts, count_pairs, fit_threshold, inter_cluster_relations
 from .texts.naming import PhraseTable, TakenNames, find_phrases
-
-Labels = NDArray[np.intp]
 
 BuildMode = Literal["update", "rebuild"]
 

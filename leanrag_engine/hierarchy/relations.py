@@ -8,13 +8,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.graph import EntityColumns, Graph
+from leanrag_engine.core.graphs.graph import EntityColumns, Flags, Graph
 from leanrag_engine.core.graphs.rows import compose_rows, decode_ids, look_up, read_rows, select_rows
 from leanrag_engine.core.model import METHODS, Entity, Evidence, Method, Relation, content_id
 from leanrag_engine.core.text.language.names import name_key, without_remark
 from leanrag_engine.core.text.language.sentences import find_turn, is_statement
 from leanrag_engine.core.text.shortening import shorten
 
+from .clustering.balancing import Labels
 from .texts.attribution import Quote, end_sentence, join_quotes, quotes_of
 from .texts.naming import phrase_keys
 from .texts.sentences import stands_alone
@@ -23,7 +24,6 @@ _METHODS = list(METHODS.values())
 
 CHARACTERS = 600  # Bound on the text of one relation
 
-Labels = NDArray[np.intp]
 Counts = NDArray[np.int64]
 
 
@@ -136,7 +136,7 @@ class UnchangedRelations:
 
     layer: Graph
     ends: Labels
-    usable: NDArray[np.bool_]
+    usable: Flags
 
     @classmethod
     def of_nothing(cls) -> Self:
@@ -152,7 +152,7 @@ class UnchangedRelations:
         ends = np.where(self.usable[:, None], self.ends, -1)
         return find_pairs(np.stack((counts.pairs.first, counts.pairs.second), axis=1), ends)
 
-    def is_equal(self, places: Labels, counts: PairCounts, tau: int) -> NDArray[np.bool_]:
+    def is_equal(self, places: Labels, counts: PairCounts, tau: int) -> Flags:
         """Return for which pairs the relation at its place is the one that would be made."""
         edges = self.layer.edges
         made = np.where(counts.strengths > tau, *map(_METHODS.index, (Method.HEURISTIC, Method.JOINED)))

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio.to_thread
 import numpy as np
@@ -25,6 +25,7 @@ from leanrag_engine.core.text.shortening import one_line
 from .pretrained import (
     EmbeddingWindows,
     PretrainedSource,
+    Role,
     Span,
     Windows,
     check_rows,
@@ -49,8 +50,6 @@ _SAMPLES, _SAMPLE = 64, 4096
 _NEVER_FETCHED = [
     "onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.ckpt",
 ]  # fmt: skip
-
-Role = Literal["document", "query"]
 
 _PROMPTS: dict[Role, tuple[str, ...]] = {"document": ("document", "passage", "corpus"), "query": ("query",)}
 """The names of the prompt of each role in models."""

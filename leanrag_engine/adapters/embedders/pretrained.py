@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import anyio.to_thread
 import numpy as np
@@ -15,6 +16,8 @@ from leanrag_engine.core.vectors import unit_rows
 
 Span = tuple[int, int]
 """The place of a token in its text: its first character, and the one after its last."""
+
+Role = Literal["document", "query"]
 
 _ROUGH = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,2}|\S")
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import anyio
 import anyio.to_thread
@@ -37,7 +37,15 @@ from leanrag_engine.core.model import EmbeddedQueries, Vectors, content_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, UnmeasuredEmbedder
 from leanrag_engine.core.runtime.telemetry import watch
 
-from .pretrained import EmbeddingWindows, PretrainedSource, Windows, check_rows, pool_windows, rough_tokens
+from .pretrained import (
+    EmbeddingWindows,
+    PretrainedSource,
+    Role,
+    Windows,
+    check_rows,
+    pool_windows,
+    rough_tokens,
+)
 
 _KIND = "litellm"
 _PREFIX = "litellm/"
@@ -49,8 +57,6 @@ _INPUT_TYPES = {
     "voyage": {"document": "document", "query": "query"},
 }
 """Input types for services that distinguish queries from documents."""
-
-Role = Literal["document", "query"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Replace many descriptions of one entity or relation, written by models or agents, by one: a step after merging."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -11,13 +11,11 @@ from leanrag_engine.core.model import Entity, Evidence, JsonObject, Method, Rela
 from leanrag_engine.core.text.cleaning import clean, fence
 from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
 from leanrag_engine.core.text.language.words import content_words, word_count
+from leanrag_engine.extraction.by_model.extract import Report
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, for_each, pack
 from leanrag_engine.llm.item_schema import TEXT, object_schema
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
-
-Report = Callable[[int, int], None]
-"""Called with the number of finished descriptions and their total; an exception that it raises ends the work."""
 
 _MOST_WORDS, _WORDS_A_LINE = 300, 10
 """A description is as long as its list: what many passages say does not fit into few words. Each sentence is searched alone."""

@@ -80,7 +80,7 @@ def _relation(fields: Sequence[str]) -> JsonObject:
 
 StoreExtracts = Callable[[Sequence[Extract]], Awaitable[None]]
 Report = Callable[[int, int], None]
-"""Called with the number of finished chunks and their total; an exception that it raises ends the work."""
+"""Called with the number of finished chunks or descriptions and their total; an exception that it raises ends the work."""
 
 
 def _rows(most: int, optional: Sequence[str] = (), **fields: JsonSchema) -> JsonSchema:

@@ -10,22 +10,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy
+from leanrag_engine.core.graphs.graph import Flags, Graph, Hierarchy
 from leanrag_engine.core.graphs.restriction import cut_sentence, cut_summary
 from leanrag_engine.core.graphs.rows import LayerRows, find_same, match_rows, select_rows
 from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Entity, Relation, Staleness
+from leanrag_engine.hierarchy.clustering.balancing import Labels
 from leanrag_engine.hierarchy.health import find_ancestors
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, find_pairs
 
 from .comparing import find_changed_ends, text_of
 from .removal import HIDDEN, cite_again, find_unsaid_words, order_pair
-
-Labels = NDArray[np.intp]
-Flags = NDArray[np.bool_]
-
 
 OVERLAP = 0.5
 """Least share of base entities (of all that either cluster has) by which a cluster of a rebuild continues a previous

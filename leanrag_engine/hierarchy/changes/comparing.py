@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.graph import Graph, Hierarchy, digest_text, digest_texts
+from leanrag_engine.core.graphs.graph import Flags, Graph, Hierarchy, digest_text, digest_texts
 from leanrag_engine.core.graphs.rows import Places, find_missing, find_same, match_rows, select_rows
 from leanrag_engine.core.history import EntityChanges, GraphChanges, NamedChanges
 from leanrag_engine.core.model import Entity, Relation
@@ -142,9 +141,6 @@ def _add_up(steps: Sequence[EntityChanges]) -> EntityChanges:
 def _by_kind(step: EntityChanges) -> Mapping[str, NamedChanges]:
     """Return the changes by kind, in the order in which they count."""
     return {"removed": step.removed, "added": step.added, "changed": step.changed, "stale": step.stale}
-
-
-Flags = NDArray[np.bool_]
 
 
 def find_touched(layer: Graph, before: Graph | None, beneath: Flags) -> Flags:

@@ -4,13 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from leanrag_engine.core.graphs.graph import Graph
+from leanrag_engine.core.graphs.graph import Graph, Weights
 
-Labels = NDArray[np.intp]
-Weights = NDArray[np.float64]
+from .balancing import Labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Vectors
 
-from .balancing import SMALLEST, ClusterSizes, Coordinates, Labels, cluster_means, renumber
+from .balancing import SMALLEST, ClusterSizes, Coordinates, Labels, Points, cluster_means, renumber
 from .communities import find_communities, join_small_communities, leiden
 from .links import EdgeList, matrix_rows, weigh_relations
 from .mixture import Clusters, assign_clusters, check_vectors, cluster, measure_memberships, reduce_dimensions
@@ -162,8 +162,6 @@ def split_by_relations(vectors: Vectors, links: EdgeList, wanted: int) -> Labels
     return split_by_meaning(vectors, links, wanted)
 
 
-Rows = NDArray[np.float64]
-
 TINY = 1e-9  # A gain below this is rounding
 
 
@@ -176,7 +174,7 @@ def join_related(
     cap: int,
     pulse: Callable[[], None],
     movable: NDArray[np.bool_] | None = None,
-    means: Rows | None = None,
+    means: Points | None = None,
     passes: int = 8,
     enough: float = 1e-3,
 ) -> Labels:
@@ -204,7 +202,7 @@ class _PartitionState:
         weight: float,
         cap: int,
         movable: NDArray[np.bool_] | None,
-        means: Rows | None,
+        means: Points | None,
     ) -> None:
         count = int(labels.max()) + 1
         self.labels = labels.copy()
@@ -216,7 +214,7 @@ class _PartitionState:
         self._movable = np.ones(len(labels), dtype=bool) if movable is None else movable
         self._sizes = np.bincount(labels, minlength=count)
         held = cluster_means(vectors, labels, count) if means is None else means
-        self._sums: Rows = held * self._sizes[:, None]
+        self._sums: Points = held * self._sizes[:, None]
         self._norms = np.linalg.norm(self._sums, axis=1)
 
     def improve(self) -> int:
@@ -239,7 +237,7 @@ class _PartitionState:
         order = order[np.sort(first)]
         return list(zip(rows[order].tolist(), targets[order].tolist(), strict=True))
 
-    def _tightness_gains(self, rows: Labels, targets: Labels) -> Rows:
+    def _tightness_gains(self, rows: Labels, targets: Labels) -> Points:
         """Return the gain in the sum of all cosines to the own mean, which is the sum of the lengths of the sums."""
         sources = self.labels[rows]
         vectors = self._vectors[rows]

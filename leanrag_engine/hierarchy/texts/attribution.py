@@ -10,7 +10,13 @@ from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.texts import cut_description
 from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Entity, Evidence, Relation
-from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence, find_turn, sentences
+from leanrag_engine.core.text.language.sentences import (
+    CLOSING,
+    PieceKind,
+    ends_sentence,
+    find_turn,
+    sentences,
+)
 from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.core.text.scripts import has_cjk
 
@@ -151,9 +157,6 @@ def names_exactly(name: str, text: str, *, shortest: int = 2) -> bool:
     return has_cjk(name) or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
-_CLOSING = "\"'”’»)]}*_ 」』"
-
-
 @dataclass(frozen=True, slots=True)
 class Quote:
     """Text on one line and the chunk that it is from; "" if there is none."""
@@ -183,7 +186,7 @@ def join_quotes(quotes: Sequence[Quote]) -> tuple[str, tuple[Evidence, ...]]:
 
 def end_sentence(text: str) -> str:
     """Return the text with a full stop, unless it ends with a mark of its own."""
-    bare = text.rstrip(_CLOSING)
+    bare = text.rstrip(CLOSING)
     return text if ends_sentence(text) or bare.endswith((":", ";", "；", "：")) else f"{text}."
 
 

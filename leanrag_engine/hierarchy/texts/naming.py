@@ -13,14 +13,14 @@ from itertools import count, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leanrag_engine.core.graphs.graph import Digests, Graph, digest_text
+from leanrag_engine.core.graphs.graph import Digests, Flags, Graph, Weights, digest_text
 from leanrag_engine.core.graphs.rows import select_rows
 from leanrag_engine.core.model import Entity
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.core.text.scripts import FREQUENT_FOREIGN, has_cjk
+from leanrag_engine.hierarchy.clustering.balancing import Labels
 
 _AROUND = ',;:!?"“”‘«»'
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
@@ -28,9 +28,6 @@ CODE = "code"  # The type of identifiers that were found without a model
 _POSSESSIVE = re.compile(r"(?<=s)['’]$|['’]s$")
 
 PHRASE_WORDS = 80  # Words of a text in which phrases are looked for
-
-Labels = NDArray[np.intp]
-Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class PhraseTable:
     weights: Weights
     witnesses: Weights
     named: Weights
-    whole: NDArray[np.bool_]
+    whole: Flags
 
 
 @dataclass(frozen=True, slots=True)

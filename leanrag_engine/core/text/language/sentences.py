@@ -96,7 +96,7 @@ def _parts_of_talk(text: str) -> list[str]:
 
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_CLOSING = "\"'”’»)]}*_ 」』"
+CLOSING = "\"'”’»)]}*_ 」』"
 _FRAGMENT = re.compile(r"\([a-z][^()]*\)\s+(?:and|or|but|with|for|of|to|in|on|by)\b")
 """It goes on from a remark in brackets that a full stop cut off."""
 _TABLE = re.compile(r"^\||\|\s*$|\s\|\s.*\s\|\s|^[-=+*#>]{2,}|^!!!|^===")
@@ -108,7 +108,7 @@ def is_statement(text: str) -> bool:
     is no question. A turn of a chat needs no full stop."""
     turn = find_turn(text)
     said = text[turn.said :] if turn else text
-    bare = said.rstrip(_CLOSING)
+    bare = said.rstrip(CLOSING)
     if not bare or bare[-1] in "?？:：;," or _TABLE.search(said) or _FRAGMENT.match(said):
         return False
     if has_cjk(said):

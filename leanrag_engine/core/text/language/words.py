@@ -59,7 +59,7 @@ _WORD = read_marks(
     )
 )
 _FIGURE_BEFORE_CJK = re.compile(rf"\d+(?=[{HAN}{KANA}])")  # 24小时
-_POSSESSIVE = re.compile(r"['’]s?$")
+POSSESSIVE = re.compile(r"['’]s?$")
 _ELIDED = re.compile(
     r"^\W*(?:[cdjlmnst]|qu|lorsqu|puisqu|jusqu|all|dell|nell|sull|un)['’](?=[^\W\d_]{2})", re.IGNORECASE
 )
@@ -107,7 +107,7 @@ def words(text: str) -> list[str]:
         elif CJK_RUN.match(token):
             found += segment(token, japanese=japanese or has_kana(token), search=False)
         else:
-            found.append(_POSSESSIVE.sub("", token.replace("’", "'")).lower())
+            found.append(POSSESSIVE.sub("", token.replace("’", "'")).lower())
     return found
 
 
@@ -162,7 +162,7 @@ def index_terms(text: str, limit: int = 32) -> list[str]:
 def whole_forms(word: str) -> list[list[str]]:
     """Return the ways in which a text made by :func:`search_text` may hold a word, an identifier or a phrase
     as a whole. A text that holds it has all terms of one of them."""
-    word = _EDGES(word).sub("", _POSSESSIVE.sub("", fold_letters(word).replace('"', " ")))
+    word = _EDGES(word).sub("", POSSESSIVE.sub("", fold_letters(word).replace('"', " ")))
     if has_cjk(word) and (" " in word or not has_hangul(word)):
         return [
             [word],
@@ -186,7 +186,7 @@ def find_whole_words(text: str, limit: int = 32) -> list[str]:
     """Return the quoted phrases of a question, and its words and identifiers as they are written there, at most ``limit``. Stopwords are
     left out, unless one is all there is, and a verb that begins a request ("Compare A and B"). Chinese and Japanese is cut into words."""
     phrases = [phrase.strip() for found in _QUOTED.findall(text) for phrase in found if phrase.strip()]
-    tokens = (_strip(_POSSESSIVE.sub("", _ELIDED.sub("", token))) for token in _QUOTED.sub(" ", text).split())
+    tokens = (_strip(POSSESSIVE.sub("", _ELIDED.sub("", token))) for token in _QUOTED.sub(" ", text).split())
     words_ = [word for token in tokens for word in (_written_words(token) if has_cjk(token) else [token])]
     said = [word for word in words_ if word.strip("_")]
     empty = STOPWORDS | _FOREIGN_QUESTIONS
@@ -306,7 +306,7 @@ def _cjk_query_words(run: str, *, japanese: bool) -> Iterator[str]:
 
 @lru_cache(maxsize=1 << 16)  # few words make most of any text
 def _latin_words(token: str) -> tuple[str, ...]:
-    word = _POSSESSIVE.sub("", token.replace("’", "'"))
+    word = POSSESSIVE.sub("", token.replace("’", "'"))
     if "_" in word:
         parts = tuple(part for part in word.lower().split("_") if part)
         return (word.lower(), *parts) if parts != (word.lower(),) else parts

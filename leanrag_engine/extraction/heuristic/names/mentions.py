@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
-from leanrag_engine.core.text.language.words import STOPWORDS
+from leanrag_engine.core.text.language.words import POSSESSIVE, STOPWORDS
 from leanrag_engine.core.text.records import TABLE_ROW
 from leanrag_engine.core.text.scripts import FREQUENT_FOREIGN
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
@@ -18,7 +18,6 @@ from leanrag_engine.extraction.heuristic.words.tokens import (
     LONGEST_PHRASE,
     NOTHING,
     OPENING,
-    OWNER,
     ROMAN,
     Token,
     WordUsage,
@@ -268,7 +267,7 @@ class _NameReader:
     def _clean_name(self, first: int, last: int) -> Iterator[Mention]:
         """Yield the name without a possessive ending, and not all in capitals unless it is short."""
         start, end = self._tokens[first].start, self._tokens[last - 1].end
-        name = OWNER.sub("", self._text[start:end])
+        name = POSSESSIVE.sub("", self._text[start:end])
         if last - first == 1 and (compound := _HYPHENED.fullmatch(name)):
             name = compound[1]
         shouted = (

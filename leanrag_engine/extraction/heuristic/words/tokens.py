@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.sentences import PieceKind, Turn
-from leanrag_engine.core.text.language.words import STOPWORDS, is_contraction
+from leanrag_engine.core.text.language.words import POSSESSIVE, STOPWORDS, is_contraction
 
 from . import vocabulary as known
 
@@ -283,7 +283,6 @@ _GERMAN_WORDS = ("der", "die", "das", "und", "ist", "nicht", "ein", "eine", "den
 _JOINTS = frozenset(["to", "in", "on", "the", "with", "at", "a", "into", "without"])
 OPENING = frozenset([*'"“‘’«:•*|.!?…—–', "'"])
 """After one of these, as at the beginning of a sentence, a capital letter is no evidence of a name."""
-OWNER = re.compile(r"['’]s?$")
 
 
 def count_marker(tokens: Sequence[Token]) -> int:
@@ -298,4 +297,4 @@ def count_marker(tokens: Sequence[Token]) -> int:
 
 def bare(token: Token) -> str:
     """Return the word without a possessive ending."""
-    return OWNER.sub("", token.text) if "'" in token.text or "’" in token.text else token.text
+    return POSSESSIVE.sub("", token.text) if "'" in token.text or "’" in token.text else token.text
