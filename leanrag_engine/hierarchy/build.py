@@ -61,8 +61,9 @@ class HierarchyOptions:
     def sizes(self) -> ClusterSizes:
         """Return the sizes. Raises :class:`InvalidInput` if they contradict each other."""
         cap = cap_for(self.cluster_size) if self.cap is None else self.cap
-        check_sizes(self.cluster_size, cap)
-        return ClusterSizes(self.cluster_size, cap)
+        sizes = ClusterSizes(self.cluster_size, cap)
+        check_sizes(sizes)
+        return sizes
 
     def threshold(self, strengths: NDArray[np.int64]) -> int:
         """Return τ of a layer whose relations have these λ."""

@@ -47,27 +47,20 @@ class ClusterCandidates:
 
 
 def balance(
-    points: Coordinates,
-    labels: Labels,
-    *,
-    mean_size: int,
-    cap: int,
-    pulse: Callable[[], None],
-    rounds: int = 6,
+    points: Coordinates, labels: Labels, sizes: ClusterSizes, pulse: Callable[[], None], *, rounds: int = 6
 ) -> Labels:
     """Even out ``labels`` (n,), numbered from 0 without gaps; n must not exceed clusters * cap. Returns as
-    many clusters, unless too few points differ, of at most ``cap`` points; lone members and clusters of less
-    than a quarter of ``mean_size`` are avoided. ``pulse`` is called before each pass."""
-    runt = max(SMALLEST, mean_size // 4)
+    many clusters, unless too few points differ, of at most ``sizes.cap`` points; lone members and runts, of
+    less than a quarter of the mean size, are avoided. ``pulse`` is called before each pass."""
     count = int(labels.max()) + 1
     for _ in range(rounds):
-        labels = _settle(points, labels, count, cap, pulse)
-        regrouped = _regroup(points, labels, count, runt=runt, cap=cap)
+        labels = _settle(points, labels, count, sizes.cap, pulse)
+        regrouped = _regroup(points, labels, count, sizes)
         if np.array_equal(regrouped, labels):
             break
         labels = regrouped
-    labels = renumber(_settle(points, labels, count, cap, pulse))
-    return renumber(place_lone_members(points, labels, cap))
+    labels = renumber(_settle(points, labels, count, sizes.cap, pulse))
+    return renumber(place_lone_members(points, labels, sizes.cap))
 
 
 def renumber(labels: Labels) -> Labels:
@@ -240,13 +233,13 @@ class _Split:
     leaving: Labels
 
 
-def _regroup(points: Coordinates, labels: Labels, count: int, *, runt: int, cap: int) -> Labels:
-    """Merge the cheapest pairs and split what gains most, while that pays. A cluster of fewer than ``runt`` is merged at any price."""
-    splits = _possible_splits(points, labels, count, runt)
+def _regroup(points: Coordinates, labels: Labels, count: int, sizes: ClusterSizes) -> Labels:
+    """Merge the cheapest pairs and split what gains most, while that pays. A runt is merged at any price."""
+    splits = _possible_splits(points, labels, count, sizes.runt)
     regrouped = labels.copy()
     used = np.zeros(count, dtype=bool)
     position = 0
-    for cost, kept, freed in _possible_merges(points, labels, count, runt=runt, cap=cap):
+    for cost, kept, freed in _possible_merges(points, labels, count, runt=sizes.runt, cap=sizes.cap):
         if used[kept] or used[freed]:
             continue
         used[[kept, freed]] = True

@@ -184,7 +184,7 @@ def _cluster_runts(
         return labels
     means = cluster_means(vectors.astype(np.float64), labels, len(counts))
     points = means[labels[rows]].astype(np.float32)
-    parts = cluster(points, mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse).labels
+    parts = cluster(points, sizes, seed=seed, pulse=pulse).labels
     labels = labels.copy()
     labels[rows] = len(counts) + parts
     return renumber(labels)

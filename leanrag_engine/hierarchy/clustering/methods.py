@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.model import Vectors
 
-from .balancing import SMALLEST, ClusterSizes, Coordinates, Labels, Points, cluster_means, renumber
+from .balancing import SMALLEST, ClusterSizes, Coordinates, Labels, Points, cap_for, cluster_means, renumber
 from .communities import find_communities, join_small_communities, leiden
 from .links import EdgeList, matrix_rows, weigh_relations
 from .mixture import Clusters, assign_clusters, check_vectors, cluster, measure_memberships, reduce_dimensions
@@ -47,13 +47,13 @@ def partition(
 ) -> Clusters:
     """Cluster the entities with the unit ``vectors`` (n, d) and the relations ``links`` into clusters of 2 to ``sizes.cap``.
     Raises :class:`InvalidInput` for values that are not finite, contradicting sizes, and what ``pulse`` raises."""
-    check_vectors(vectors, sizes.mean, sizes.cap)
+    check_vectors(vectors, sizes)
     reduced = reduce_dimensions(vectors)
     if clustering.method is ClusteringMethod.LEIDEN:
         labels = find_communities(vectors, links, sizes, seed=seed, pulse=pulse)
         labels = split_until_enough(vectors, labels, links, sizes, split_by_relations, pulse)
         return measure_clusters(reduced, labels, links, clustering.method)
-    labels = assign_clusters(reduced, mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse)
+    labels = assign_clusters(reduced, sizes, seed=seed, pulse=pulse)
     pulse()
     labels = join_related(vectors, labels, links, weight=clustering.tie_weight, cap=sizes.cap, pulse=pulse)
     pulse()
@@ -145,7 +145,7 @@ def _select_largest(labels: Labels, mean_size: int, most: int) -> Labels:
 def split_by_meaning(vectors: Vectors, _: EdgeList, wanted: int) -> Labels:
     """Return ``wanted`` parts of similar entities; equal slices where all are equal."""
     size = max(SMALLEST, fewest_clusters(len(vectors), wanted))
-    parts = cluster(vectors, mean_size=size, cap=max(size, len(vectors) - SMALLEST)).labels
+    parts = cluster(vectors, ClusterSizes(size, max(size, len(vectors) - SMALLEST))).labels
     if int(parts.max()) + 1 == wanted:
         return parts
     return np.arange(len(vectors)) * wanted // len(vectors)
@@ -156,7 +156,7 @@ def split_by_relations(vectors: Vectors, links: EdgeList, wanted: int) -> Labels
     size = fewest_clusters(len(vectors), wanted)
     for parts in (leiden(links, 2.0**step) for step in range(6)):
         if int(parts.max()) + 1 >= wanted:
-            found = join_small_communities(links, parts, ClusterSizes(size, size + size // 2))
+            found = join_small_communities(links, parts, ClusterSizes(size, cap_for(size)))
             if int(found.max()) + 1 == wanted and np.bincount(found).min() >= SMALLEST:
                 return found
     return split_by_meaning(vectors, links, wanted)

@@ -44,14 +44,13 @@ class Clusters:
 
 
 def cluster(
-    vectors: Vectors, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None] = lambda: None
+    vectors: Vectors, sizes: ClusterSizes, *, seed: int = 0, pulse: Callable[[], None] = lambda: None
 ) -> Clusters:
-    """Cluster the rows of ``vectors`` (n, d) into ceil(n / mean_size) clusters of 2 to ``cap`` members. Raises
+    """Cluster the rows of ``vectors`` (n, d) into ceil(n / ``sizes.mean``) clusters of 2 to ``sizes.cap`` members. Raises
     :class:`InvalidInput` for another shape, values that are not finite, contradicting sizes, and what ``pulse`` raises."""
-    check_vectors(vectors, mean_size, cap)
+    check_vectors(vectors, sizes)
     reduced = reduce_dimensions(vectors)
-    labels = assign_clusters(reduced, mean_size=mean_size, cap=cap, seed=seed, pulse=pulse)
-    return measure_memberships(reduced, labels)
+    return measure_memberships(reduced, assign_clusters(reduced, sizes, seed=seed, pulse=pulse))
 
 
 def split_above_cap(
@@ -61,7 +60,7 @@ def split_above_cap(
     labels = labels.copy()
     for number in np.flatnonzero(np.bincount(labels) > sizes.cap).tolist():
         rows = np.flatnonzero(labels == number)
-        parts = cluster(vectors[rows], mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse).labels
+        parts = cluster(vectors[rows], sizes, seed=seed, pulse=pulse).labels
         labels[rows] = np.where(parts == 0, number, int(labels.max()) + parts)
     return labels
 
@@ -76,14 +75,14 @@ def reduce_dimensions(vectors: Vectors, *, most: int = 512, block: int = 1 << 16
 
 
 def assign_clusters(
-    reduced: Coordinates, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None]
+    reduced: Coordinates, sizes: ClusterSizes, *, seed: int = 0, pulse: Callable[[], None]
 ) -> Labels:
     """Return the labels (n,) of :func:`cluster` for coordinates that are reduced already."""
     with one_thread():
-        count = _count(len(reduced), mean_size, cap)
+        count = _count(len(reduced), sizes)
         # The layer is split in its first 128 principal axes, and evened out in all of ``reduced``.
         labels = _partition(reduced[:, -128:], count, seed, pulse)
-        return balance(reduced, labels, mean_size=mean_size, cap=cap, pulse=pulse)
+        return balance(reduced, labels, sizes, pulse)
 
 
 def measure_memberships(reduced: Coordinates, labels: Labels) -> Clusters:
@@ -109,17 +108,17 @@ def measure_some(
     )
 
 
-def check_sizes(mean_size: int, cap: int) -> None:
-    """Raise :class:`InvalidInput` unless 2 <= ``mean_size`` <= ``cap``."""
-    if not SMALLEST <= mean_size <= cap:
+def check_sizes(sizes: ClusterSizes) -> None:
+    """Raise :class:`InvalidInput` unless 2 <= mean size <= cap."""
+    if not SMALLEST <= sizes.mean <= sizes.cap:
         raise InvalidInput(
-            f"A mean cluster size of {mean_size} and a cap of {cap} contradict each other:"
+            f"A mean cluster size of {sizes.mean} and a cap of {sizes.cap} contradict each other:"
             f" expected {SMALLEST} <= mean size <= cap.",
             "Raise the cap or lower the cluster size.",
         )
 
 
-def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> None:
+def check_vectors(vectors: Vectors, sizes: ClusterSizes) -> None:
     """Raise :class:`InvalidInput` for another shape than (n, d), values that are not finite, or sizes that contradict each other."""
     points = np.asarray(vectors)
     if points.ndim != 2 or not points.size:  # noqa: PLR2004 - rows and columns
@@ -132,14 +131,14 @@ def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> None:
             f"{len(broken)} of {len(points)} vectors hold values that are not finite, the first in row {broken[0]}.",
             "Check the embedder on the text of that row.",
         )
-    check_sizes(mean_size, cap)
+    check_sizes(sizes)
 
 
-def _count(points: int, mean_size: int, cap: int) -> int:
+def _count(points: int, sizes: ClusterSizes) -> int:
     """Return ceil(n / mean size), but no more than leaves two members each if the cap allows."""
-    wanted = math.ceil(points / mean_size)
+    wanted = math.ceil(points / sizes.mean)
     pairs = max(1, points // 2)
-    return min(wanted, pairs) if pairs * cap >= points else wanted
+    return min(wanted, pairs) if pairs * sizes.cap >= points else wanted
 
 
 def _partition(points: Coordinates, count: int, seed: int, pulse: Callable[[], None]) -> Labels:

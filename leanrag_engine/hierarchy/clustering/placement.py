@@ -57,7 +57,7 @@ def place(
     """Return the clusters of a layer of which some entities have a cluster already, at least one. A new entity joins the likeliest
     cluster with room, then the one that its relations pull it to. The largest are split where there are too few; empty ones
     vanish; memberships in unchanged clusters stay. Raises as :func:`leanrag_engine.hierarchy.clustering.methods.partition`."""
-    check_vectors(vectors, sizes.mean, sizes.cap)
+    check_vectors(vectors, sizes)
     homes = before.homes
     previous, labels = np.unique(homes, return_inverse=True)
     labels = labels - np.count_nonzero(previous < 0)

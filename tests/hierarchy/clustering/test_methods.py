@@ -229,7 +229,7 @@ def test_joining_never_lowers_its_objective(
     some_vectors: MakeVectors, kind: str, weight: float, seed: int
 ) -> None:
     vectors, links = some_vectors(kind, 120, seed), links_of("random", 120, seed)
-    labels = cluster(vectors, mean_size=10, cap=15).labels
+    labels = cluster(vectors, ClusterSizes(10, 15)).labels
     joined = join_related(vectors, labels, links, weight=weight, cap=15, pulse=silent)
     before, after = (objective(vectors, each, links, weight) for each in (labels, joined))
     assert after >= before - 1e-6

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.hierarchy.clustering.balancing import balance
+from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes, balance
 from leanrag_engine.hierarchy.clustering.mixture import (
     assign_clusters,
     cluster,
@@ -40,7 +40,7 @@ def test_every_row_is_in_one_cluster_of_two_to_cap_members(
     some_vectors: MakeVectors, kind: str, rows: int, sizes: tuple[int, int], seed: int
 ) -> None:
     mean_size, cap = sizes
-    found = cluster(some_vectors(kind, rows, seed), mean_size=mean_size, cap=cap, seed=seed)
+    found = cluster(some_vectors(kind, rows, seed), ClusterSizes(mean_size, cap), seed=seed)
     counted = np.bincount(found.labels, minlength=found.count)
     assert found.labels.shape == (rows,)
     assert counted.min() > 0
@@ -57,7 +57,7 @@ def test_every_row_is_in_one_cluster_of_two_to_cap_members(
 def test_the_runner_up_is_another_cluster_and_the_two_shares_are_probabilities(
     some_vectors: MakeVectors, kind: str, rows: int, seed: int
 ) -> None:
-    found = cluster(some_vectors(kind, rows, seed), mean_size=20, cap=30)
+    found = cluster(some_vectors(kind, rows, seed), ClusterSizes(20, 30))
     shares = np.stack([found.responsibility, found.second_responsibility])
     assert np.isfinite(shares).all()
     assert shares.min() >= 0
@@ -75,7 +75,7 @@ def test_a_point_between_two_clusters_belongs_to_both_by_halves() -> None:
     left = np.array([1.0, 0, 0]) + 0.15 * rng.standard_normal((20, 3))
     right = np.array([0, 1.0, 0]) + 0.15 * rng.standard_normal((20, 3))
     points = np.vstack([left, right, [[0.5, 0.5, 0.0]]]).astype(np.float32)
-    found = cluster(points, mean_size=21, cap=30)
+    found = cluster(points, ClusterSizes(21, 30))
     assert adjusted_rand_score([0] * 20 + [1] * 20, found.labels[:40]) == 1
     assert {int(found.labels[40]), int(found.second[40])} == {0, 1}
     assert 0.1 < found.second_responsibility[40] < 0.9
@@ -87,7 +87,7 @@ def test_natural_groups_of_ten_to_thirty_are_found(
     labelled_mixture: Callable[..., tuple[Vectors, np.ndarray]], rows: int, spread: float
 ) -> None:
     vectors, truth = labelled_mixture(rows, spread=spread)
-    found = cluster(vectors, mean_size=20, cap=30)
+    found = cluster(vectors, ClusterSizes(20, 30))
     assert adjusted_rand_score(truth, found.labels) >= 0.9
 
 
@@ -96,7 +96,7 @@ def test_clusters_under_a_cap_are_nearly_as_tight_as_those_of_kmeans_without_one
     centres = rng.standard_normal((25, 48))
     vectors = centres[rng.integers(0, 25, 800)] + 1.5 * rng.standard_normal((800, 48))
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    ours = cluster(vectors, mean_size=20, cap=30).labels
+    ours = cluster(vectors, ClusterSizes(20, 30)).labels
     theirs = KMeans(40, n_init=1, random_state=0).fit(vectors).labels_
     assert np.bincount(ours).max() <= 30
     assert tightness(vectors, ours) >= 0.98 * tightness(vectors, theirs)
@@ -114,7 +114,7 @@ def test_one_giant_group_is_cut_under_the_cap_and_small_groups_stay_whole() -> N
     centres = np.eye(6)
     truth = np.repeat(np.arange(6), [150, 10, 10, 10, 10, 10])
     vectors = (centres[truth] + 0.03 * rng.standard_normal((200, 6))).astype(np.float32)
-    labels = cluster(vectors, mean_size=20, cap=30).labels
+    labels = cluster(vectors, ClusterSizes(20, 30)).labels
     assert np.bincount(labels).max() <= 30
     for group in range(1, 6):
         assert len(set(labels[truth == group])) == 1
@@ -126,7 +126,7 @@ def test_more_clusters_than_a_shortlist_are_evened_out_by_regions(
 ) -> None:
     monkeypatch.setattr("leanrag_engine.hierarchy.clustering.balancing.SHORTLIST", 24)
     vectors, truth = labelled_mixture(2000, spread=0.6)
-    found = cluster(vectors, mean_size=20, cap=30)
+    found = cluster(vectors, ClusterSizes(20, 30))
     assert np.bincount(found.labels).max() <= 30
     assert adjusted_rand_score(truth, found.labels) >= 0.85
 
@@ -134,7 +134,7 @@ def test_more_clusters_than_a_shortlist_are_evened_out_by_regions(
 def test_a_start_that_breaks_the_cap_everywhere_is_brought_under_it() -> None:
     rng = np.random.default_rng(1)
     points = rng.standard_normal((90, 4))
-    labels = balance(points, np.repeat([0, 1, 2], [88, 1, 1]), mean_size=30, cap=30, pulse=lambda: None)
+    labels = balance(points, np.repeat([0, 1, 2], [88, 1, 1]), ClusterSizes(30, 30), pulse=lambda: None)
     assert np.bincount(labels).tolist() == [30, 30, 30]
 
 
@@ -143,19 +143,19 @@ def test_a_vector_that_is_not_finite_is_refused_by_its_row(bad: float) -> None:
     vectors = np.ones((5, 3), dtype=np.float32)
     vectors[3, 1] = bad
     with pytest.raises(InvalidInput, match="row 3"):
-        cluster(vectors, mean_size=20, cap=30)
+        cluster(vectors, ClusterSizes(20, 30))
 
 
 @pytest.mark.parametrize(("mean_size", "cap"), [(20, 19), (1, 30), (0, 0)])
 def test_sizes_that_contradict_each_other_are_refused(mean_size: int, cap: int) -> None:
     with pytest.raises(InvalidInput, match=f"{mean_size}.*{cap}"):
-        cluster(np.ones((5, 3), dtype=np.float32), mean_size=mean_size, cap=cap)
+        cluster(np.ones((5, 3), dtype=np.float32), ClusterSizes(mean_size, cap))
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (4, 0), (4,)])
 def test_vectors_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(InvalidInput, match="shape"):
-        cluster(np.zeros(shape, dtype=np.float32), mean_size=20, cap=30)
+        cluster(np.zeros(shape, dtype=np.float32), ClusterSizes(20, 30))
 
 
 def test_the_number_of_threads_changes_no_bit() -> None:
@@ -165,7 +165,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
     digests = set()
     for threads in (1, 2):
         with threadpool_limits(threads):
-            found = cluster(vectors, mean_size=20, cap=30)
+            found = cluster(vectors, ClusterSizes(20, 30))
         arrays = (found.labels, found.responsibility, found.second, found.second_responsibility)
         digests.add(b"".join(array.tobytes() for array in arrays))
     assert len(digests) == 1
@@ -181,7 +181,7 @@ def test_clustering_can_be_stopped_between_its_steps() -> None:
         raise Stopped
 
     with pytest.raises(Stopped):
-        cluster(vectors, mean_size=20, cap=30, pulse=stop)
+        cluster(vectors, ClusterSizes(20, 30), pulse=stop)
 
 
 def test_a_large_layer_in_single_precision_is_clustered_as_in_double() -> None:
@@ -191,7 +191,7 @@ def test_a_large_layer_in_single_precision_is_clustered_as_in_double() -> None:
     assert by_blocks.dtype == np.float32
     np.testing.assert_allclose(np.abs(by_blocks), np.abs(exact), atol=1e-4)  # an axis has no sign
     found = [
-        assign_clusters(reduced, mean_size=20, cap=30, pulse=lambda: None) for reduced in (exact, by_blocks)
+        assign_clusters(reduced, ClusterSizes(20, 30), pulse=lambda: None) for reduced in (exact, by_blocks)
     ]
     assert adjusted_rand_score(*found) > 0.9
     one, other = (measure_memberships(reduced, found[0]) for reduced in (exact, by_blocks))

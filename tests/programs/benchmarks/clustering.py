@@ -54,7 +54,7 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 def ours(vectors: Vectors, seed: int) -> np.ndarray:
-    return cluster(vectors, mean_size=MEAN_SIZE, cap=CAP, seed=seed).labels
+    return cluster(vectors, ClusterSizes(MEAN_SIZE, CAP), seed=seed).labels
 
 
 def kmeans(vectors: Vectors, seed: int) -> np.ndarray:
