@@ -40,11 +40,6 @@ class Interval:
     low: float
     high: float
 
-    @property
-    def clear(self) -> bool:
-        """Whether zero lies outside."""
-        return self.low > 0 or self.high < 0
-
 
 def bootstrap_difference(
     one: Sequence[float], other: Sequence[float], *, resamples: int = 10_000, seed: int = 0

@@ -52,7 +52,7 @@ def test_percentiles_are_interpolated_and_nothing_gives_zero() -> None:
 def test_a_bootstrap_of_one_constant_difference_has_no_width() -> None:
     found = bootstrap_difference([0.5, 1.0, 0.75], [0.25, 0.75, 0.5])
     assert (found.difference, found.low, found.high) == (0.25, 0.25, 0.25)
-    assert found.clear
+    assert found.low > 0 or found.high < 0
 
 
 def test_a_bootstrap_interval_agrees_with_the_normal_one_and_is_the_same_each_time() -> None:
@@ -63,7 +63,8 @@ def test_a_bootstrap_interval_agrees_with_the_normal_one_and_is_the_same_each_ti
     assert found.low == pytest.approx(found.difference - half, abs=0.005)
     assert found.high == pytest.approx(found.difference + half, abs=0.005)
     assert found == bootstrap_difference(one.tolist(), other.tolist())
-    assert not bootstrap_difference([0, 1, 0, 1], [1, 0, 0, 1]).clear
+    even = bootstrap_difference([0, 1, 0, 1], [1, 0, 0, 1])
+    assert even.low <= 0 <= even.high
 
 
 def test_what_is_not_paired_is_no_input() -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -84,10 +84,6 @@ class LitellmModel:
         slug = re.sub(r"[^A-Za-z0-9]+", "-", self.model).strip("-")[:40]
         return f"{_KIND}-{slug}-{content_id('', self.model, str(self.window))}-"
 
-    def for_queries(self) -> Self:
-        """Return the model with shorter limits: a user waits for a query, and keyword search can replace it."""
-        return replace(self, seconds=min(self.seconds, 15.0), attempts=min(self.attempts, 2))
-
 
 class LitellmSource(PretrainedSource):
     """One model of a service. ``name`` is ``litellm/`` and the model as litellm writes it."""
@@ -132,7 +128,10 @@ class LitellmEmbedder(UnmeasuredEmbedder):
 
     async def embed_queries(self, texts: Sequence[str]) -> EmbeddedQueries:
         """Return the rows of queries, marked as such for services that distinguish them; gives up after seconds."""
-        run = _EmbeddingRun(self._model.for_queries(), self.dimension, "query", None)
+        # A user waits for a query, and keyword search can replace it.
+        model = self._model
+        hasty = replace(model, seconds=min(model.seconds, 15.0), attempts=min(model.attempts, 2))
+        run = _EmbeddingRun(hasty, self.dimension, "query", None)
         return EmbeddedQueries(pool_windows(await run.embed(await self._pieces(texts)), len(texts)))
 
     async def _pieces(self, texts: Sequence[str]) -> EmbeddingWindows:

@@ -73,9 +73,6 @@ class QuestionResult:
     seconds: float
     warnings: tuple[str, ...] = ()
 
-    def recall(self, depth: int) -> float:
-        return recall_at(self.ranked, self.question.gold, depth)
-
 
 @dataclass(frozen=True, slots=True)
 class RetrievalFigures:

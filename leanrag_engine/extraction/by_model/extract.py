@@ -57,14 +57,10 @@ def _answer(text: str) -> JsonObject:
         body = _END.split(text[head.end() : end], maxsplit=1)[0]
         fields = [field.strip(f" \n{_QUOTES}") for field in _BETWEEN.split(body)]
         if head[1].lower() == "entity":
-            answer["entities"].append(_entity(fields))
+            answer["entities"].append(dict(zip(("name", "type", "description"), fields, strict=False)))
         else:
             answer["relations"].append(_relation(fields))
     return answer if heads else {}
-
-
-def _entity(fields: Sequence[str]) -> JsonObject:
-    return dict(zip(("name", "type", "description"), fields, strict=False))
 
 
 def _relation(fields: Sequence[str]) -> JsonObject:

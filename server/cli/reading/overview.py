@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from json import dumps
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -145,10 +146,13 @@ async def list_collections(engine: LeanRAG, json: Json = False) -> None:
 
     Example: `leanrag collections`, then `leanrag ls --collection NAME`
     """
-    from ...replies.state.collections import CollectionList  # noqa: PLC0415 - heavy
+    from ...replies.base import show_time  # noqa: PLC0415 - heavy
+    from ...replies.state.collections import CollectionCard  # noqa: PLC0415 - heavy
 
-    reply = CollectionList.from_engine(await engine.collections())
-    print_report(reply.model_dump_json() if json else reply.to_markdown(), json=json)
+    cards = [CollectionCard.from_engine(each) for each in await engine.collections()]
+    shown = "\n".join(each.to_line(show_time) for each in cards) or "There is no collection yet."
+    listed = {"collections": [each.model_dump() for each in cards]}
+    print_report(dumps(listed, ensure_ascii=False) if json else shown, json=json)
 
 
 @app.command("rename")

@@ -12,7 +12,7 @@ from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import count_things
 
-from ..base import LIMITS, Card, Count, ReplyModel, disarm, fit_page, format_time, shorten_line, show_time
+from ..base import LIMITS, Card, Count, ReplyModel, disarm, fit_page, format_time, shorten_line
 
 
 class CollectionCard(Card):
@@ -54,19 +54,6 @@ class CollectionCard(Card):
         return (
             f"- {self.name}: {count_things(self.documents, 'document')}, {count_things(self.chunks, 'chunk')}, made {show(self.created_at)}, "
             f"{built if self.built_at else unbuilt}{f'. {self.about}' if self.about else ''}"
-        )
-
-
-class CollectionList(ReplyModel):
-    collections: list[CollectionCard]
-
-    @classmethod
-    def from_engine(cls, collections: Sequence[Collection]) -> CollectionList:
-        return cls(collections=[CollectionCard.from_engine(each) for each in collections])
-
-    def to_markdown(self) -> str:
-        return (
-            "\n".join(each.to_line(show_time) for each in self.collections) or "There is no collection yet."
         )
 
 

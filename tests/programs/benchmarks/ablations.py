@@ -29,7 +29,7 @@ from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import read_set
-from leanrag_engine.evaluation.metrics import all_at, bootstrap_difference, mean
+from leanrag_engine.evaluation.metrics import all_at, bootstrap_difference, mean, recall_at
 from leanrag_engine.evaluation.retrieval.run import Strategy, ask_all
 from leanrag_engine.evaluation.scratch import GivenGraph, open_scratch, scratch_settings
 from leanrag_engine.extraction.openie import read_openie
@@ -113,8 +113,8 @@ async def measure_passages(path: Path, asked: Asked, tell: Callable[[str, Figure
             tell(
                 way.name,
                 {
-                    "recall@5": [100 * each.recall(5) for each in answers],
-                    "recall@10": [100 * each.recall(10) for each in answers],
+                    "recall@5": [100 * recall_at(each.ranked, each.question.gold, 5) for each in answers],
+                    "recall@10": [100 * recall_at(each.ranked, each.question.gold, 10) for each in answers],
                     "all@5": [100 * all_at(each.ranked, each.question.gold, 5) for each in answers],
                     "coverage@1000": [100 * each.coverage[BUDGETS[0]] for each in answers],
                 },
@@ -157,7 +157,7 @@ def format_row(name: str, figures: Figures, base: Figures) -> str:
         told = f"{change.difference:+.1f}, {change.low:+.1f} to {change.high:+.1f}"
         cells.append(
             f"{key} {mean(values):.1f}"
-            + ("" if base is figures else f" ({told}){'*' if change.clear else ''}")
+            + ("" if base is figures else f" ({told}){'*' if change.low > 0 or change.high < 0 else ''}")
         )
     return f"  {name:44}{'; '.join(cells)}"
 

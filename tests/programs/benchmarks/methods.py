@@ -26,7 +26,7 @@ from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.jobs import BuildRequest
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import QuestionSet, read_set
-from leanrag_engine.evaluation.metrics import bootstrap_difference, mean
+from leanrag_engine.evaluation.metrics import bootstrap_difference, mean, recall_at
 from leanrag_engine.evaluation.replies.reply_set import ReplySet, read_reply_set
 from leanrag_engine.evaluation.retrieval.run import Strategy, ask_all
 from leanrag_engine.evaluation.scratch import (
@@ -61,7 +61,10 @@ async def measure_recall(settings: Settings, questions: QuestionSet) -> tuple[st
     async with open_scratch(settings, questions, None, lambda _: None) as scratch:
         await rebuild(scratch)
         answered = await ask_all(scratch, questions, LCA, BUDGETS)
-    shares = {f"recall@{depth}": [100 * each.recall(depth) for each in answered] for depth in (5, 10)}
+    shares = {
+        f"recall@{depth}": [100 * recall_at(each.ranked, each.question.gold, depth) for each in answered]
+        for depth in (5, 10)
+    }
     for budget in BUDGETS:
         shares[f"coverage@{budget}"] = [100 * each.coverage[budget] for each in answered]
     return scratch.collection, shares
