@@ -78,6 +78,22 @@ def read(path: Path, text: str, **source: object) -> LoadedDocument:
         ("a.txt", "To do\n[x] guard of the saw, came on 2024-05-03\n", {}, "2020-05-17", "file time"),
         ("a.csv", "Day,Sum\n2024-03-01,5\n", {}, "2020-05-17", "file time"),
         ("a.txt", "Text of 2019-01-01.", {}, "2020-05-17", "file time"),
+        ("a.txt", f"NOTICE{' ' * 60}1 July 2024\n\nThe gate is shut.\n", {}, "2024-07-01", "first lines"),
+        (
+            "a.txt",
+            "Refunds\n\nEffective 15 January 2025. This version replaces the one of 1 June 2023, under which it was 14 days.\n",
+            {},
+            "2025-01-15",
+            "first lines",
+        ),
+        ("a.txt", "By-laws\n\nLast amended 21 May 2022.\n", {}, "2022-05-21", "first lines"),
+        (
+            "a.eml",
+            "From: bo@mail.example\nSubject: Damage 04.01.2025\nDate: Thu, 16 Jan 2025 10:00:00 +0000\n\nIt leaks.\n",
+            {},
+            "2025-01-16",
+            "metadata",
+        ),
         (
             "a.html",
             "<html><head><title>News</title><meta name='date' content='2022-11-30T08:00Z'></head><p>Text of the page.",

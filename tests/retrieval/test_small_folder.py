@@ -481,6 +481,22 @@ async def test_names_that_no_passage_has_together_are_told(
     assert ("No passage found has 'Unox' and 'Bremen' together: it may not be told." in told) is apart
 
 
+async def test_a_weekday_and_a_plain_compound_are_no_names_that_stand_nowhere_else(tmp_path: Path) -> None:
+    texts = (
+        "The soup of Sunday has been missed twice, both times because of snow. Nobody plays then.",
+        "Drums may be played until eight in the evening, on Sundays not at all. Trumpets may not.",
+        *(f"The lamp of stairs {number} burns all night and is trimmed by Bo." for number in range(9)),
+        "A flat for Block 7, two-bed, costs 137 a month. Block 8 is full-time staff's.",
+    )
+    async with open_engine(tmp_path, embedder="minilm") as held:
+        sources = [DocumentSource(id=f"t{at}", text=text) for at, text in enumerate(texts)]
+        await finish(held, await held.submit_ingest(sources))
+        reply = await held.query(Query("Can I play drums on a Sunday evening?"))
+        assert reply.sources[0].chunk.document_id == "t1"
+        told = (await held.query(Query("What does a full-time place in Block 7 cost?"))).warnings
+        assert not any("together" in each for each in told)
+
+
 async def test_an_outline_of_code_begins_with_what_its_folder_says_of_itself_and_quotes_no_licence(
     tmp_path: Path,
 ) -> None:

@@ -379,6 +379,31 @@ def test_what_comes_with_messages_is_named_and_no_message_of_an_export_is_lost(t
     )
 
 
+@pytest.mark.parametrize(
+    ("who", "when", "said"),
+    [
+        ("author", "timestamp", "text"),
+        ("sender", "time", "message"),
+        ("from", "created_at", "body"),
+        ("user", "ts", "text"),
+        ("role", "timestamp", "content"),
+    ],
+)
+def test_json_of_any_program_that_says_who_when_and_what_is_a_chat(
+    who: str, when: str, said: str, tmp_path: Path
+) -> None:
+    turns = [("Ann Weiss", "The printer is dead."), ("Bob Lund", "Restart it.")]
+    export = [{who: name, when: "2025-03-07T07:15:00Z", said: text} for name, text in turns]
+    found = read(json.dumps(export), tmp_path, "day.json")
+    assert (
+        found.text
+        == "# 2025-03-07\n\n[07:15] Ann Weiss: The printer is dead.\n\n[07:15] Bob Lund: Restart it."
+    )
+    comment = [{"user": {"login": "annw"}, when: "2025-03-07T07:15:00Z", said: "It is dead."}]
+    if who == "user":
+        assert "annw: It is dead." in read(json.dumps(comment), tmp_path, "day.json").text
+
+
 def test_blocks_fields_and_answers_of_a_poll_are_read(tmp_path: Path) -> None:
     block = {"type": "section", "text": {"type": "mrkdwn", "text": "Deploy 4471 is done."}}
     slack = [{"type": "message", "bot_id": "B1", "text": "", "ts": "1778485800.000000", "blocks": [block]}]
