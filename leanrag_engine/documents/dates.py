@@ -166,11 +166,8 @@ def _date_in_first_lines(text: str, fields: Container[str] = (), *, lines: int =
     told = (_AMENDED.sub(" ", _ENDED.sub(" ", " ".join(line.split()))) for line in text[:1000].splitlines())
     first = [line for line in told if line and line.partition(":")[0].lower() not in fields]
     begun = (re.split(r"(?<=\d{4})\. ", each)[0] for each in first[: 4 * lines])
-    about = [
-        each
-        for each in begun
-        if _ON_DOCUMENT.match(each[:longest]) and not each[0].islower() and len(each) <= longest
-    ]
+    short = [each for each in begun if len(each) <= longest]
+    about = [each for each in short if _ON_DOCUMENT.match(each) and not each[0].islower()]
     if len(days := _find_days(about)) == 1:
         return days[0]
     heads = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from html import unescape
-from itertools import pairwise
+from itertools import pairwise, product
 
 from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.language.sentences import is_conversation, is_speaker
@@ -96,21 +96,14 @@ _DULL_NAME = re.compile(
     r"|[\W\d_])*"
 )
 """The name of a file that says nothing: *chat_export 2024*."""
-_WHO, _WORDS = (
-    ("from", "username", "user", "author", "sender", "speaker", "role"),
-    ("text", "content", "body", "message"),
-)
+_WHO = ("from", "username", "user", "author", "sender", "speaker", "role")
+_WORDS = ("text", "content", "body", "message")
 _LEVEL = re.compile(r"\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE|SEVERE)\b")
 _EVENT = re.compile(rf"\[?{_WHEN}\]?\s*(?:[-–—*•]+\s+)?(?P<text>[^\s\d].*)")
 """What happened rather than what was said: *12:03 - Li Hua added you*."""
 _MESSENGERS = (
     *({"ts", "type"}, {"date_unixtime", "type"}, {"timestamp", "author"}, {"date", "from", "type"}),
-    *(
-        {who, when, said}
-        for who in _WHO
-        for when in ("ts", "time", "timestamp", "created_at")
-        for said in _WORDS
-    ),
+    *map(set, product(_WHO, ("ts", "time", "timestamp", "created_at"), _WORDS)),
 )
 """Keys that each message has in an export of Slack, Telegram and Discord, in an older one of Telegram, and in those of other programs."""
 _SAID = ("title", "text", "description", "question", "name", "value", "fileName")
