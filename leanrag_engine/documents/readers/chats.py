@@ -337,6 +337,8 @@ def _turns(lines: Sequence[str], nicknames: frozenset[str], *, timed: bool) -> l
     dated = 2 * sum(own_dates) > len(own_dates)
     for line, match in read:
         groups = match.groupdict() if match else {}
+        # *9:30 suits me* below a speaker is what that one says.
+        event = timed and not (turns and turns[-1].speaker and not turns[-1].lines)
         if match and (groups.get("date") or not dated):
             day = groups.get("date") or day
             speaker = _turn_speaker(match, nicknames) if timed else _speaker(groups["name"])
@@ -347,7 +349,7 @@ def _turns(lines: Sequence[str], nicknames: frozenset[str], *, timed: bool) -> l
         elif not dated and (found := _DAY_ALONE.fullmatch(line) or _NAMED_DAY.fullmatch(line)):
             day, hour = found["date"] or day, ""
             turns += [_ChatTurn("", day, "", [line])] * (found.re is _NAMED_DAY)
-        elif timed and (found := _EVENT.fullmatch(line)) and found["time"] and (found["date"] or not dated):
+        elif event and (found := _EVENT.fullmatch(line)) and found["time"] and (found["date"] or not dated):
             day = found["date"] or day
             turns.append(_ChatTurn("", day, found["time"], [found["text"]]))
         elif turns:

@@ -379,6 +379,11 @@ def test_what_comes_with_messages_is_named_and_no_message_of_an_export_is_lost(t
     )
 
 
+def test_what_begins_with_a_time_below_its_speaker_is_said_by_that_speaker(tmp_path: Path) -> None:
+    text = "Ann Lee  09:12\nWhen?\n\nBob Ray  09:14\n9:30 works for me\n\nAnn Lee  09:15\nFine\n\nBob Ray  09:16\nGood\n"
+    assert "[09:14] Bob Ray: 9:30 works for me" in read(text, tmp_path).text
+
+
 @pytest.mark.parametrize(
     ("who", "when", "said"),
     [
