@@ -180,8 +180,10 @@ def read_export(text: str) -> Reading | None:
 
 def may_be_export(text: str) -> bool:
     """Return whether the beginning of a JSON file has the keys of a messenger's messages."""
-    is_list = text.lstrip()[:1] == "[" or '"messages"' in text
-    return is_list and any(all(f'"{key}"' in text for key in keys) for keys in _MESSENGERS)
+    if text.lstrip()[:1] != "[" and '"messages"' not in text:
+        return False
+    there = {key for key in set().union(*_MESSENGERS) if f'"{key}"' in text}
+    return any(keys <= there for keys in _MESSENGERS)
 
 
 def name_slack_ids(data: bytes, lists: Iterable[bytes]) -> bytes:

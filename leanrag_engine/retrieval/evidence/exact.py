@@ -315,9 +315,8 @@ async def _note_absent(
         asks = asks or (newest and bool(_OF_RELEASE.fullmatch(word)))
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
             misspelt = is_name(word) or (english and len(words) <= REPORTED and not is_english_word(word))
-            misspelt = (
-                misspelt and "," not in word and len(run.absent) < _GUESSED
-            )  # an amount is not misspelt
+            # An amount is not misspelt.
+            misspelt = misspelt and "," not in word and len(run.absent) < _GUESSED
             misspelt = misspelt and not NUMBER_WORDS.issuperset(word.casefold().split("-"))
             guesses = await documents.nearest_words(name, word) if misspelt else ()
             if _DAY.fullmatch(word) and (

@@ -242,8 +242,13 @@ def _is_valid(window: RankedWindow, other: RankedWindow) -> bool:
 
 
 def _is_replaced(window: RankedWindow) -> bool:
-    called = f"{window.chunk.title}\n{PurePath(window.chunk.source).stem}"
-    return bool(_REPLACED.search(window.chunk.text[:1_000]) or _STALE.search(called))
+    return _reads_replaced(window.chunk.title, window.chunk.source, window.chunk.text)
+
+
+@lru_cache(maxsize=1 << 6)  # each of the first windows is compared with all others
+def _reads_replaced(title: str, source: str, text: str) -> bool:
+    called = f"{title}\n{PurePath(source).stem}"
+    return bool(_REPLACED.search(text[:1_000]) or _STALE.search(called))
 
 
 def _is_valid_text(window: RankedWindow, other: RankedWindow) -> bool:

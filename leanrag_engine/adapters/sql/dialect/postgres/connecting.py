@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import psycopg
 from psycopg.abc import RV, PQGen
-from sqlalchemy import Engine, event
+from sqlalchemy import URL, Engine, create_engine, event
 
 CONNECTION: dict[str, Any] = {
     "application_name": "leanrag",
@@ -21,9 +21,11 @@ SILENCE_SECONDS = 30
 """How long a statement may be without a word of the server before a new connection is tried."""
 
 
-def watch(engine: Engine) -> None:
-    """Make statements on new connections of ``engine`` fail when the server has frozen."""
+def open_engine(url: URL, **options: Any) -> Engine:
+    """Return an engine, with ``options`` of SQLAlchemy's, whose statements fail when the server has frozen."""
+    engine = create_engine(url, connect_args=CONNECTION | dict(url.query), **options)
     event.listen(engine, "do_connect", lambda _, __, given, named: _Watched.connect(*given, **named))
+    return engine
 
 
 class _Watched(psycopg.Connection[Any]):  # type: ignore[misc] # mypy skips the package, which may not be installed

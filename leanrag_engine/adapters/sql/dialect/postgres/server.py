@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 from psycopg.types.string import StrBinaryDumper, StrDumper
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, event, text
 from sqlalchemy.pool import QueuePool
 
 from leanrag_engine.adapters.sql.dialect.transactions import OpenedDatabase, map_driver_errors
@@ -65,16 +65,14 @@ def open_server(address: str, *, read_only: bool) -> OpenedDatabase:
 
 
 def _engine(url: URL) -> Engine:
-    engine = create_engine(
+    engine = connecting.open_engine(
         url,
-        connect_args=connecting.CONNECTION | dict(url.query),
         poolclass=QueuePool,
         pool_size=8,
         max_overflow=8,
         # After a restart of the server the connections of the pool are dead.
         pool_pre_ping=True,
     )
-    connecting.watch(engine)
     event.listen(engine, "connect", _drop_nul)
     event.listen(engine, "begin", _begin)
     return engine

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import anyio
 from anyio import to_thread
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -65,13 +65,7 @@ class PostgresWriterLock:
     def __init__(self, address: str) -> None:
         url = parse_address(address)
         self._name = hide_password(url)
-        self._engine: Engine = create_engine(
-            url,
-            connect_args=connecting.CONNECTION | dict(url.query),
-            poolclass=NullPool,
-            isolation_level="AUTOCOMMIT",
-        )
-        connecting.watch(self._engine)
+        self._engine = connecting.open_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
     async def hold(
