@@ -38,7 +38,7 @@ from .core.runtime.telemetry import watch
 from .llm.prompts import Prompts
 from .pipeline.dispatch import Dispatcher
 from .pipeline.index import Stores, embedder_trouble
-from .pipeline.job_runner import JobRunner
+from .pipeline.job_runner import JobRunner, find_running
 from .pipeline.repair import BackgroundRepair, Damage, find_damage, find_foreign_spaces
 from .pipeline.snapshots import Snapshots
 from .pipeline.status import (
@@ -290,7 +290,7 @@ class LeanRAG:
         self._writable()
         await self._snapshots.collection(collection)
         for _ in range(MOST_CANCELS if cancel else 0):
-            if not (running := await self._jobs.running(collection)):
+            if not (running := await find_running(self._stores.jobs, collection)):
                 break
             await self._jobs.cancel(running.id)
         if await self._stores.documents.collection(collection):  # a job that stored nothing leaves none
@@ -912,7 +912,7 @@ class LeanRAG:
     async def _check_idle(self, name: str) -> None:
         """Raise ``Busy`` while a job of the collection runs, in whichever process."""
         await self._snapshots.collection(name)
-        if running := await self._jobs.running(name):
+        if running := await find_running(self._stores.jobs, name):
             raise Busy(
                 f"Job {running.id} ({running.kind}) of collection {name!r} is at work.",
                 "Wait until it has ended, or cancel it.",

@@ -2,7 +2,7 @@
 several tasks of one kind in one request and parses the reply task by task; the answers of a calling agent are parsed the same way."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
@@ -78,16 +78,6 @@ async def ask(
     reply = await model.complete(second)
     meter.note(reply)
     return read(complete_text(reply))
-
-
-@dataclass(slots=True)
-class Fallbacks:
-    """Tasks without a usable answer, which keep their heuristic result: their number by step and reason."""
-
-    reasons: dict[str, Counter[str]] = field(default_factory=dict)
-
-    def note(self, step: str, problem: LeanRAGError) -> None:
-        self.reasons.setdefault(step, Counter())[problem.message] += 1
 
 
 # --- many tasks ----------------------------------------------------------------------------
@@ -179,14 +169,15 @@ class ModelWork:
     batch: int = 1
     prompts: Prompts = BUILT_IN
     meter: Meter = field(default_factory=Meter)
-    fallbacks: Fallbacks = field(default_factory=Fallbacks)
+    fallbacks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Tasks without a usable answer, which keep their heuristic result: their number by step and reason."""
 
     async def ask(self, kind: TaskKind, tasks: Sequence[Task[T]]) -> list[T | None]:
         """Return the answers as :func:`ask_each`; None for a task without a usable one, which is noted as a fallback."""
         answers: list[T | None] = []
         for answer in await ask_each(self.model, kind, tasks, self.meter):
             if isinstance(answer, LeanRAGError):
-                self.fallbacks.note(kind.step, answer)
+                self.fallbacks[kind.step][answer.message] += 1
             answers.append(None if isinstance(answer, LeanRAGError) else answer)
         return answers
 

@@ -243,10 +243,6 @@ class JobRunner:
         """Return jobs with their present status, newest first."""
         return [as_seen(job) for job in await self._store.find_newest(collection, limit)]
 
-    async def running(self, collection: str) -> Job | None:
-        """Return as :func:`find_running`."""
-        return await find_running(self._store, collection)
-
     async def resume(self, *, serves: bool = False) -> list[Job]:
         """Take over the jobs of processes that are gone, in their order. A job that crashed too often fails instead.
 

@@ -302,13 +302,6 @@ class TreeNode(NamedRef):
         return f"{shorten_line(self.name, LIMITS.glimpse)} ({self.ref}{members})"
 
 
-class TreeReply(ReplyModel):
-    root: TreeNode
-
-    def to_markdown(self) -> str:
-        return "\n".join([self.root.to_title(), *self.root.to_lines()])
-
-
 # --- one cluster ---------------------------------------------------------------------------
 
 

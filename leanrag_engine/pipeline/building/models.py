@@ -33,7 +33,7 @@ class BuildModels:
         """Return the most frequent reasons why tasks were left heuristic: step, reason, count."""
         if self.writing:
             # Both models record theirs in one place.
-            for step, reasons in self.writing.fallbacks.reasons.items():
+            for step, reasons in self.writing.fallbacks.items():
                 # The five most frequent reasons are reported.
                 yield from ((step, reason, count) for reason, count in reasons.most_common(5))
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -17,10 +18,11 @@ import typer
 
 from leanrag_engine.core.config import EMBEDDERS, Settings
 from leanrag_engine.core.errors import LeanRAGError, NotReady
+from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.core.text.shortening import count_things
 
-from ...replies.base import Card, ReplyModel
-from ..options import CollectionOption, DataDir, Json, as_command
+from ...replies.base import Card
+from ..options import CollectionOption, DataDir, Json, as_command, echo
 from ..running import print_report, read_settings
 from .config import hide_credentials
 
@@ -55,23 +57,6 @@ class Check(Card):
         return [*lines, f"{' ' * len(SIGNS[self.state])}-> {self.mend}"] if self.mend else lines
 
 
-class DoctorReply(ReplyModel):
-    version: str
-    data_dir: str
-    findings: list[Check]
-
-    @property
-    def is_failure(self) -> bool:
-        return any(each.state == "broken" for each in self.findings)
-
-    def to_markdown(self) -> str:
-        lines = [f"leanrag-mcp {self.version}, data in {self.data_dir}"]
-        for each in self.findings:
-            lines += each.to_lines()
-        broken = sum(each.state == "broken" for each in self.findings)
-        return "\n".join([*lines, f"{broken} broken." if broken else "Nothing is broken."])
-
-
 @as_command
 async def doctor(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
     """Examine this installation: extras, models, services, room on the disk, and each collection.
@@ -83,9 +68,15 @@ async def doctor(data_dir: DataDir = None, collection: CollectionOption = None, 
     settings = read_settings(data_dir, collection, read_only=True)
     findings = [*find_folder(settings.data_dir), *find_extras(settings)]
     findings += [*await find_models(settings), *await find_collections(settings)]
-    reply = DoctorReply(version=version("leanrag-mcp"), data_dir=str(settings.data_dir), findings=findings)
-    print_report(reply.model_dump_json() if json else reply.to_markdown(), json=json)
-    if reply.is_failure:
+    about = {"version": version("leanrag-mcp"), "data_dir": clean_line(str(settings.data_dir))}
+    broken = sum(each.state == "broken" for each in findings)
+    if json:
+        echo(dumps({**about, "findings": [each.model_dump() for each in findings]}, ensure_ascii=False))
+    else:
+        lines = ["leanrag-mcp {version}, data in {data_dir}".format(**about)]
+        lines += [line for each in findings for line in each.to_lines()]
+        print_report("\n".join([*lines, f"{broken} broken." if broken else "Nothing is broken."]))
+    if broken:
         raise typer.Exit(1)
 
 

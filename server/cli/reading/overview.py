@@ -55,7 +55,7 @@ async def list_documents(
 
     Example: `leanrag ls report`
     """
-    from ...replies.state.collections import DocumentsReply  # noqa: PLC0415 - heavy
+    from ...replies.state.collections import ListedDocument, format_documents  # noqa: PLC0415 - heavy
 
     name = engine.settings.collection
     wanted = contains.casefold()
@@ -65,11 +65,14 @@ async def list_documents(
         if wanted in f"{each.source or each.id}\n{each.title}".casefold()
     ]
     generation = (await engine.status(name)).collection.generation
-    reply = DocumentsReply.from_engine(name, documents, generation.revision if generation else -1)
+    built = generation.revision if generation else -1
+    cards = [ListedDocument.from_engine(each, built) for each in documents]
+    listed = {"collection": name, "documents": [each.model_dump() for each in cards]}
     if contains and not documents and not json:
         echo(f"No path or title of a document contains {contains!r}. `leanrag ls` lists all documents.")
     else:
-        print_rows(reply.model_dump_json() if json else reply.to_markdown(find_width()), json=json)
+        shown = format_documents(cards, name, find_width())
+        print_rows(dumps(listed, ensure_ascii=False) if json else shown, json=json)
 
 
 @on_engine(read_only=True)
@@ -89,12 +92,11 @@ async def tree(
 
     Example: `leanrag tree --depth 3 --width 8`, then `leanrag show` with a name from it
     """
-    from ...replies.graph import TreeReply  # noqa: PLC0415 - heavy
-
     name = engine.settings.collection
     chain = await engine.ancestors(top, collection=name) if top else [await engine.root(collection=name)]
-    reply = TreeReply(root=await read_branch(engine, chain[0], depth, width))
-    print_rows(reply.model_dump_json() if json else reply.to_markdown(), json=json)
+    root = await read_branch(engine, chain[0], depth, width)
+    drawn = "\n".join([root.to_title(), *root.to_lines()])
+    print_rows(dumps({"root": root.model_dump()}, ensure_ascii=False) if json else drawn, json=json)
 
 
 async def read_branch(engine: LeanRAG, entity: Entity, depth: int, width: int) -> TreeNode:

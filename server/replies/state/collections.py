@@ -71,6 +71,7 @@ class ListedDocument(Card):
 
     @classmethod
     def from_engine(cls, document: Document, built: int) -> ListedDocument:
+        """Return the card; ``built`` is the revision of the published build, -1 before the first."""
         return cls.of(
             document,
             number=format_document(document.number),
@@ -95,49 +96,36 @@ class ListedDocument(Card):
         ]
 
 
-class DocumentsReply(ReplyModel):
-    collection: str
-    documents: list[ListedDocument]
+def format_documents(documents: Sequence[ListedDocument], collection: str, width: int) -> str:
+    """Return one line for each document, and their number. Where lines are longer than ``width`` (0: no limit), paths
+    are without the common folder, which is named last, and cut at the front where they leave titles no room."""
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - only for the command line
 
-    @classmethod
-    def from_engine(cls, collection: str, documents: Sequence[Document], built: int) -> DocumentsReply:
-        """Build the reply; ``built`` is the revision of the published build, -1 before the first."""
-        return cls(
-            collection=collection, documents=[ListedDocument.from_engine(each, built) for each in documents]
-        )
+    if not documents:
+        return "No document."
 
-    def to_markdown(self, width: int = 0) -> str:
-        """Return one line for each document, and their number. Where lines are longer than ``width`` (0: no limit), paths
-        are without the common folder, which is named last, and cut at the front where they leave titles no room."""
-        from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - only for the command line
+    def measure(rows: list[list[str]]) -> list[int]:
+        return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
-        if not self.documents:
-            return "No document."
-
-        def measure(rows: list[list[str]]) -> list[int]:
-            return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-
-        rows, beneath = [each.to_row("") for each in self.documents], ""
-        if width and sum(each + 2 for each in measure(rows) if each) - 2 > width:
-            folder = find_folder(each.path for each in self.documents)
-            beneath = f"\nPaths are beneath {folder[:-1]}." if folder else ""
-            rows = [each.to_row(folder) for each in self.documents]
-            *first, _, title = measure(rows)
-            room = width - sum(each + 2 for each in first if each) - 2
-            longest = max(room // 2, room - title, 8)
-            for row in rows:
-                if cell_len(row[-2]) > longest:
-                    row[-2] = f"…{set_cell_size(row[-2][::-1], longest - 1)[::-1].lstrip()}"
-        widths = measure(rows)
-        lines = [
-            "  ".join(set_cell_size(*each) for each in zip(row, widths, strict=True) if each[1]).rstrip()
-            for row in rows
-        ]
-        pending = sum(each.pending for each in self.documents)
-        note = f", {pending} of them pending: run `leanrag build`" if pending else ""
-        return "\n".join(
-            [*lines, f"{count_things(len(self.documents), 'document')} in {self.collection}{note}.{beneath}"]
-        )
+    rows, beneath = [each.to_row("") for each in documents], ""
+    if width and sum(each + 2 for each in measure(rows) if each) - 2 > width:
+        folder = find_folder(each.path for each in documents)
+        beneath = f"\nPaths are beneath {folder[:-1]}." if folder else ""
+        rows = [each.to_row(folder) for each in documents]
+        *first, _, title = measure(rows)
+        room = width - sum(each + 2 for each in first if each) - 2
+        longest = max(room // 2, room - title, 8)
+        for row in rows:
+            if cell_len(row[-2]) > longest:
+                row[-2] = f"…{set_cell_size(row[-2][::-1], longest - 1)[::-1].lstrip()}"
+    widths = measure(rows)
+    lines = [
+        "  ".join(set_cell_size(*each) for each in zip(row, widths, strict=True) if each[1]).rstrip()
+        for row in rows
+    ]
+    pending = sum(each.pending for each in documents)
+    note = f", {pending} of them pending: run `leanrag build`" if pending else ""
+    return "\n".join([*lines, f"{count_things(len(documents), 'document')} in {collection}{note}.{beneath}"])
 
 
 class CollectionsReply(ReplyModel):

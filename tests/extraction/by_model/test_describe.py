@@ -233,7 +233,7 @@ async def test_a_graph_gets_the_model_s_descriptions_and_nothing_else_changes(
     work = ModelWork(model, 4)
     reports: list[tuple[int, int]] = []
     found = await describe_by_model(work, graph, overlong, lambda *each: reports.append(each))
-    assert work.fallbacks.reasons == {}
+    assert work.fallbacks == {}
     after = apply_descriptions(graph, found)
     assert {each.description for each in after.entities} == {
         f"Scrooge{n} is a changed man." for n in range(9)
@@ -264,7 +264,7 @@ async def test_without_a_usable_answer_the_joined_description_stays_and_is_count
     work = ModelWork(model)
     found = await describe_by_model(work, graph, overlong, lambda *_: None)
     assert apply_descriptions(graph, found) == graph
-    assert {step: each.total() for step, each in work.fallbacks.reasons.items()} == {"describe": 1}
+    assert {step: each.total() for step, each in work.fallbacks.items()} == {"describe": 1}
     assert chat_server.calls == 2
 
 

@@ -158,7 +158,7 @@ async def test_an_honest_nothing_is_an_extract_without_entities(chat_server: Any
     chat_server.says(reply(answer()))
     reading = Reading(model)
     assert await reading.of(chunk("* * *")) == {"c1-1": Extract("c1-1", Method.MODEL)}
-    assert (chat_server.calls, reading.work.fallbacks.reasons) == (1, {})
+    assert (chat_server.calls, reading.work.fallbacks) == (1, {})
 
 
 # --- bad replies ---------------------------------------------------------------------------
@@ -178,8 +178,8 @@ async def test_prose_alone_is_asked_again_with_the_fault_and_then_left_heuristic
     assert await reading.of(chunk(MARLEY)) == {}
     assert chat_server.calls == 2
     assert "holds no JSON object" in chat_server.requests[1].last
-    assert {step: each.total() for step, each in reading.work.fallbacks.reasons.items()} == {"extract": 1}
-    (reason,) = reading.work.fallbacks.reasons["extract"]
+    assert {step: each.total() for step, each in reading.work.fallbacks.items()} == {"extract": 1}
+    (reason,) = reading.work.fallbacks["extract"]
     assert "holds no JSON object" in reason
     assert reading.reports[-1] == (1, 1)
 
@@ -188,9 +188,7 @@ async def test_a_refusal_is_noted_with_its_words(chat_server: Any, model: Any) -
     chat_server.says(chat_server.refused("I can't help with ghosts."))
     reading = Reading(model)
     assert await reading.of(chunk(MARLEY)) == {}
-    assert list(reading.work.fallbacks.reasons["extract"]) == [
-        'The model refused: "I can\'t help with ghosts."'
-    ]
+    assert list(reading.work.fallbacks["extract"]) == ['The model refused: "I can\'t help with ghosts."']
 
 
 async def test_a_reply_that_was_cut_off_gets_twice_the_room(chat_server: Any, model: Any) -> None:
@@ -246,7 +244,7 @@ async def test_a_service_that_does_not_answer_leaves_every_chunk_as_it_is(
     chat_server.says(chat_server.failed(503))
     reading = Reading(model)
     assert await reading.of(chunk(MARLEY), chunk(FEZZIWIG, 2)) == {}
-    assert {step: each.total() for step, each in reading.work.fallbacks.reasons.items()} == {"extract": 2}
+    assert {step: each.total() for step, each in reading.work.fallbacks.items()} == {"extract": 2}
 
 
 # --- many chunks ---------------------------------------------------------------------------
@@ -376,7 +374,7 @@ async def test_a_second_look_that_fails_costs_nothing_of_the_first(chat_server: 
     reading = Reading(model)
     found = await reading.of(chunk(MARLEY), gleaning=1)
     assert names(found["c1-1"]) == ["Scrooge", "Marley"]
-    assert {step: each.total() for step, each in reading.work.fallbacks.reasons.items()} == {"glean": 1}
+    assert {step: each.total() for step, each in reading.work.fallbacks.items()} == {"glean": 1}
 
 
 # --- what is asked -------------------------------------------------------------------------

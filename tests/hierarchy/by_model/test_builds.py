@@ -162,7 +162,7 @@ def test_a_model_writes_every_aggregate_and_every_relation_above_the_threshold(
     assert len(model.shown("summary")) == len(aggregates(built))
     assert len(model.shown("relation")) == sum(one.strength > 1 for one in aggregated_relations(built))
     assert work.meter.calls == len(model.asked)
-    assert not work.fallbacks.reasons
+    assert not work.fallbacks
 
 
 def test_written_summaries_replace_only_texts(case: tuple[Graph, Embedder]) -> None:
@@ -298,11 +298,9 @@ def test_a_model_that_fails_at_every_call_leaves_exactly_the_heuristic_hierarchy
     assert same(built, plain)
     assert built.health == plain.health
     assert work
-    assert work.fallbacks.reasons["summary"].total() == len(aggregates(built))
-    assert work.fallbacks.reasons["relation"].total() == sum(
-        one.strength > 1 for one in aggregated_relations(built)
-    )
-    assert work.fallbacks.reasons["summary"] == {problem.message: len(aggregates(built))}
+    assert work.fallbacks["summary"].total() == len(aggregates(built))
+    assert work.fallbacks["relation"].total() == sum(one.strength > 1 for one in aggregated_relations(built))
+    assert work.fallbacks["summary"] == {problem.message: len(aggregates(built))}
     assert work.meter.calls == 0
 
 
@@ -318,10 +316,10 @@ def test_one_bad_answer_does_not_affect_the_others_of_its_call(case: tuple[Graph
     assert work
     heuristic = [each for each in aggregates(built) if each.method is Method.HEURISTIC]
     assert 0 < len(heuristic) < len(aggregates(built)) / 2
-    assert work.fallbacks.reasons["summary"].total() == len(heuristic)
-    assert sum(each.total() for each in work.fallbacks.reasons.values()) == len(bad)
+    assert work.fallbacks["summary"].total() == len(heuristic)
+    assert sum(each.total() for each in work.fallbacks.values()) == len(bad)
     texts = [one for one in aggregated_relations(built) if one.strength > 1]
-    assert work.fallbacks.reasons["relation"].total() == sum(one.method is Method.HEURISTIC for one in texts)
+    assert work.fallbacks["relation"].total() == sum(one.method is Method.HEURISTIC for one in texts)
 
 
 def test_a_name_that_is_a_member_s_is_asked_for_once_more(case: tuple[Graph, Embedder]) -> None:
@@ -342,8 +340,8 @@ def test_a_name_that_is_a_member_s_is_asked_for_once_more(case: tuple[Graph, Emb
     methods = Counter(each.method for each in aggregates(built))
     assert set(asked.values()) == {2}
     assert methods[Method.MODEL]
-    assert work.fallbacks.reasons["summary"].total() == methods[Method.HEURISTIC] > 0
-    assert all("that of a member" in reason for reason in work.fallbacks.reasons["summary"])
+    assert work.fallbacks["summary"].total() == methods[Method.HEURISTIC] > 0
+    assert all("that of a member" in reason for reason in work.fallbacks["summary"])
 
 
 def test_written_names_are_unique_among_siblings_and_layers(case: tuple[Graph, Embedder]) -> None:
@@ -529,4 +527,4 @@ def test_a_service_with_only_unusable_replies_leaves_the_heuristic_hierarchy(
     chat_server.says(answers[kind])
     built, work = over_http(chat_server, small)
     assert same(built, build_case(small)[0])
-    assert work.fallbacks.reasons["summary"].total() == len(aggregates(built))
+    assert work.fallbacks["summary"].total() == len(aggregates(built))
