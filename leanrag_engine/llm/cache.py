@@ -323,18 +323,9 @@ class ForecastModel(ModelWrapper):
     """A :class:`leanrag_engine.core.ports.ChatModel` that returns stored replies and counts all other
     requests, raising ``CapReached``: a dry run continues with the heuristic result."""
 
-    def __init__(
-        self,
-        model: ChatModel,
-        replies: ReplyStore,
-        collection: str,
-        tokenizer: Tokenizer,
-        *,
-        redo: bool = False,
-    ) -> None:
+    def __init__(self, model: ChatModel, ledger: Ledger, tokenizer: Tokenizer, *, redo: bool = False) -> None:
         super().__init__(model)
-        self._replies = replies
-        self._collection = collection
+        self._ledger = ledger
         self._tokenizer = tokenizer
         self._redo = redo
         self._counts: dict[str, Spent] = {}
@@ -344,7 +335,7 @@ class ForecastModel(ModelWrapper):
     async def complete(self, request: ChatRequest) -> Reply:
         """Return the stored reply. Raises ``CapReached`` if there is none."""
         digest = digest_of(self.name, request)
-        kept = None if self._redo and request.anew else await self._replies.find(digest)
+        kept = None if self._redo and request.anew else await self._ledger.replies.find(digest)
         if kept is not None:
             return kept
         if digest not in self._counted:
@@ -357,10 +348,11 @@ class ForecastModel(ModelWrapper):
 
     async def forecast(self) -> list[StepForecast]:
         """Return what was counted so far, in the order of the steps' first requests."""
+        replies = self._ledger.replies
         known = [
-            await self._replies.spending(self._collection, model=self.name),
-            await self._replies.spending(None, model=self.name),
-            await self._replies.spending(None),
+            await replies.spending(self._ledger.collection, model=self.name),
+            await replies.spending(None, model=self.name),
+            await replies.spending(None),
         ]
         counted = sum(each.counted for each in known[1])
         scale = sum(each.prompt_tokens for each in known[1]) / counted if counted else 1.0

@@ -772,7 +772,7 @@ async def test_a_forecast_counts_what_would_be_asked_and_asks_nothing(
                 await model.complete(asked)
 
     async with real(chat_server) as model:
-        blind = ForecastModel(model, store.replies, "default", TOKENIZER)
+        blind = ForecastModel(model, Ledger(store.replies, "default", ""), TOKENIZER)
         await ask(blind)
         guess = await blind.forecast()
         assert chat_server.calls == 0
@@ -783,7 +783,7 @@ async def test_a_forecast_counts_what_would_be_asked_and_asks_nothing(
         requests, rest = requests[:6], requests
         await ask(await paying(model, store.replies))
         requests = rest
-        seeing = ForecastModel(model, store.replies, "default", TOKENIZER)
+        seeing = ForecastModel(model, Ledger(store.replies, "default", ""), TOKENIZER)
         await ask(seeing)
         await ask(seeing)  # an equal request is one call
         forecast = await seeing.forecast()
@@ -797,7 +797,7 @@ async def test_a_forecast_counts_what_would_be_asked_and_asks_nothing(
             assert told.completion_tokens == 7 * 66
             assert not told.guessed
             assert told.cost is None
-        done = ForecastModel(model, store.replies, "default", TOKENIZER)
+        done = ForecastModel(model, Ledger(store.replies, "default", ""), TOKENIZER)
         await ask(done)
         assert await done.forecast() == []
 
@@ -807,7 +807,7 @@ async def test_a_forecast_of_an_upgrade_counts_what_could_not_be_read(store: Sql
     tasks = [task("a"), task("b")]
     await ask_each(await paying(model, store.replies), DUTY, tasks, Meter())
     for redo, calls in ((False, []), (True, [1])):
-        counting = ForecastModel(model, store.replies, "default", TOKENIZER, redo=redo)
+        counting = ForecastModel(model, Ledger(store.replies, "default", ""), TOKENIZER, redo=redo)
         await ask_each(counting, DUTY, tasks, Meter())
         assert [each.calls for each in await counting.forecast()] == calls
     assert len(model.asked) == 2
@@ -816,7 +816,7 @@ async def test_a_forecast_of_an_upgrade_counts_what_could_not_be_read(store: Sql
 async def test_a_forecast_in_dollars_takes_the_model_s_price(store: SqlDatabase) -> None:
     model = saying("x")
     model.price = PRICE
-    counting = ForecastModel(model, store.replies, "default", TOKENIZER)
+    counting = ForecastModel(model, Ledger(store.replies, "default", ""), TOKENIZER)
     with pytest.raises(CapReached):
         await counting.complete(request(room=100))
     (step,) = await counting.forecast()

@@ -76,10 +76,8 @@ async def open_forecast_models(
 ) -> AsyncIterator[tuple[BuildModels, list[ForecastModel]]]:
     """Open the same models so that they count requests and send none; no key is needed."""
     async with _open_chat_models(stores.settings, calls=False) as models:
-        counting = [
-            ForecastModel(model, stores.replies, collection, stores.tokenizer, redo=order.upgrade)
-            for model in models
-        ]
+        ledger = Ledger(stores.replies, collection, "")
+        counting = [ForecastModel(each, ledger, stores.tokenizer, redo=order.upgrade) for each in models]
         yield (_assign(counting, stores.settings, order) if counting else NO_MODELS), counting
 
 
