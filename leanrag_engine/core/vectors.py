@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 _Float = TypeVar("_Float", np.float32, np.float64)
 
 
-def unit_rows(rows: NDArray[_Float]) -> NDArray[_Float]:
-    """Return the rows (n, d) scaled to length 1, in their own precision; rows of zeros stay zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=rows.dtype)
+def unit_rows(rows: NDArray[_Float], *, out: NDArray[_Float] | None = None) -> NDArray[_Float]:
+    """Return the rows (n, d) scaled to length 1, in their own precision and perhaps in place (``out``); rows of zeros stay zero."""
+    lengths = np.ones((len(rows), 1), dtype=rows.dtype)
+    for first in range(0, len(rows), 4096):  # the squares of a million rows take as much memory as the rows
+        found = np.linalg.norm(rows[first : first + 4096], axis=1, keepdims=True)
+        lengths[first : first + 4096] = np.where(found > 0, found, 1)
+    return np.divide(rows, lengths, out=out)
 
 
 def find_infinite(rows: NDArray[np.floating[Any]]) -> NDArray[np.intp]:

@@ -272,7 +272,7 @@ class _Statements:
 
 @dataclass(slots=True)
 class _EntityDraft:
-    """An entity of G0 while mentions are added."""
+    """An entity of G0 while its mentions are added."""
 
     surfaces: dict[str, int] = field(default_factory=dict)
     aliases: dict[str, int] = field(default_factory=dict)
@@ -282,6 +282,13 @@ class _EntityDraft:
     methods: dict[Method, int] = field(default_factory=dict)
     attributes: dict[tuple[str, str], Attribute] | None = None
     """By name and value, without case; few entities have any."""
+
+    @classmethod
+    def of(cls, mentions: Iterable[tuple[ExtractedEntity, Extract]]) -> "_EntityDraft":
+        draft = cls()
+        for entity, extract in mentions:
+            draft.add(entity, extract)
+        return draft
 
     def add(self, entity: ExtractedEntity, extract: Extract) -> None:
         _count(self.surfaces, " ".join(entity.name.split()))
@@ -352,14 +359,19 @@ class _EntityDraft:
 
 @dataclass(slots=True)
 class _RelationDraft:
-    """A relation of G0 while statements are added; ``first`` is where it is stated first, the place of an extract and of a
-    relation in it."""
+    """A relation of G0 while its statements are added."""
 
-    first: tuple[int, int]
     texts: _Statements = field(default_factory=_Statements)
     chunks: dict[str, None] = field(default_factory=dict)
     methods: dict[Method, int] = field(default_factory=dict)
     types: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, statements: Iterable[tuple[ExtractedRelation, Extract]]) -> "_RelationDraft":
+        draft = cls()
+        for relation, extract in statements:
+            draft.add(relation, extract)
+        return draft
 
     def add(self, relation: ExtractedRelation, extract: Extract) -> None:
         self.texts.add(relation.description, extract, relation.importance)
@@ -367,11 +379,6 @@ class _RelationDraft:
         _count(self.methods, extract.method)
         if relation.type:
             _count(self.types, relation.type)
-
-    @property
-    def idle(self) -> bool:
-        """Whether the heuristic extractor alone found it and states nothing about it."""
-        return not self.texts.counts and set(self.methods) == {Method.HEURISTIC}
 
     def build(
         self,
@@ -479,8 +486,10 @@ class _Merge:
         self._meanings = self._find_meanings()
         self._keys = self._table.words.keys
         self._weak = self._extend("weak")
-        self._drafts: dict[int, _EntityDraft] = {}
-        self._pairs: dict[tuple[int, int], _RelationDraft] = {}
+        # Where each is told, row and place in an extract: what is told is put together one at a time, as the dictionaries of a
+        # million drafts take 6 GB.
+        self._drafts: dict[int, list[tuple[int, int]]] = {}
+        self._pairs: dict[tuple[int, int], list[tuple[int, int]]] = {}
 
     def _extend(self, name: str) -> Flags:
         """Return flags of the index before, one for each key that there is now."""
@@ -495,8 +504,8 @@ class _Merge:
         note_effects(self._corrected.effects(self._forms))
         changed, moved = self._find_changed()
         self._draft(changed, changed, lambda pair: _touches(pair, changed, moved))
-        for key, draft in self._drafts.items():
-            self._weak[key] = self._keys[key] not in self._corrected.titles and _is_noise(draft)
+        for key in self._drafts:
+            self._weak[key] = self._keys[key] not in self._corrected.titles and _is_noise(self._mentions(key))
         kept = self._find_kept()
         pairs = self._list_pairs(changed, moved, kept)
         # What was noise and is none any more.
@@ -576,11 +585,10 @@ class _Merge:
 
     def _list_pairs(self, changed: set[int], moved: set[int], kept: Flags) -> _Pairs:
         """Return all pairs: those of the index before that nothing touches, and those that were drafted."""
-        drafted = [(pair, each.first, each.idle) for pair, each in self._pairs.items()]
-        ends = np.array([pair for pair, _, _ in drafted], dtype=np.int32).reshape(-1, 2)
-        firsts = np.array([first for _, first, _ in drafted], dtype=np.int32).reshape(-1, 2)
-        idle = np.array([each for _, _, each in drafted], dtype=bool)
-        known = np.full(len(drafted), -1, dtype=np.intp)
+        ends = np.array([*self._pairs], dtype=np.int32).reshape(-1, 2)
+        firsts = np.array([each[0] for each in self._pairs.values()], dtype=np.int32).reshape(-1, 2)
+        idle = np.array([_is_idle(self._statements(pair)) for pair in self._pairs], dtype=bool)
+        known = np.full(len(ends), -1, dtype=np.intp)
         before = self._before
         if before is not None:
             flags = np.zeros((2, len(self._keys)), dtype=bool)
@@ -610,33 +618,35 @@ class _Merge:
         entities: Container[int],
         is_wanted: Callable[[tuple[int, int]], bool],
     ) -> None:
-        """Draft ``entities`` and the wanted pairs from all extracts that mention any of the given entities."""
+        """Note where ``entities`` and the wanted pairs are told, in all extracts that mention any of the given entities."""
         table, find_key = self._table, self._table.words.find_key
         marked = np.zeros(len(self._keys) + 1, dtype=bool)
         marked[[*mentioned]] = True
         rows = np.unique(count_rows(table.starts)[marked[self._meanings]]).tolist()
         table.load(rows)
         for row in _report_each(rows, self._report, "statements"):
-            extract = table.fresh.pop(row)  # its memory serves the drafts
+            extract = table.fresh[row]
             meant = self._meanings[table.starts[row] : table.starts[row + 1]].tolist()
             here: dict[int, int] = {}
-            for entity, target in zip(extract.entities, meant, strict=True):
+            for place, (entity, target) in enumerate(zip(extract.entities, meant, strict=True)):
                 if target >= 0:
                     here[find_key(entity.name)] = target
                     if target in entities:
-                        draft = self._drafts.get(target)
-                        if draft is None:
-                            draft = self._drafts[target] = _EntityDraft()
-                        draft.add(entity, extract)
+                        self._drafts.setdefault(target, []).append((row, place))
             for place, relation in enumerate(extract.relations):
                 pair = here.get(find_key(relation.source), -1), here.get(find_key(relation.target), -1)
                 if -1 in pair or pair[0] == pair[1] or not is_wanted(pair):
                     continue
                 pair = pair[::-1] if pair[::-1] in self._pairs else pair
-                stated = self._pairs.get(pair)
-                if stated is None:
-                    stated = self._pairs[pair] = _RelationDraft((row, place))
-                stated.add(relation, extract)
+                self._pairs.setdefault(pair, []).append((row, place))
+
+    def _mentions(self, key: int) -> Iterator[tuple[ExtractedEntity, Extract]]:
+        extracts = self._table.fresh
+        return ((extracts[row].entities[place], extracts[row]) for row, place in self._drafts[key])
+
+    def _statements(self, pair: tuple[int, int]) -> Iterator[tuple[ExtractedRelation, Extract]]:
+        extracts = self._table.fresh
+        return ((extracts[row].relations[place], extracts[row]) for row, place in self._pairs[pair])
 
     # --- the result ------------------------------------------------------------------------
 
@@ -664,7 +674,8 @@ class _Merge:
         for number in _report_each(np.flatnonzero(held < 0).tolist(), self._report, "entities"):
             key = int(order[number])
             id_ = ids(key)
-            made = self._drafts.pop(key).build(id_, note, old.texts, titles.get(self._keys[key], ""))
+            draft = _EntityDraft.of(self._mentions(key))
+            made = draft.build(id_, note, old.texts, titles.get(self._keys[key], ""))
             before = old.entity(key, id_)
             if before is not None and _differs_in_parents_alone(before, made):
                 made = before
@@ -678,7 +689,7 @@ class _Merge:
         for number in _report_each(np.flatnonzero(known < 0).tolist(), self._report, "relations"):
             row = rows[number]
             source, target = pairs.ends[row].tolist()
-            stated = self._pairs.pop((source, target))
+            stated = _RelationDraft.of(self._statements((source, target)))
             place, relation = old.relation((source, target), (ids(source), ids(target)))
             made_relation = stated.build(ids(source), ids(target), note, old.texts, relation)
             if made_relation is relation:
@@ -754,12 +765,21 @@ def _select_pairs(ends: Numbers, idle: Flags, entities: Flags) -> Flags:
     return found
 
 
-def _is_noise(entity: _EntityDraft) -> bool:
-    return (
-        # Chunks overlap: one sentence may be in two.
-        (len(entity.chunks) == 1 or len(entity.texts.counts) == 1)
-        and set(entity.methods) == {Method.HEURISTIC}
-        and set(entity.types) == {Kind.TERM.value}
+def _is_noise(mentions: Iterable[tuple[ExtractedEntity, Extract]]) -> bool:
+    chunks, texts = set[str](), set[str]()
+    for entity, extract in mentions:
+        if extract.method is not Method.HEURISTIC or entity.type.strip().lower() != Kind.TERM.value:
+            return False
+        chunks.add(extract.chunk_id)
+        texts.add(" ".join(entity.description.split()))
+    return len(chunks) == 1 or len(texts - {""}) == 1  # chunks overlap: one sentence may be in two
+
+
+def _is_idle(statements: Iterable[tuple[ExtractedRelation, Extract]]) -> bool:
+    """Return whether the heuristic extractor alone found a relation and states nothing about it."""
+    return all(
+        extract.method is Method.HEURISTIC and not relation.description.strip()
+        for relation, extract in statements
     )
 
 

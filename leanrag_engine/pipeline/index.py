@@ -185,7 +185,7 @@ def _add_windows(
     for place, ids in shared.items():
         if found := [places[id_] for id_ in ids if id_ in places]:
             rows[place] += unit_rows(means[found].sum(axis=0, keepdims=True))[0]
-    return unit_rows(rows)
+    return unit_rows(rows, out=rows)
 
 
 async def embed_rows(

@@ -134,10 +134,15 @@ def _regions(
         return
     norms = np.einsum("ij,ij->i", means, means)
     pivots = means[::step]
-    distances = norms[None, :] - 2.0 * (pivots @ means.T) + norms[::step, None]
-    homes = distances.argmin(axis=0)
+    # In portions: all distances between the 50,000 clusters of a million entities and their pivots take 0.6 GB.
+    parts = (means[first : first + block] for first in range(0, count, block))
+    homes = np.concatenate([(norms[::step, None] - 2.0 * (pivots @ part.T)).argmin(axis=0) for part in parts])
+    portion = -1
     for region, rows in _members(homes[labels], len(pivots)):
-        near = np.argsort(distances[region], kind="stable")[:SHORTLIST]
+        if region // step != portion:
+            portion = region // step
+            distances = norms - 2.0 * (pivots[portion * step : (portion + 1) * step] @ means.T)
+        near = np.argsort(distances[region % step], kind="stable")[:SHORTLIST]
         shortlist = np.union1d(near, np.flatnonzero(homes == region))
         for start in range(0, len(rows), block):
             yield rows[start : start + block], shortlist

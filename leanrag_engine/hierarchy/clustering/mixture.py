@@ -9,6 +9,7 @@ clusters out under a hard cap. One seed and one thread: equal input gives equal 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,13 +66,13 @@ def split_above_cap(
     return labels
 
 
-def reduce_dimensions(vectors: Vectors, *, most: int = 512, block: int = 1 << 16) -> Coordinates:
-    """Return the rows of ``vectors`` (n, d) along their first principal axes, (n, at most ``most``), above
-    ``block`` rows in single precision, computed block by block."""
+def reduce_dimensions(vectors: Vectors, *, most: int = 512, few: int = 1 << 16) -> Coordinates:
+    """Return the rows of ``vectors`` (n, d) along their first principal axes, (n, at most ``most``). Above a ``few`` they are in
+    single precision, those that are short enough as they are: all that counts are distances."""
     with one_thread():
-        if len(vectors) <= block:
-            return _principal(np.ascontiguousarray(vectors, dtype=np.float64), most)
-        return _principal_by_blocks(vectors, most, block)
+        if len(vectors) <= few:
+            return _principal(np.array(vectors, dtype=np.float64), most)
+        return vectors if vectors.shape[1] <= most else _principal_by_blocks(vectors, most)
 
 
 def assign_clusters(
@@ -81,7 +82,9 @@ def assign_clusters(
     with one_thread():
         count = _count(len(reduced), sizes)
         # The layer is split in its first 128 principal axes, and evened out in all of ``reduced``.
-        labels = _partition(reduced[:, -128:], count, seed, pulse)
+        exact = reduced.dtype == np.float64
+        leading = reduced[:, -128:] if exact else _principal_by_blocks(reduced, 128)
+        labels = _partition(leading, count, seed, pulse)
         return balance(reduced, labels, sizes, pulse)
 
 
@@ -171,15 +174,17 @@ def _split(points: Points, branches: int, seed: int, *, dimensions: int = 32) ->
 
 
 def _principal(points: Points, dimensions: int) -> Points:
-    """Return coordinates (m, <= dimensions) along the first principal axes, from the smaller Gram matrix."""
-    centred = points - points.mean(axis=0)
+    """Return coordinates (m, <= dimensions) along the first principal axes, from the smaller Gram matrix; ``points`` are centred."""
+    centred = np.subtract(points, points.mean(axis=0), out=points)
     if len(centred) <= centred.shape[1]:
         values, axes = np.linalg.eigh(centred @ centred.T)
         return np.asarray(axes[:, -dimensions:] * np.sqrt(np.maximum(values[-dimensions:], 0.0)))
     return np.asarray(centred @ np.linalg.eigh(centred.T @ centred)[1][:, -dimensions:])
 
 
-def _principal_by_blocks(vectors: Vectors, dimensions: int, block: int) -> NDArray[np.float32]:
+def _principal_by_blocks(
+    vectors: NDArray[Any], dimensions: int, *, block: int = 1 << 12
+) -> NDArray[np.float32]:
     """Return what :func:`_principal` does for more rows than columns, in single precision."""
     parts = [slice(start, start + block) for start in range(0, len(vectors), block)]
     mean = vectors.mean(axis=0, dtype=np.float64)

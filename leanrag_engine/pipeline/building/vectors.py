@@ -65,6 +65,7 @@ async def write_windows_early(
             held[done : done + len(ids)] = rows
             done += len(ids)
     embedder.take_over(embedder.inner, [(windows.digests, held)])
+    await stores.vectors.refresh()  # the build does not search them: their index takes 2.7 kB a row
 
 
 async def write_entities_early(
@@ -75,6 +76,7 @@ async def write_entities_early(
     space = VectorSpaces.of_build(collection, embedder.identity, {"entities": texts.key}).entities
     async with announce_vector_change(stores):
         await write_space(stores, space, VectorRows(decode_ids(texts.ids), vectors), ignore_progress)
+    await stores.vectors.refresh()
 
 
 async def _fetch_all(stores: Stores, space: str, ids: Sequence[str]) -> Vectors | None:

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.graphs.graph import Digests
 from leanrag_engine.core.graphs.rows import Ids, Places, make_ids
-from leanrag_engine.core.graphs.texts import EmbeddedTexts
+from leanrag_engine.core.graphs.texts import EmbeddedTexts, digest_all
 from leanrag_engine.core.model import Chunk, ChunkHead, Collection
 from leanrag_engine.core.text.scripts import count_latin_excess
 from leanrag_engine.pipeline.index import Stores, texts_of_windows
+
+PORTION = 2_000  # Chunks that are read at a time: about 10 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,71 +70,77 @@ class _KnownWindows:
         return cls(places, np.cumsum(counts) - counts, counts, ids, digests, excesses)
 
 
+_NOTHING = _KnownWindows(
+    {},
+    np.empty(0, dtype=np.intp),
+    np.empty(0, dtype=np.int32),
+    make_ids(()),
+    np.empty(0, dtype=np.uint64),
+    np.empty(0, dtype=np.float32),
+)
+
+
 async def index_chunks(stores: Stores, collection: Collection, *, anew: bool = False) -> IndexedChunks:
     """Return the chunks of a collection; ``anew``: all texts are read."""
     name, published = collection.name, collection.generation
     known = None
     if published is not None and not anew:
         known = _KnownWindows.of_arrays(await stores.adjacencies.find_arrays("windows", published))
-    if known is None:
-        chunks = await stores.documents.all_chunks(name)
-        pending = await stores.documents.pending_chunks(name) if published else chunks
-        return await anyio.to_thread.run_sync(_index_read, chunks, pending)
+    pending = await stores.documents.pending_chunks(name) if published else []
     heads = await stores.documents.chunk_heads(name)
-    pending = await stores.documents.pending_chunks(name)
-    held = {each.id: each for each in pending}
-    lacking = [each.id for each in heads if each.id not in held and each.id not in known.places]
-    held |= {each.id: each for each in await stores.documents.chunks(name, lacking)} if lacking else {}
     read = partial(stores.documents.read_chunks, name)
-    return await anyio.to_thread.run_sync(_index_known, heads, held, known, pending, read)
+    return await anyio.to_thread.run_sync(_index, heads, known or _NOTHING, pending, read)
 
 
-def _index_read(chunks: Sequence[Chunk], pending: Sequence[Chunk]) -> IndexedChunks:
-    heads = [ChunkHead(each.id, each.document_id, each.number, each.title) for each in chunks]
-    counts = np.array([len(each.windows) for each in chunks], dtype=np.int32)
-    texts = texts_of_windows(chunks)
-    return IndexedChunks(heads, EmbeddedTexts.of_pairs(texts), counts, _count_excesses(texts), pending)
-
-
-def _count_excesses(texts: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-    return np.array([count_latin_excess(text) for _, text in texts], dtype=np.float32)
-
-
-def _index_known(
+def _index(
     heads: Sequence[ChunkHead],
-    held: Mapping[str, Chunk],
     known: _KnownWindows,
     pending: Sequence[Chunk],
     read: Callable[[Sequence[str]], Sequence[Chunk]],
 ) -> IndexedChunks:
-    """Return the chunks of which those ``held`` are read already, and the others ``known``."""
-    places = np.array([-1 if each.id in held else known.places[each.id] for each in heads], dtype=np.intp)
+    """Return the chunks, of which those that are not ``known`` are read in portions: the texts of all take more memory than what
+    is kept of them."""
+    held = {each.id: each for each in pending}
+
+    def fetch(ids: Sequence[str]) -> dict[str, Chunk]:
+        lacking = [id_ for id_ in dict.fromkeys(ids) if id_ not in held]
+        return {**held, **{each.id: each for each in read(lacking)}} if lacking else held
+
+    found = (-1 if each.id in held else known.places.get(each.id, -1) for each in heads)
+    places = np.fromiter(found, dtype=np.intp, count=len(heads))
     counts = np.zeros(len(heads), dtype=np.int32)
     stays = places >= 0
-    counts[stays] = known.counts[places[stays]]
+    ids, digests, excesses = [known.ids[:0]], [known.digests[:0]], [known.excesses[:0]]
     own = np.flatnonzero(~stays).tolist()
-    counts[own] = [len(held[heads[place].id].windows) for place in own]
+    for first in range(0, len(own), PORTION):
+        part = [heads[place].id for place in own[first : first + PORTION]]
+        chunks = [*map(fetch(part).__getitem__, part)]
+        counts[own[first : first + PORTION]] = [len(each.windows) for each in chunks]
+        texts = texts_of_windows(chunks)
+        ids.append(make_ids(id_ for id_, _ in texts))
+        digests.append(digest_all([text for _, text in texts]))
+        excesses.append(np.array([count_latin_excess(text) for _, text in texts], dtype=np.float32))
+    counts[stays] = known.counts[places[stays]]
     starts = np.cumsum(counts) - counts
-    texts = texts_of_windows([held[heads[place].id] for place in own])
-    made = EmbeddedTexts.of_pairs(texts)
     owners = np.repeat(np.arange(len(heads)), counts)
     numbers = np.arange(len(owners)) - starts[owners]
     is_old = stays[owners]
-    old = (known.starts[places[owners]] + numbers)[is_old]
-    ids = np.empty(len(owners), dtype=np.result_type(known.ids, made.ids))
-    digests = np.empty(len(owners), dtype=np.uint64)
-    excesses = np.empty(len(owners), dtype=np.float32)
-    ids[is_old], digests[is_old], excesses[is_old] = known.ids[old], known.digests[old], known.excesses[old]
-    ids[~is_old], digests[~is_old], excesses[~is_old] = made.ids, made.digests, _count_excesses(texts)
+    old = known.starts[places[owners[is_old]]] + numbers[is_old]
+
+    def join(made: Sequence[NDArray[Any]], before: NDArray[Any]) -> NDArray[Any]:
+        new = np.concatenate(made)
+        joined = np.empty(len(owners), dtype=np.result_type(before, new))
+        joined[~is_old], joined[is_old] = new, before[old]
+        return joined
 
     def read_texts(wanted: Sequence[int]) -> list[str]:
         chosen = owners[np.asarray(wanted, dtype=np.intp)].tolist()
-        lacking = list(dict.fromkeys(id_ for place in chosen if (id_ := heads[place].id) not in held))
-        at_hand = {**held, **{each.id: each for each in read(lacking)}} if lacking else held
-        windows = {place: at_hand[heads[place].id].indexed_windows for place in dict.fromkeys(chosen)}
+        at_hand = fetch([heads[place].id for place in chosen])
+        own_windows = {place: at_hand[heads[place].id].indexed_windows for place in dict.fromkeys(chosen)}
         return [
-            windows[place][number][1]
+            own_windows[place][number][1]
             for place, number in zip(chosen, numbers[list(wanted)].tolist(), strict=True)
         ]
 
-    return IndexedChunks(heads, EmbeddedTexts(ids, digests, read_texts), counts, excesses, pending)
+    windows = EmbeddedTexts(join(ids, known.ids), join(digests, known.digests), read_texts)
+    return IndexedChunks(heads, windows, counts, join(excesses, known.excesses), pending)

@@ -22,10 +22,11 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from multiprocessing import get_context
 from pathlib import Path
 
 import anyio
-from synthetic import Corpus, corpus
+from synthetic import corpus
 from update import read_passages
 
 from leanrag_engine.core.config import Settings
@@ -77,13 +78,18 @@ class Stages:
         return time.perf_counter() - self.started
 
 
-async def filled(engine: LeanRAG, data: Corpus) -> Stores:
-    """The engine's own tools, past its job queue: the build is to be alone in the process."""
-    stores = engine._stores
-    await stores.documents.create_collection("default")
-    for document, chunks, extracts in zip(data.documents, data.chunks, data.extracts, strict=True):
-        await stores.documents.put_all("default", [ReadDocument(document, chunks, extracts)])
-    return stores
+def fill(settings: Settings, entities: int, relations: int) -> None:
+    """Write a corpus with the engine's own tools, past its job queue."""
+
+    async def write() -> None:
+        async with await LeanRAG.open(settings) as engine:
+            documents = engine._stores.documents
+            await documents.create_collection("default")
+            data = corpus(entities, relations)
+            for document, chunks, extracts in zip(data.documents, data.chunks, data.extracts, strict=True):
+                await documents.put_all("default", [ReadDocument(document, chunks, extracts)])
+
+    anyio.run(write)
 
 
 async def ingested(engine: LeanRAG, passages: Path, count: int, stages: Stages) -> Stores:
@@ -101,15 +107,18 @@ async def measured(asked: argparse.Namespace, folder: Path) -> AsyncIterator[dic
     """Build what is asked for and yield what it cost; then the same for the update."""
     embedder = asked.embedder or ("minilm" if asked.passages else "fitted")
     settings = Settings(data_dir=folder, clustering=asked.clustering, embedder=embedder)
+    if not (asked.passages or (folder / "graph.sqlite3").exists()):
+        # In a process of its own: its memory is not that of the build.
+        filling = get_context("spawn").Process(target=fill, args=(settings, asked.entities, asked.relations))
+        filling.start()
+        filling.join()
     async with await LeanRAG.open(settings) as engine:
         if not await engine.collections():
             stages = Stages(asked.cancel_after)
-            if asked.passages:
-                stores = await ingested(engine, asked.passages, asked.count, stages)
-            else:
-                stores = await filled(engine, corpus(asked.entities, asked.relations))
-                stages = Stages(asked.cancel_after)
+            stores = await ingested(engine, asked.passages, asked.count, stages)
             yield await built(stores, stages, asked.cancel_after)
+        elif not (await engine.collections())[0].generation:
+            yield await built(engine._stores, Stages(asked.cancel_after), asked.cancel_after)
         if asked.update:
             stages = Stages(asked.cancel_after)
             yield await built(await added_to(engine, stages), stages, asked.cancel_after)
