@@ -59,6 +59,17 @@ FILES = {
         for number in range(8)
     ),
     "rooms.py": "def take(room, guest):\n    if room.guest:\n        raise TakenError(f\"The room '{room}' is already taken by somebody.\")\n",
+    "console/termui.py": "class Table:\n    def draw(self, rows):\n        return [row.ljust(20) for row in rows]\n\n\n"
+    "class Tree:\n    def draw(self, nodes):\n        return nodes.walk()\n\n\n"
+    "def confirm(text, default=False):\n"
+    '    """Ask until yes or no comes back."""\n'
+    "    while (said := input(text)) not in YES_OR_NO:\n        text = text.strip()\n    return said in YES or default\n",
+    "orders.py": "class Order:\n    def confirm(self, by):\n        self.state = 'confirmed'\n        self.by = by\n",
+    **{
+        f"app{number}.py": f"def main{number}(rows):\n    if console.confirm('Do you confirm what console.confirm does?'):\n"
+        f"        console.Table(rows, {number}).draw(rows)  # what a console.Table does beside a console.Tree\n        console.Tree(rows)\n"
+        for number in range(3)
+    },
     "net.md": "# Network\n\nThe NAT of the router hides the hosts behind it.\n",
     "scope.md": "# Safe and unsafe\n\nBoth interact. The difference is one of scope.\n",
 }
@@ -68,6 +79,7 @@ FILES = {
 async def engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LeanRAG]:
     folder = tmp_path_factory.mktemp("source")
     for name, text in FILES.items():
+        folder.joinpath(name).parent.mkdir(exist_ok=True)
         folder.joinpath(name).write_text(text, encoding="utf-8")
     async with open_engine(tmp_path_factory.mktemp("data"), embedder="minilm") as held:
         await finish(held, await held.submit_ingest([DocumentSource(path=str(folder))], allowed=None))
@@ -87,6 +99,19 @@ async def test_a_definition_comes_before_the_code_that_calls_it(engine: LeanRAG)
     constant = (await ask(engine, "MOST_ROUNDS")).context
     assert "MOST_ROUNDS: Final = 12" in constant.lines[0].text
     assert constant.tokens < 200
+
+
+async def test_what_is_named_with_its_package_is_answered_by_its_definition_there(engine: LeanRAG) -> None:
+    for question in (
+        "What does console.confirm do?",
+        "How does `console.confirm()` treat the default when it has asked for yes?",
+    ):
+        first = (await ask(engine, question)).context.lines[0]
+        assert first.text.startswith("def confirm(text"), question
+    both = (await ask(engine, "console.Table vs console.Tree")).context.text
+    assert "class Table:" in both
+    assert "class Tree:" in both
+    assert "def main" in (await ask(engine, "Who calls console.confirm?")).context.lines[0].text
 
 
 async def test_code_that_uses_a_name_comes_before_code_that_imports_it(engine: LeanRAG) -> None:

@@ -40,6 +40,8 @@ _CODE = re.compile(
 """A word of code, or a number that names something: *max_size*, *NL-1310*."""
 _FILE = re.compile(r"[\w.-]+\.[a-z]\w{1,4}", re.IGNORECASE)
 _QUALIFIED = re.compile(r"::|\.")
+_MEMBER = re.compile(r"[^\W\d]\w*(?:(?:\.|::)[^\W\d]\w+)+(?:\(\))?")
+_DEFINED_BY = "def|class|func|fn|fun|function|struct|enum|interface|trait|type|const"
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+){2,}\w*|\bv\d+(?:\.\d+)+\w*", re.IGNORECASE)
 """Not 3.5, which may be a number of sections, or any number."""
 _OF_RELEASE = re.compile(r"chang(?:es?|ed)|new|add(?:ed|s)|releases?|version", re.IGNORECASE)
@@ -73,6 +75,7 @@ _VALUES = re.compile(
 )
 """The kind of an error, and the values in its message."""
 
+_WHOLE = 99  # The rank of what is defined by its whole name
 _FEW_WINDOWS = 8  # Windows that are looked up for one word; one of a single document may stand in all of it
 _MANY = 40  # Documents and windows that are looked up for an identifier whose uses are asked for, or that was misspelt
 _GUESSED = 10  # Words of a question that stand nowhere for which alike ones are looked up
@@ -147,7 +150,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         only, wanted = alone or each.word in coded, short or each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=wanted, alone=only))
     own = [word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)]
-    said += await _find_together(run, own, days)
+    said += [*await _find_together(run, own, days), *await _find_members(run, text, short or bool(coded))]
     return [*said, *dated, *await _find_definitions(run, text)]
 
 
@@ -186,6 +189,20 @@ async def _find_sent(run: QueryRun, who: str) -> list[ExactMatch]:
         return []
     files = [replace(each, alone=False) for each in await _find_files(run, [who])]
     return [*await _find_all(run, [f"From: {who}"], 2 * run.query.relevance_options.exact), *files]
+
+
+async def _find_members(run: QueryRun, text: str, sought: bool) -> list[ExactMatch]:
+    """Return the windows of code that define what is named with what it belongs to: *click.prompt* is *prompt* where it is defined."""
+    found: list[ExactMatch] = []
+    for word in [] if asks_for_uses(text) else filter(_MEMBER.fullmatch, find_whole_words(text)):
+        match = ExactMatch(word, (), run.query.relevance_options.exact, sought)
+        phrases = [f"{each} {_read_last(word)}" for each in _DEFINED_BY.split("|")]
+        told = await _find_all(run, phrases, match.gain)
+        chunks = dict.fromkeys(parse_window_id(id_)[0] for each in told for id_ in each.windows)
+        await run.load(chunks)
+        defining = _find_defining([match], [run.chunks[id_] for id_ in chunks if id_ in run.chunks])
+        found += [replace(match, windows=tuple(windows)) for windows in defining.values()]
+    return found
 
 
 async def _find_all(run: QueryRun, phrases: Sequence[str], gain: float) -> list[ExactMatch]:
@@ -348,14 +365,18 @@ def find_named_sections(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) ->
     kept: list[ExactMatch] = []
     named: list[ExactMatch] = []
     for each in exact:
-        windows = found.get(each.word, ())
-        as_written = any(each.word.casefold() in read_window(id_, read).casefold() for id_ in windows)
+        windows, last = found.get(each.word, ()), _read_last(each.word.casefold())
+        as_written = any(last in read_window(id_, read).casefold() for id_ in windows)
         if not (each.sought and as_written):
-            kept.append(each)
-        if windows:
-            gain = each.gain if as_written else 0.9 * each.gain
-            sought = each.sought or bool(_VERSION.match(each.word))
-            named.append(replace(each, windows=tuple(windows), sought=sought, gain=gain))
+            kept.append(replace(each, gain=each.gain / 2) if as_written else each)
+        gain = each.gain if as_written else 0.9 * each.gain
+        sought = each.sought or bool(_VERSION.match(each.word))
+        # Title and heading, then the text
+        begins = re.compile(rf".*\n.*\n(?s:.*)\b(?:{_DEFINED_BY})\s+{re.escape(last)}\b", re.IGNORECASE)
+        begin = tuple(id_ for id_ in windows if begins.match(read_window(id_, read)))
+        named.append(replace(each, windows=begin, sought=sought, gain=gain))
+        rest = tuple(id_ for id_ in windows if id_ not in begin)
+        named.append(replace(each, windows=rest, sought=sought, gain=0.9 * gain if begin else gain))
     return [*kept, *named]
 
 
@@ -377,14 +398,33 @@ def put_uses_first(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) -> list
 
 
 def _find_defining(exact: Sequence[ExactMatch], chunks: Iterable[Chunk]) -> dict[str, list[str]]:
-    """Return the windows that define an identifier or number of a match."""
-    wanted = {_as_one(each.word): each.word for each in exact if _IDENTIFIER.search(each.word)}
-    return group(
-        (wanted[name], window_id(chunk.id, number))
+    """Return the windows that define an identifier or number of a match, of one with what it belongs to those that define it there, or
+    else what bears its last name: in the file or folder that the name says, if there is one, and rather a function than a method."""
+    wanted = dict.fromkeys(each.word for each in exact if _IDENTIFIER.search(each.word))
+    ranked = [
+        (rank, word, window_id(chunk.id, number))
         for chunk in (chunks if wanted else ())
         for number, window in enumerate(chunk.windows)
-        for name in wanted.keys() & set(map(_as_one, _find_defined(chunk, window)))
-    )
+        for defined in ({*map(_as_one, _find_defined(chunk, window))},)
+        for word in wanted
+        if (rank := _rank_definition(_as_one(word), defined, chunk))
+    ]
+    best = {word: rank for rank, word, _ in sorted(ranked)}
+    return group((word, id_) for rank, word, id_ in ranked if rank == best[word])
+
+
+def _rank_definition(name: str, defined: set[str], chunk: Chunk) -> int:
+    """Return how surely a window that defines names defines this one; 0: it does not."""
+    *owners, last = _QUALIFIED.split(name)
+    if name in defined or last not in defined or not is_code(chunk.media_type):
+        return _WHOLE * (name in defined)
+    owned = 2 * len(set(owners).intersection(re.split(r"[\W_]+", chunk.source.casefold())))
+    is_method = any(each.endswith(f".{last}") for each in defined)
+    return owned + 1 + (not is_method) if owned or last[3:] else 0  # *Node.js* names no member
+
+
+def _read_last(word: str) -> str:
+    return _QUALIFIED.split(word)[-1].rstrip("()")
 
 
 def _as_one(word: str) -> str:
