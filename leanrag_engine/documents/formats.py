@@ -107,12 +107,16 @@ _CUE = re.compile(r"(?:^[\w-]+\n)?^(?:\d+:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n", re
 _VOICE, _VOICE_END = re.compile(r"<v[^ <>]{0,80} ([^<>]{1,200})>"), re.compile(r"</v>")
 _HEAD = re.compile(r"WEBVTT[ \t]*(?:-[ \t]*)?(?P<title>[^\n]*)")
 _BETWEEN_CUES = re.compile(r"\n[ \t]*\n")
+_PAGE_BREAK = re.compile(r"(?<![^\n])[ \t]*\f|\f(?=[\r\n])")
+"""One beside the end of a line; editors show it there."""
+_LONGEST_PAGE = 120
 _OTHER_BREAK = re.compile("[\x0b\x0c\x85\u2028\u2029]")
 """These end a line of a document, but not one of a file: editors count line feeds."""
 
 
 def _plain(data: bytes, name: str) -> Reading:
     raw, note = decode(data, name)
+    raw = _PAGE_BREAK.sub("", raw)
     return Reading(clean(raw), metadata=note, first_line=0 if _OTHER_BREAK.search(raw) else 1)
 
 
@@ -147,7 +151,8 @@ def _text(data: bytes, name: str) -> Reading:
     if chat:
         return replace(chat, metadata={**chat.metadata, **reading.metadata})
     pages = decode(data, name)[0].split("\f") if b"\f" in data else ()
-    if len(pages) > 2:  # noqa: PLR2004 - an RFC, or what was a PDF
+    # An RFC, or what was a PDF; not a list of changes that has one between releases
+    if len(pages) > 2 and max(page.count("\n") for page in pages) <= _LONGEST_PAGE:  # noqa: PLR2004
         pages = drop_running_lines([clean(page).strip("\n") for page in pages])
         whole = join_pages(join_cut_words(pages, keep_lines=True), "")
         return replace(whole, metadata=reading.metadata, first_line=0)

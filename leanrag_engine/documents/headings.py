@@ -201,13 +201,32 @@ _NO_NUMBERED_TITLE = re.compile(
 _NO_SECTION = re.compile(r"[;{}=<>|*]|\d[ \t]*\n|\n[ \t]*[a-z]")  # Code, an entry with its page, a sentence
 _DAY = rf"(?:\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d? (?:{MONTH}) \d{{4}}|(?:{MONTH}) \d\d?,? \d{{4}})"
 _VERSION = r"\d{1,3}+(?:\.\d{1,8}+){1,4}+[\w~+-]{0,20}+"
+_SAID_OF_RELEASE = "versions?|release(?:s|d)?|changes|what['’]s new|new in|news"
+_BESIDE_RELEASE = "noteworthy|major|minor|user|visible|overview|notes|new|changed|of|in|for|from|since|between|and|to|the|on|stable|alpha|beta|devel|trial"
 _RELEASE = re.compile(
     rf"^(?P<title>(?:version[ \t]|release[ \t]|v){_VERSION}[ \t]{{0,4}}[:,(–—-]?[ \t]{{0,4}}(?:released (?:on )?)?{_DAY}\)?"
-    rf"|{_VERSION}(?:[ \t]?:[ \t]{{0,4}}{_DAY}|[ \t]\({_DAY}\))"
-    r"|[a-z\d][a-z\d+.-]{1,60}+ \([^()\s]{1,40}+\)[^\n;]{1,60}; urgency=\w{1,20}):?[ \t]{0,8}$",
+    rf"|(?:[a-z][\w+-]{{1,30}}+[ ])?{_VERSION}(?:[ \t]?:[ \t]{{0,4}}{_DAY}|[ \t]\({_DAY}\))"
+    rf"|{_DAY}:?[ \t](?:\({_VERSION}\)|v{_VERSION})|\d{{1,3}}(?:\.\d{{1,3}}){{2}}[ \t]+{_DAY}"
+    r"|[a-z\d][a-z\d+.-]{1,60}+ \([^()\s]{1,40}+\)[^\n;]{1,60}; urgency=\w{1,20}"
+    rf"|(?:(?<=\n\n)|(?<![\s\S]))(?=[^\s-][^\n]{{2,100}}$)(?=[^\n]*?\b(?:(?:{_SAID_OF_RELEASE})\b|v\d+\.\d))(?=[^\n]*?(?<![\w./:])v?\d{{1,3}}\.\d)"
+    rf"(?-i:(?i:{_SAID_OF_RELEASE}|{_BESIDE_RELEASE})\b|[a-z][\w+-]*+(?=[ ]v?\d)|[A-Z][\w.+&'’-]*|[vV]?\d[\w.+~:/-]*"
+    r"|[ \t*=#:,()\[\]<>@/–—-])++(?<![.,])):?[ \t]{0,8}$",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A release in a list of changes: *4.8.1: 2018-03-09*, *v1.2 (3 May 2019)*, *pkg (1.2-3) unstable; urgency=low*."""
+"""A release in a list of changes: *4.8.1: 2018-03-09*, *v1.2 (3 May 2019)*, *pkg (1.2-3) unstable; urgency=low*, *Noteworthy changes in
+release 3.6 (2021-01-01) [stable]*."""
+_USES_SHARPS = re.compile(
+    r"(?:(?<=\n\n)|(?<![\s\S]))(?:#{1,6}[ \t]+\S[^\n]*(?:\n\n|\n*\Z)|(?P<sharps>#{2,6})[ \t]+\S[^\n]*\n(?!(?P=sharps)[ \t]))"
+    r"|\A\s*#[ \t]+\S[^\n]*\n(?!#[ \t])"
+)
+"""A line that is surely a heading. Else *# Set the limit*, *# apt install lamp* are comments and commands that a text quotes."""
+_MANUAL = re.compile(
+    r"\A[\s\S]{0,2000}?^NAME\n+[ \t]+\S[\s\S]{0,4000}?^(?:SYNOPSIS|DESCRIPTION)\n+[ \t]+\S", re.MULTILINE
+)
+_MANUAL_SECTION = re.compile(
+    r"^(?P<below> {3})?(?P<title>(?(below)\S.{0,60}(?=\n {5,}\S)|[A-Z][^a-z\n]{1,60}(?=\n+ {3,}\S)))$",
+    re.MULTILINE,
+)
 _LATEX = re.compile(
     r"^[ \t]*\\(?:begin\{abstract\}|(?P<rank>part|chapter|section|subsection|subsubsection|paragraph)\*?(?:\[[^\]\n]*\])?"
     r"\{(?P<title>[^\n]{1,200}?)\}[^\n]*$)",
@@ -363,7 +382,8 @@ def _sections(text: str, mark: re.Pattern[str] = _SECTION) -> Iterator[Heading]:
 def _plain(text: str) -> Iterator[Heading]:
     """Merge marked and numbered headings and, of several releases, their lines; a line that is two of these counts once."""
     releases = [
-        Heading(each.start(), each.end("title"), 2, each["title"]) for each in _RELEASE.finditer(text)
+        Heading(each.start(), each.end("title"), 2, each["title"].strip("*=#:\t "))
+        for each in _RELEASE.finditer(text)
     ]
     counted = find_numbered(text)
     below = 4 * any(each.rank for each in counted)  # Of a law, paragraphs are numbered below articles
@@ -373,13 +393,16 @@ def _plain(text: str) -> Iterator[Heading]:
         Heading(at, end, rank or below + len(path) - (path[:1] not in tops), " ".join(text[at:end].split()))
         for at, end, rank, path, _ in both
     ]
-    marked = [*_markup_headings(text)]
+    sharps = _USES_SHARPS.search(text) is not None
+    marked = [each for each in _markup_headings(text) if sharps or text[each.start] != "#"]
+    manual = _MANUAL_SECTION.finditer(text) if _MANUAL.search(text) else ()
+    parts = [Heading(*each.span(), 1 + bool(each["below"]), each["title"]) for each in manual]
     items = {each.start: each.path for each in both if each.rank in {0, _RANK["item"]}}
     firsts = [start for start, path in items.items() if path == (1,)]
     meetings = [*_meetings(text, firsts, numbered, marked)] if firsts[1:] else []
     above = {each.start: each.level for each in (*marked, *meetings)}
     end, level = -1, 0
-    found = (marked, meetings, numbered, releases if releases[1:] else ())
+    found = (marked, parts, meetings, numbered, releases if releases[1:] else ())
     for heading in merge(*found, key=lambda heading: heading.start):
         if heading.start >= end:
             end = heading.end

@@ -612,12 +612,69 @@ def test_a_large_file_is_loaded_and_chunked(tmp_path: Path) -> None:
         (("lamp (1.2-3) unstable; urgency=low", "lamp (1.2-2) unstable; urgency=medium"), 2),
         (("1.2.3", "1.2.2"), 0),
         (("10.0.0.5 2024-03-01", "1.79 2024-03-01", "23.5, 2024-01-01"), 0),
+        (("Version 1.27 - Ann Lee, 2019-01-02", "version 1.26, 2018-05-01"), 2),
+        (
+            (
+                "* Noteworthy changes in release 3.6 (2021-01-01) [stable]",
+                "Changes in 2.40:",
+                "Changes in version 2.39:",
+            ),
+            3,
+        ),
+        (
+            (
+                "What's new in lamp 3.1",
+                "Changes from 2.35 to 2.36",
+                "v0.8.1",
+                "Overview of changes in Lamp 2.0.1",
+            ),
+            4,
+        ),
+        (("dbus 1.14.10 (2023-09-01)", "dbus 1.14.8 (2023-06-06)"), 2),
+        (("Version 2.4", "Release 2.3"), 2),
+        (("2022-04-10: v1.0.26", "2021.07.12, Version 1.44.2 (Stable)"), 2),
+        (("This version 2.4 is older.", "We asked for changes in 2.40 and got none", "- version: 1.1"), 0),
         (("On 2018-03-09 it rained.", "3.5 kg of flour on 2018-03-09"), 0),
     ],
 )
 def test_the_releases_of_a_list_of_changes_are_headings(releases: tuple[str, ...], found: int) -> None:
     text = "\n\n".join(f"{each}\n\t* Fix the lamp" for each in releases)
-    assert [each.title for each in headings(text, "text/plain")] == list(releases)[:found]
+    titles = [each.strip("* ") if each.startswith("*") else each for each in releases]
+    assert [each.title for each in headings(text, "text/plain")] == [
+        each.rstrip(":") for each in titles[:found]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("Run as root:\n# apt install lamp\n# lamp --on\n\nThen look.\n", []),
+        ("The file says:\n\n# Set the limit\nlimit = 5\n\n# Set the oil\noil = 3\n", []),
+        ("# Lamps\n## Oil\nIt burns.\n## Wick\nIt does, too.\n", ["Lamps", "Oil", "Wick"]),
+        ("Lamps burn.\n\n# Oil\n\nIt burns.\n# Wick\nIt does, too.\n", ["Oil", "Wick"]),
+    ],
+)
+def test_a_sharp_is_a_heading_of_plain_text_only_where_the_text_surely_has_one(
+    text: str, titles: list[str]
+) -> None:
+    assert [each.title for each in headings(text, "text/plain")] == titles
+
+
+def test_the_sections_of_a_printed_manual_page_are_headings() -> None:
+    text = (
+        "LAMP(1)        User Commands        LAMP(1)\n\nNAME\n       lamp - light a lamp\n\nSYNOPSIS\n       lamp [OPTION]\n\n"
+        "EXAMPLES\n   At sea\n       lamp --sea\n\n   On land\n       lamp --land\n\nSEE ALSO\n       lantern(1)\n"
+    )
+    found = [(each.level, each.title) for each in headings(text, "text/plain")]
+    assert found == [
+        (1, "NAME"),
+        (1, "SYNOPSIS"),
+        (1, "EXAMPLES"),
+        (2, "At sea"),
+        (2, "On land"),
+        (1, "SEE ALSO"),
+    ]
+    assert not [*headings("NAME\n       Ann Lee\n\nSHIP\n       Nellie\n", "text/plain")]
 
 
 def test_a_word_ends_at_a_radical_as_at_any_sign_of_chinese() -> None:
