@@ -107,16 +107,16 @@ _CUE = re.compile(r"(?:^[\w-]+\n)?^(?:\d+:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n", re
 _VOICE, _VOICE_END = re.compile(r"<v[^ <>]{0,80} ([^<>]{1,200})>"), re.compile(r"</v>")
 _HEAD = re.compile(r"WEBVTT[ \t]*(?:-[ \t]*)?(?P<title>[^\n]*)")
 _BETWEEN_CUES = re.compile(r"\n[ \t]*\n")
-_PAGE_BREAK = re.compile(r"(?<![^\n])[ \t]*\f|\f(?=[\r\n])")
+_PAGE_BREAK = re.compile(r"(?<![^\n])[ \t]*\f+|\f+(?=[\r\n]|\Z)")
 """One beside the end of a line; editors show it there."""
-_LONGEST_PAGE = 120
-_OTHER_BREAK = re.compile("[\x0b\x0c\x85\u2028\u2029]")
+_LONGEST_PAGE = 100  # Lines of a printed page, at most
+_OTHER_BREAK = re.compile("[\x0b\x85\u2028\u2029]")
 """These end a line of a document, but not one of a file: editors count line feeds."""
 
 
 def _plain(data: bytes, name: str) -> Reading:
     raw, note = decode(data, name)
-    raw = _PAGE_BREAK.sub("", raw)
+    raw = _PAGE_BREAK.sub("", raw).replace("\f", " ")
     return Reading(clean(raw), metadata=note, first_line=0 if _OTHER_BREAK.search(raw) else 1)
 
 
