@@ -70,6 +70,13 @@ FILES = {
         f"        console.Table(rows, {number}).draw(rows)  # what a console.Table does beside a console.Tree\n        console.Tree(rows)\n"
         for number in range(3)
     },
+    **{
+        f"receiver{number}.py": f"def receive_pause{number}(source, pause=DEFAULT_PAUSE):\n"
+        f'    """Receive from source {number}; the default pause of the receiver is the usual one, a pause between two signals."""\n'
+        f"    return source.receive(pause, default={number})\n"
+        for number in range(9)
+    },
+    "settings.py": "import os\n\nROOMS = os.environ['ROOMS']\nGUESTS = 4\nDEFAULT_PAUSE = 0.75\nOVENS = ('left', 'right')\nDOORS: int = 3\n",
     "net.md": "# Network\n\nThe NAT of the router hides the hosts behind it.\n",
     "scope.md": "# Safe and unsafe\n\nBoth interact. The difference is one of scope.\n",
 }
@@ -112,6 +119,13 @@ async def test_what_is_named_with_its_package_is_answered_by_its_definition_ther
     assert "class Table:" in both
     assert "class Tree:" in both
     assert "def main" in (await ask(engine, "Who calls console.confirm?")).context.lines[0].text
+
+
+async def test_the_value_of_a_constant_that_the_best_passages_name_is_shown(engine: LeanRAG) -> None:
+    for question in ("What is the default pause of a receiver?", "how long is the pause by default"):
+        assert (
+            "DEFAULT_PAUSE = 0.75" in (await engine.query(Query(question, token_budget=400))).context.text
+        ), question
 
 
 async def test_code_that_uses_a_name_comes_before_code_that_imports_it(engine: LeanRAG) -> None:

@@ -8,7 +8,7 @@ from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, RareWord, Window, is_code, parse_window_id, window_id
 from leanrag_engine.core.text.language.parts_of_speech import NUMBER_WORDS, is_english_word
 from leanrag_engine.core.text.language.sentences import sentences
-from leanrag_engine.core.text.language.words import find_whole_words, is_name, spell_as_one
+from leanrag_engine.core.text.language.words import find_whole_words, is_name, search_terms, spell_as_one
 from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import DATE_WORDS, spell_day
@@ -41,6 +41,7 @@ _CODE = re.compile(
 _FILE = re.compile(r"[\w.-]+\.[a-z]\w{1,4}", re.IGNORECASE)
 _QUALIFIED = re.compile(r"::|\.")
 _MEMBER = re.compile(r"[^\W\d]\w*(?:(?:\.|::)[^\W\d]\w+)+(?:\(\))?")
+_CONSTANT = re.compile(r"(?<!\w)[A-Z][A-Z\d]*(?:_[A-Z\d]+)+(?!\w)")
 _DEFINED_BY = "def|class|func|fn|fun|function|struct|enum|interface|trait|type|const"
 _VERSION = re.compile(r"\bv?\d+(?:\.\d+){2,}\w*|\bv\d+(?:\.\d+)+\w*", re.IGNORECASE)
 """Not 3.5, which may be a number of sections, or any number."""
@@ -150,7 +151,10 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         only, wanted = alone or each.word in coded, short or each.word in days
         said.append(ExactMatch(each.word, allowed, gain, sought=wanted, alone=only))
     own = [word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)]
-    said += [*await _find_together(run, own, days), *await _find_members(run, text, short or bool(coded))]
+    said += [
+        *await _find_together(run, own, days),
+        *await _find_members(run, text, sought=short or bool(coded)),
+    ]
     return [*said, *dated, *await _find_definitions(run, text)]
 
 
@@ -191,13 +195,31 @@ async def _find_sent(run: QueryRun, who: str) -> list[ExactMatch]:
     return [*await _find_all(run, [f"From: {who}"], 2 * run.query.relevance_options.exact), *files]
 
 
-async def _find_members(run: QueryRun, text: str, sought: bool) -> list[ExactMatch]:
+async def _find_members(run: QueryRun, text: str, *, sought: bool) -> list[ExactMatch]:
     """Return the windows of code that define what is named with what it belongs to: *click.prompt* is *prompt* where it is defined."""
+    words = [] if asks_for_uses(text) else filter(_MEMBER.fullmatch, find_whole_words(text))
+    spelled = {word: [f"{each} {_read_last(word)}" for each in _DEFINED_BY.split("|")] for word in words}
+    return await _find_defined_as(run, spelled, run.query.relevance_options.exact, sought=sought)
+
+
+async def find_values(run: QueryRun, text: str, best: Sequence[str]) -> list[ExactMatch]:
+    """Return the windows that define constants with two words of a question, if the ``best`` windows name them: *timeout=DEFAULT_TIMEOUT*
+    does not tell the default timeout."""
+    await run.load(parse_window_id(id_)[0] for id_ in best)
+    said = dict.fromkeys(_CONSTANT.findall("\n".join(read_window(id_, run.chunks) for id_ in best)))
+    words = " ".join(["", *search_terms(" ".join(_correct(run, text)))])
+    names = [name for name in said if sum(f" {part}" in words for part in name.lower().split("_")) > 1]
+    spelled = {name: [name] for name in names[:_FEW_WINDOWS]}
+    return await _find_defined_as(run, spelled, run.query.relevance_options.exact / 3, sought=True)
+
+
+async def _find_defined_as(
+    run: QueryRun, spelled: Mapping[str, Sequence[str]], gain: float, *, sought: bool
+) -> list[ExactMatch]:
     found: list[ExactMatch] = []
-    for word in [] if asks_for_uses(text) else filter(_MEMBER.fullmatch, find_whole_words(text)):
-        match = ExactMatch(word, (), run.query.relevance_options.exact, sought)
-        phrases = [f"{each} {_read_last(word)}" for each in _DEFINED_BY.split("|")]
-        told = await _find_all(run, phrases, match.gain)
+    for word, phrases in spelled.items():
+        match = ExactMatch(word, (), gain, sought)
+        told = await _find_all(run, phrases, gain)
         chunks = dict.fromkeys(parse_window_id(id_)[0] for each in told for id_ in each.windows)
         await run.load(chunks)
         defining = _find_defining([match], [run.chunks[id_] for id_ in chunks if id_ in run.chunks])
@@ -278,9 +300,12 @@ async def _keep_whole(
     if least < 1 and len(text.split()) < SHORT:
         return tuple(windows)
     await run.load(parse_window_id(id_)[0] for id_ in windows)
-    words = [each for word in find_whole_words(text) for each in run.absent.get(word, (word,))[:1]]
-    asked = QueryWords([" ".join(words)])
+    asked = QueryWords([" ".join(_correct(run, text))])
     return tuple(id_ for id_ in windows if asked.share([read_window(id_, run.chunks)]) >= least)
+
+
+def _correct(run: QueryRun, text: str) -> list[str]:
+    return [each for word in find_whole_words(text) for each in run.absent.get(word, (word,))[:1]]
 
 
 def read_window(id_: str, chunks: Mapping[str, Chunk]) -> str:

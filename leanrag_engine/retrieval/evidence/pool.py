@@ -51,10 +51,11 @@ from leanrag_engine.retrieval.search.second_hop import choose_named
 from leanrag_engine.retrieval.search.seeds import rarity
 from leanrag_engine.retrieval.search.turns import cut_turns
 
-from .exact import find_exact_words, find_named_sections, put_uses_first, read_window
+from .exact import find_exact_words, find_named_sections, find_values, put_uses_first, read_window
 from .run import QueryRun
 from .written import wants_overview
 
+_NAMING = 10  # First windows in which the names of constants are looked for
 _CHANGELOGS = 4  # of which both ends are read
 
 USUAL = 20
@@ -74,7 +75,7 @@ async def value_windows(
     most = None if seen else max(options.pool, 3 * run.query.top_k)
     best = sorted(scores.total, key=lambda each: -scores.total[each])[:most]
     ranked = graph[: options.graph_passages]
-    exact = await find_exact_words(run, found.text)
+    exact = [*await find_exact_words(run, found.text), *await find_values(run, found.text, best[:_NAMING])]
     windows = [*best, *(id_ for match in exact for id_ in match.windows)]
     ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in windows), *(hit.id for hit in ranked)]))
     await run.load(ids)
