@@ -1050,6 +1050,9 @@ class ScoreParts:
     def total(self) -> float:
         return sum(_PARTS_OF(self))
 
+    def scale(self, share: float) -> ScoreParts:
+        return ScoreParts(*(share * part for part in _PARTS_OF(self)))
+
     def items(self) -> list[tuple[str, float]]:
         """Return the name and value of each part that is not 0."""
         return [(name, value) for name in SCORE_PARTS if (value := getattr(self, name))]

@@ -61,9 +61,8 @@ def find_numbered(text: str) -> list[NumberedHeading]:
         if not chain and (each.rank or each.path[-1] <= 1):
             known.append(chain)
         chain.append(each)
-    return sorted(
-        each for known in chains.values() for held in known if len(held) >= _FEWEST for each in held
-    )
+    long = (held for known in chains.values() for held in known if len(held) >= _FEWEST)
+    return sorted(each for held in long for each in held)
 
 
 def _read_labels(text: str) -> Iterator[NumberedHeading]:
@@ -213,20 +212,14 @@ _RELEASE = re.compile(
     r"|[ \t*=#:,()\[\]<>@/–—-])++(?<![.,])):?[ \t]{0,8}$",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A release in a list of changes: *4.8.1: 2018-03-09*, *v1.2 (3 May 2019)*, *pkg (1.2-3) unstable; urgency=low*, *Noteworthy changes in
-release 3.6 (2021-01-01) [stable]*."""
+"""A release in a list of changes: *4.8.1: 2018-03-09*, *v1.2 (3 May 2019)*, *pkg (1.2-3) unstable; urgency=low*, *Changes in 3.6*."""
 _USES_SHARPS = re.compile(
     r"(?:(?<=\n\n)|(?<![\s\S]))(?:#{1,6}[ \t]+\S[^\n]*(?:\n\n|\n*\Z)|(?P<sharps>#{2,6})[ \t]+\S[^\n]*\n(?!(?P=sharps)[ \t]))"
     r"|\A\s*#[ \t]+\S[^\n]*\n(?!#[ \t])"
 )
 """A line that is surely a heading. Else *# Set the limit*, *# apt install lamp* are comments and commands that a text quotes."""
-_MANUAL = re.compile(
-    r"\A[\s\S]{0,2000}?^NAME\n+[ \t]+\S[\s\S]{0,4000}?^(?:SYNOPSIS|DESCRIPTION)\n+[ \t]+\S", re.MULTILINE
-)
-_MANUAL_SECTION = re.compile(
-    r"^(?P<below> {3})?(?P<title>(?(below)\S.{0,60}(?=\n {5,}\S)|[A-Z][^a-z\n]{1,60}(?=\n+ {3,}\S)))$",
-    re.MULTILINE,
-)
+_MANUAL = re.compile(r"(?m)\A[\s\S]{0,2000}?^NAME\n+ +\S[\s\S]{0,4000}?^(?:SYNOPSIS|DESCRIPTION)\n+ +\S")
+_MANUAL_SECTION = re.compile(r"(?m)^(?P<below> {3})?(?P<title>(?(below)\S.{0,60}(?=\n {5,}\S)|[A-Z][^a-z\n]{1,60}(?=\n+ {3,}\S)))$")  # fmt: skip
 _LATEX = re.compile(
     r"^[ \t]*\\(?:begin\{abstract\}|(?P<rank>part|chapter|section|subsection|subsubsection|paragraph)\*?(?:\[[^\]\n]*\])?"
     r"\{(?P<title>[^\n]{1,200}?)\}[^\n]*$)",
@@ -381,10 +374,7 @@ def _sections(text: str, mark: re.Pattern[str] = _SECTION) -> Iterator[Heading]:
 
 def _plain(text: str) -> Iterator[Heading]:
     """Merge marked and numbered headings and, of several releases, their lines; a line that is two of these counts once."""
-    releases = [
-        Heading(each.start(), each.end("title"), 2, each["title"].strip("*=#:\t "))
-        for each in _RELEASE.finditer(text)
-    ]
+    releases = [Heading(*it.span("title"), 2, it["title"].strip("*=#:\t ")) for it in _RELEASE.finditer(text)]
     counted = find_numbered(text)
     below = 4 * any(each.rank for each in counted)  # Of a law, paragraphs are numbered below articles
     both = [*merge(counted, _section_numbers(text), key=lambda each: each.start)]
@@ -393,8 +383,8 @@ def _plain(text: str) -> Iterator[Heading]:
         Heading(at, end, rank or below + len(path) - (path[:1] not in tops), " ".join(text[at:end].split()))
         for at, end, rank, path, _ in both
     ]
-    sharps = _USES_SHARPS.search(text) is not None
-    marked = [each for each in _markup_headings(text) if sharps or text[each.start] != "#"]
+    quoted = "" if _USES_SHARPS.search(text) else "#"
+    marked = [each for each in _markup_headings(text) if text[each.start] != quoted]
     manual = _MANUAL_SECTION.finditer(text) if _MANUAL.search(text) else ()
     parts = [Heading(*each.span(), 1 + bool(each["below"]), each["title"]) for each in manual]
     items = {each.start: each.path for each in both if each.rank in {0, _RANK["item"]}}

@@ -22,7 +22,6 @@ from .evidence.pool import (
     rank_chunk_windows,
     relations_between_named,
     state_relations,
-    unite_evidence,
     value_statements,
     value_windows,
     weigh_graph,
@@ -286,7 +285,8 @@ def _make_result(
     if listed:
         rankings += [*shown, *said]
     else:
-        rankings += [unite_evidence(*each) for each in zip(shown, said, strict=True)]
+        both = zip(shown, said, strict=True)
+        rankings += [sorted([*one, *other], key=lambda each: -each.value) for one, other in both]
     options = query.context_options
     seen = query.seen_passages
     in_order = any(asks_for_order(text) and len(find_named_time(text)) != 1 for text in query.texts)

@@ -87,11 +87,8 @@ _SMALL = 10  # Documents up to which a word of few may be a common one: then it 
 
 
 async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
-    """Return the names and phrases of ``text``, or all words of a short one without such, that at most three documents hold.
-
-    A word that stands nowhere is replaced by the nearest one where it is a name or the text is short; ``run.absent``
-    notes it.
-    """
+    """Return the names and phrases of ``text``, or all words of a short one without such, that at most three documents hold. One that
+    stands nowhere is replaced by the nearest one where it is a name or the text is short; ``run.absent`` notes it."""
     documents, name = run.index.documents, run.index.collection.name
     if quoted := await _find_quotation(run, text):
         return [quoted]
@@ -101,12 +98,8 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         return files
     short = len(words) <= SHORT
     openers = _find_openers(text)
-    sought = [
-        word
-        for word in words
-        if (short or (is_name(word) and word not in openers))
-        and (len(words) == 1 or word.casefold() not in DATE_WORDS)
-    ]
+    asked = [word for word in words if short or (is_name(word) and word not in openers)]
+    sought = [word for word in asked if len(words) == 1 or word.casefold() not in DATE_WORDS]
     counted = list(await documents.find_rare_words(name, sought, most_windows=_FEW_WINDOWS)) if sought else []
     nearest, called = await _note_absent(run, text, words, counted, files)
     dates = find_named_dates(text)
@@ -148,22 +141,18 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
             allowed = await _keep_whole(run, about, allowed, least=_OF_DAY)
         elif not (plain or each.word in names):
             allowed = await _keep_whole(run, text, allowed)
-        only, wanted = alone or each.word in coded, short or each.word in days
-        said.append(ExactMatch(each.word, allowed, gain, sought=wanted, alone=only))
+        said.append(
+            ExactMatch(each.word, allowed, gain, short or each.word in days, alone or each.word in coded)
+        )
     own = [word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)]
-    said += [
-        *await _find_together(run, own, days),
-        *await _find_members(run, text, sought=short or bool(coded)),
-    ]
+    said += await _find_together(run, own, days)
     return [*said, *dated, *await _find_definitions(run, text)]
 
 
 def _is_name_alone(words: Sequence[str]) -> bool:
     """Return whether a text has no other word than a name, or the number of a version."""
     kept = [word for word in words if not _OF_RELEASE.fullmatch(word)]
-    return (len(words) == 1 and is_name(words[0])) or (
-        len(kept) == 1 and _VERSION.fullmatch(kept[0]) is not None
-    )
+    return (len(words) == 1 and is_name(words[0])) or [*map(bool, map(_VERSION.fullmatch, kept))] == [True]
 
 
 def _find_coded(text: str, words: Sequence[str]) -> list[str]:
@@ -195,57 +184,39 @@ async def _find_sent(run: QueryRun, who: str) -> list[ExactMatch]:
     return [*await _find_all(run, [f"From: {who}"], 2 * run.query.relevance_options.exact), *files]
 
 
-async def _find_members(run: QueryRun, text: str, *, sought: bool) -> list[ExactMatch]:
-    """Return the windows of code that define what is named with what it belongs to: *click.prompt* is *prompt* where it is defined."""
-    words = [] if asks_for_uses(text) else filter(_MEMBER.fullmatch, find_whole_words(text))
-    spelled = {word: [f"{each} {_read_last(word)}" for each in _DEFINED_BY.split("|")] for word in words}
-    return await _find_defined_as(run, spelled, run.query.relevance_options.exact, sought=sought)
-
-
-async def find_values(run: QueryRun, text: str, best: Sequence[str]) -> list[ExactMatch]:
-    """Return the windows that define constants with two words of a question, if the ``best`` windows name them: *timeout=DEFAULT_TIMEOUT*
-    does not tell the default timeout."""
+async def find_definitions(run: QueryRun, text: str, best: Sequence[str]) -> list[ExactMatch]:
+    """Return the windows that define what is named with what it belongs to (*click.prompt* is *prompt* where it is defined), and constants
+    of two words of the question that the ``best`` windows name: *timeout=DEFAULT_TIMEOUT* does not tell the default timeout."""
     await run.load(parse_window_id(id_)[0] for id_ in best)
-    said = dict.fromkeys(_CONSTANT.findall("\n".join(read_window(id_, run.chunks) for id_ in best)))
-    words = " ".join(["", *search_terms(" ".join(_correct(run, text)))])
-    names = [name for name in said if sum(f" {part}" in words for part in name.lower().split("_")) > 1]
-    spelled = {name: [name] for name in names[:_FEW_WINDOWS]}
-    return await _find_defined_as(run, spelled, run.query.relevance_options.exact / 3, sought=True)
-
-
-async def _find_defined_as(
-    run: QueryRun, spelled: Mapping[str, Sequence[str]], gain: float, *, sought: bool
-) -> list[ExactMatch]:
-    found: list[ExactMatch] = []
-    for word, phrases in spelled.items():
-        match = ExactMatch(word, (), gain, sought)
-        told = await _find_all(run, phrases, gain)
-        chunks = dict.fromkeys(parse_window_id(id_)[0] for each in told for id_ in each.windows)
-        await run.load(chunks)
-        defining = _find_defining([match], [run.chunks[id_] for id_ in chunks if id_ in run.chunks])
-        found += [replace(match, windows=tuple(windows)) for windows in defining.values()]
-    return found
+    words, found = _correct(run, text), list[ExactMatch]()
+    terms = " ".join(["", *search_terms(" ".join(words))])
+    named = _CONSTANT.findall("\n".join(read_window(id_, run.chunks) for id_ in best))
+    told = [each for each in named if sum(f" {part}" in terms for part in each.lower().split("_")) > 1]
+    for word in dict.fromkeys([*filter(_MEMBER.fullmatch, words), *told[:_FEW_WINDOWS]]):
+        gain = run.query.relevance_options.exact / (1 if word in words else 3)
+        match = ExactMatch(word, (), gain, sought=word in told or len(words) <= SHORT)
+        spelled = [word] if word in told else [f"{by} {_read_last(word)}" for by in _DEFINED_BY.split("|")]
+        held = [id_ for each in await _find_all(run, spelled, gain) for id_ in each.windows]
+        ids = [*dict.fromkeys(parse_window_id(id_)[0] for id_ in held)]
+        await run.load(ids)
+        defining = _find_defining([match], filter(None, map(run.chunks.get, ids)))
+        found += [replace(match, windows=tuple(each)) for each in defining.values()]
+    return [] if asks_for_uses(text) else found
 
 
 async def _find_all(run: QueryRun, phrases: Sequence[str], gain: float) -> list[ExactMatch]:
     """Return the windows with phrases that not many have, all of which ``gain``."""
-    documents = run.index.documents
-    held = (
-        await documents.find_rare_words(run.index.collection.name, phrases, _MANY, _MANY) if phrases else ()
-    )
-    return [
-        ExactMatch(each.word, _allow(run, each.windows), gain, sought=True) for each in held if each.windows
-    ]
+    held = await run.index.documents.find_rare_words(run.index.collection.name, phrases, _MANY, _MANY)
+    return [ExactMatch(each.word, _allow(run, each.windows), gain, sought=True) for each in held]
 
 
 async def _find_definitions(run: QueryRun, text: str) -> list[ExactMatch]:
-    """Return the windows with sentences that say what a thing is of which nothing else is asked: *Zod is a library …*. A name that
-    is everywhere brings none of them near."""
+    """Return the windows that say what a thing is of which nothing else is asked: *Zod is a library …*. A frequent name finds none."""
     what = find_defined(text)
-    documents, name, gain = run.index.documents, run.index.collection.name, run.query.relevance_options.exact
+    gain = run.query.relevance_options.exact
     for verbs in _DEFINING if what else ():
-        told = await documents.find_rare_words(name, [f"{what} {each}" for each in verbs], _MANY, _MANY)
-        windows = _allow(run, dict.fromkeys(id_ for each in told for id_ in each.windows))
+        told = await _find_all(run, [f"{what} {each}" for each in verbs], gain)
+        windows = dict.fromkeys(id_ for each in told for id_ in each.windows)
         await run.load(parse_window_id(id_)[0] for id_ in windows)
         begins = re.compile(
             rf"(?:^|[.!?:]\s)[^\w\n]*(?:(?:an?|the) )?[^\w\n]*{re.escape(what)}\W{{1,4}}(?:{'|'.join(verbs)})\b",
@@ -284,17 +255,14 @@ async def _find_quotation(run: QueryRun, text: str) -> ExactMatch | None:
 
 
 def _cut_message(text: str) -> list[str]:
-    """Return what a message says around its values: *parser 'json' already present* was written without the name; nothing of one
-    without any."""
+    """Return what a message says around its values, if it has some: *parser 'json' already present* was written without the name."""
     parts = [each.strip(" .:,;!()") for each in _VALUES.split(text)]
     parts = [each for each in parts if " " in each]
     enough = len(" ".join(parts).split()) >= _QUOTED_WORDS - 1
     return parts if enough and _VALUES.search(text) else []
 
 
-async def _keep_whole(
-    run: QueryRun, text: str, windows: Sequence[str], *, least: float = 1.0
-) -> tuple[str, ...]:
+async def _keep_whole(run: QueryRun, text: str, windows: Sequence[str], least: float = 1) -> tuple[str, ...]:
     """Return the windows that hold all words of a question (``least``: such a share), but those that stand nowhere: one plain word of several,
     such as a verb, says little. Of a misspelt word counts what is meant."""
     if least < 1 and len(text.split()) < SHORT:
@@ -393,21 +361,21 @@ def find_named_sections(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) ->
         windows, last = found.get(each.word, ()), _read_last(each.word.casefold())
         as_written = any(last in read_window(id_, read).casefold() for id_ in windows)
         if not (each.sought and as_written):
-            kept.append(replace(each, gain=each.gain / 2) if as_written else each)
-        gain = each.gain if as_written else 0.9 * each.gain
-        sought = each.sought or bool(_VERSION.match(each.word))
+            kept.append(replace(each, gain=each.gain / (1 + as_written)))
+        gain, sought = each.gain * (1 if as_written else 0.9), each.sought or bool(_VERSION.match(each.word))
         # Title and heading, then the text
         begins = re.compile(rf".*\n.*\n(?s:.*)\b(?:{_DEFINED_BY})\s+{re.escape(last)}\b", re.IGNORECASE)
-        begin = tuple(id_ for id_ in windows if begins.match(read_window(id_, read)))
-        named.append(replace(each, windows=begin, sought=sought, gain=gain))
-        rest = tuple(id_ for id_ in windows if id_ not in begin)
-        named.append(replace(each, windows=rest, sought=sought, gain=0.9 * gain if begin else gain))
+        begin = [id_ for id_ in windows if begins.match(read_window(id_, read))]
+        for some, share in (
+            (begin, 1.0),
+            ([id_ for id_ in windows if id_ not in begin], 0.9 if begin else 1),
+        ):
+            named.append(replace(each, windows=tuple(some), sought=sought, gain=share * gain))
     return [*kept, *named]
 
 
 def put_uses_first(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) -> list[ExactMatch]:
-    """Return the matches, of identifiers the windows that hold them in their text; those in documents that define what is used
-    gain a little less."""
+    """Return the matches, of identifiers the windows with them in their text; in documents that define these, they gain a little less."""
     read = {each.id: each for each in chunks}
     defining = _find_defining(exact, chunks)
     split: list[ExactMatch] = []
@@ -504,12 +472,8 @@ async def _find_dated(run: QueryRun, dates: Sequence[str], about: str, *, alone:
     for day in dates[:_FEW_DATES]:
         ids = await run.index.documents.find_dated(run.index.collection.name, day, _FEW_DATED)
         await run.load(ids)
-        places = (
-            (run.chunks[id_], at)
-            for id_ in ids
-            if id_ in run.chunks
-            for at in range(len(run.chunks[id_].windows))
-        )
+        held = filter(None, map(run.chunks.get, ids))
+        places = ((chunk, at) for chunk in held for at in range(len(chunk.windows)))
         # A journal is of the day it begins with, its sections are of their own.
         of_day = (each for each in places if all(nearness(own, [day]) == 1 for own in each[0].days(each[1])))
         windows = tuple(window_id(chunk.id, at) for chunk, at in of_day)

@@ -51,7 +51,7 @@ from leanrag_engine.retrieval.search.second_hop import choose_named
 from leanrag_engine.retrieval.search.seeds import rarity
 from leanrag_engine.retrieval.search.turns import cut_turns
 
-from .exact import find_exact_words, find_named_sections, find_values, put_uses_first, read_window
+from .exact import find_definitions, find_exact_words, find_named_sections, put_uses_first, read_window
 from .run import QueryRun
 from .written import wants_overview
 
@@ -75,7 +75,8 @@ async def value_windows(
     most = None if seen else max(options.pool, 3 * run.query.top_k)
     best = sorted(scores.total, key=lambda each: -scores.total[each])[:most]
     ranked = graph[: options.graph_passages]
-    exact = [*await find_exact_words(run, found.text), *await find_values(run, found.text, best[:_NAMING])]
+    exact = await find_exact_words(run, found.text)
+    exact += await find_definitions(run, found.text, best[:_NAMING])
     windows = [*best, *(id_ for match in exact for id_ in match.windows)]
     ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in windows), *(hit.id for hit in ranked)]))
     await run.load(ids)
@@ -265,18 +266,11 @@ def _weigh_together(shares: Sequence[float], options: RelevanceOptions) -> float
 def _select_described(run: QueryRun, graph: Subgraph) -> tuple[list[Entity], list[Relation]]:
     """Return the entities, clusters and relations of which a context may tell what is written about them."""
     query, anyway = run.query, not run.query.include_sources
-    nodes = [
-        node
-        for node in graph.path
-        if (node.layer == 0 or query.include_summaries)
-        and (node.method.written or anyway or (query.mode == Mode.GLOBAL and node.layer > 0))
-    ]
-    relations = [
-        each
-        for each in (*graph.base_relations, *graph.inter_cluster_relations)
-        if query.include_relations and (anyway or each.method.written)
-    ]
-    return nodes, relations
+    nodes = [each for each in graph.path if each.layer == 0 or query.include_summaries]
+    first = query.mode == Mode.GLOBAL
+    relations = (*graph.base_relations, *graph.inter_cluster_relations) if query.include_relations else ()
+    told = [each for each in nodes if anyway or each.method.written or (first and each.layer > 0)]
+    return told, [each for each in relations if anyway or each.method.written]
 
 
 async def _dense_shares(
@@ -347,13 +341,6 @@ def relations_between_named(graph: Subgraph, sure: float) -> list[Relation]:
     return (between or clusters) if len(named) > 1 else []
 
 
-def unite_evidence(
-    windows: Sequence[RankedWindow], statements: Sequence[Statement]
-) -> list[RankedWindow | Statement]:
-    """Return both in one ranking, best first."""
-    return sorted([*windows, *statements], key=lambda each: -each.value)
-
-
 def leave_out_seen(
     rankings: Sequence[Sequence[RankedWindow | Statement]],
     seen: CitationSet,
@@ -370,11 +357,8 @@ def leave_out_seen(
     left_out: set[str] = set()
     for ranking in rankings:
         worth = keep_worth(ranking, cutoff)
-        left_out |= {
-            each.chunk.citation
-            for each in worth
-            if isinstance(each, RankedWindow) and each.chunk.citation in seen
-        }
+        cited = {each.chunk.citation for each in worth if isinstance(each, RankedWindow)}
+        left_out |= {each for each in cited if each in seen}
         fresh.append([each for each in worth if not _was_seen(each, seen, shown, partly)])
     return fresh, len(left_out)
 
