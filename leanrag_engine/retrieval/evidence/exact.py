@@ -190,9 +190,9 @@ async def find_definitions(run: QueryRun, text: str, best: Sequence[str]) -> lis
     await run.load(parse_window_id(id_)[0] for id_ in best)
     words, found = _correct(run, text), list[ExactMatch]()
     terms = " ".join(["", *search_terms(" ".join(words))])
-    named = _CONSTANT.findall("\n".join(read_window(id_, run.chunks) for id_ in best))
+    named = dict.fromkeys(_CONSTANT.findall("\n".join(read_window(id_, run.chunks) for id_ in best)))
     told = [each for each in named if sum(f" {part}" in terms for part in each.lower().split("_")) > 1]
-    for word in dict.fromkeys([*filter(_MEMBER.fullmatch, words), *told[:_FEW_WINDOWS]]):
+    for word in dict.fromkeys([*filter(_MEMBER.fullmatch, words), *told[:3]]):
         gain = run.query.relevance_options.exact / (1 if word in words else 3)
         match = ExactMatch(word, (), gain, sought=word in told or len(words) <= SHORT)
         spelled = [word] if word in told else [f"{by} {_read_last(word)}" for by in _DEFINED_BY.split("|")]
