@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -21,6 +22,11 @@ from hypothesis import settings
 
 from leanrag_engine.adapters.sql.dialect.sqlite import opening
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+
+_MEMORY = Path("/dev/shm")  # noqa: S108 - folders of tests have names of their own
+if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 << 30:
+    # A test that waits for a disk at each commit takes up to twice as long; workers and children inherit this.
+    os.environ["TMPDIR"], tempfile.tempdir = str(_MEMORY), None
 
 # No example is late on a busy machine: a test that hangs ends at the limit of pytest-timeout.
 settings.register_profile("project", deadline=None)
