@@ -287,6 +287,35 @@ async def test_a_question_whose_own_word_stands_nowhere_is_weak_though_its_subje
             assert reply.tokens <= 300 or question in answered
 
 
+async def test_a_question_whose_own_noun_stands_nowhere_is_weak_and_one_whose_verb_does_is_not(
+    tmp_path: Path,
+) -> None:
+    notes = {
+        "flies": "Larkfield keeps forty fly stocks at 18 degrees. Priya feeds the flies each Monday, and the lab pays for the food.",
+        "boiler": "The boiler of Larkfield broke down in March. Dov lets us have his fan heater until it is repaired.",
+        "choir": "The choir of Larkfield meets on Tuesdays. Its tenor has a sore throat, so the baker sings his part.",
+        "bikes": "Two bicycles were stolen from the yard of Larkfield; the insurer refuses to pay, as neither was locked.",
+    }
+    unanswered = (
+        "How many dentists does Larkfield have?",
+        "Which airline does Larkfield use?",
+        "Who is Priya's grandmother?",
+        "Whose trombone was sold?",
+        "How does Larkfield use kubectl?",
+    )
+    answered = (
+        "Who lent a heater to Larkfield?",
+        "Who gave food to the flies?",
+        "On which weekday is choir?",
+    )
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
+        await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
+        for question in (*unanswered, *answered):
+            reply = (await engine.query(Query(question))).context
+            assert reply.text.startswith("Weak evidence") is (question in unanswered), question
+            assert ("No document has 'kubectl'" in reply.text) is ("kubectl" in question)
+
+
 async def test_a_word_of_one_document_asked_alone_is_in_the_reply_and_its_document_comes_first(
     engine: LeanRAG,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -134,7 +135,8 @@ async def test_no_reader_tells_of_a_document_that_was_deleted_in_mid_query(
     read, method, after = READS[case]
     interruption = Interruption(engine, method, lambda: _delete(engine), after=after)
     monkeypatch.setattr(_store_of(engine, method), method, interruption)
-    reply = repr(await read(engine)).replace(QUESTION, "")
+    # What a warning says of the question's own words is no text of a document.
+    reply = re.sub(r"No document has '\w+'", "", repr(await read(engine)).replace(QUESTION, ""))
     assert interruption.calls > 1
     assert "Skerryvore" in reply
     assert "zyzzyvaq" not in reply

@@ -26,7 +26,7 @@ from leanrag_engine.retrieval.search.dating import find_named_dates, nearness
 from leanrag_engine.retrieval.search.releases import asks_for_newest_release
 from leanrag_engine.retrieval.search.relevance import ExactMatch, QueryWords
 
-from .run import REPORTED, SHORT, QueryRun
+from .run import SHORT, QueryRun
 
 _PHRASES = (each.replace("/", " ") for each in sorted(read_words("language", "empty_phrases")))
 _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
@@ -324,7 +324,7 @@ async def _note_absent(
         asks = asks_for_overview(word) or asks_for_order(word) or word.casefold() in EVERYTHING
         asks = asks or (newest and bool(_OF_RELEASE.fullmatch(word)))
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
-            misspelt = is_name(word) or (english and len(words) <= REPORTED and not is_english_word(word))
+            misspelt = is_name(word) or (english and not is_english_word(word))
             # An amount is not misspelt.
             misspelt = misspelt and "," not in word and len(run.absent) < _GUESSED
             misspelt = misspelt and not NUMBER_WORDS.issuperset(word.casefold().split("-"))

@@ -26,6 +26,9 @@ REPORTED = 5
 LIKE = 0.35
 """Likeness of words (late interaction) from which on the nearest window is near although whole texts are not: it has many topics."""
 
+ALIKE = 0.455
+"""The same from which on a question is answered whose own noun stands nowhere (figures in ``.docs/decisions.md``)."""
+
 _BEFORE_NOUN = "(?:what|which|the|a|an|any|his|her|their|its|our|my|your|how (?:much|many)|[a-z]+'s)"
 
 
@@ -124,7 +127,8 @@ class QueryRun:
         missing = [
             repr(word)
             for word, near in self.absent.items()
-            if not near and (is_name(word) or (short and english and self._is_thing(word)))
+            if not near
+            and (is_name(word) or (english and (_is_coined(word) or (short and self._is_thing(word)))))
         ]
         if missing:
             other = ": most are in another language" if english != self._reads_english_documents() else ""
@@ -134,22 +138,15 @@ class QueryRun:
         """Warn of the names in a question for one thing that none of the first passages has together: what is asked of them may not
         be told."""
         for text, windows in zip(self.query.texts, rankings, strict=False):
-            words_ = find_whole_words(text) if is_mostly_english([text]) else []
             names = [
                 each
-                for each in words_
+                for each in find_whole_words(text)
                 if is_name(each)
                 and not (each.islower() and all(map(is_english_word, each.split("-"))))  # *full-time*
                 and not (text.startswith(each) or _IS_DATE.fullmatch(each) or each.casefold() in DATE_WORDS)
             ]
-            # What is asked of several may be told passage by passage.
-            several = (
-                len(words_) > _ONE_HOP
-                or find_parts(text)
-                or asks_for_several(text)
-                or _OF_SEVERAL.search(text)
-            )
-            if several or len(names) < 2 or not self.absent.keys().isdisjoint(names):  # noqa: PLR2004
+            told_apart = asks_for_several(text) or find_parts(text) or not _asks_one_hop(text)
+            if told_apart or len(names) < 2 or not self.absent.keys().isdisjoint(names):  # noqa: PLR2004
                 continue
             tests = [match_whole_word(each) for each in names]
             # Turns of one passage are windows of their own.
@@ -164,6 +161,24 @@ class QueryRun:
         named = re.compile(rf"\b{_BEFORE_NOUN} {re.escape(word)}\b", re.IGNORECASE)
         return "v" not in parts_of_speech(word) or any(map(named.search, self.query.texts))
 
+    def _lacks_subject(self, text: str) -> bool:
+        """Return whether a noun or name of a question for one thing or a number stands nowhere, and no window has words like those asked; a
+        common noun if it is asked for itself (*how many mice*, *whose boat*), not if it is said of that."""
+        alike, several = self.likeness.get(text, 1.0), asks_for_several(text) and not _HOW_MANY.match(text)
+        if alike >= ALIKE or several or not _asks_one_hop(text):
+            return False
+        return any(
+            is_name(each)
+            or _is_coined(each)
+            or re.search(rf"{_ASKED}{_LATER * ('v' not in parts_of_speech(each))}{each}\b", text)
+            for each in self._find_missing(text)
+        )
+
+    def _find_missing(self, text: str) -> list[str]:
+        """Return the words of a text that stand nowhere and may be nouns or names."""
+        words = (each for each in find_whole_words(text) if each.isalpha() and self.absent.get(each) == ())
+        return [each for each in words if parts_of_speech(each.lower())[:1] in {"", "n"}]
+
     def warn_of_weakness(
         self, found: Sequence[SearchHits], rankings: Sequence[Sequence[RankedWindow]]
     ) -> bool:
@@ -174,7 +189,7 @@ class QueryRun:
         weak = [
             each.text
             for each, windows in zip(found, rankings, strict=True)
-            if self._is_weak(each, windows[:5])
+            if self._lacks_subject(each.text) or self._is_weak(each, windows[:5])
         ]
         if not weak:
             return False
@@ -219,7 +234,8 @@ class QueryRun:
             return odd or share < self.query.relevance_options.weak
         near, reach = embedder.unrelated, (embedder.related or embedder.unrelated) - embedder.unrelated
         alike = self.likeness.get(found.text, 0.0)
-        if odd:
+        # A verb may be told in other words: *who lent*.
+        if odd and alike < ALIKE and (self._find_missing(found.text) or not nowhere):
             self.doubtful.add(found.text)
             # Where there is little, few words come near to any; where several things are asked, one may be told elsewhere.
             told = not (asks_for_one(found.text) or any(self.absent.get(name) == () for name in names))
@@ -260,15 +276,30 @@ class QueryRun:
 _ONE_HOP = 10  # Words of a question up to which it asks for one thing
 _IS_DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d){0,2}|\d{1,2}")
 _OF_SEVERAL = re.compile(
-    r"\b(?:versus|vs|compar\w+|differ\w*|both|or|and|each|between|than)\b", re.IGNORECASE
+    r"\b(?:versus|vs|compar\w+|differ\w*|both|or|and|each|between|than)\b|, (?:wh|how\b)|[.!?;:] ",
+    re.IGNORECASE,
 )
 """Things that passages of their own may tell of."""
+_HOW_MANY = re.compile(r"how many\b", re.IGNORECASE)
+_ASKED = r"(?i:\b(?:how many|what|which|whose)|\w's|\b(?:what|how much) is the) "
+_LATER = r"(?:\w+ )?"  # *name* in *which mails name him* is a verb
 _NAMED = re.compile(r"(?<=\w )(?:(?:[a-z]{1,3} ){0,2}[A-Z]\w*\W*)+")
 
 
 def _spell_passage(window: RankedWindow) -> str:
     chunk = window.chunk
     return plain_letters(f"{chunk.title}\n{window.heading}\n{chunk.text}\n{chunk.source}")
+
+
+def _asks_one_hop(text: str) -> bool:
+    """Return whether a text is a short question in English that asks for one thing, not for several that passages may tell one by one."""
+    short = len(find_whole_words(text)) <= _ONE_HOP and is_mostly_english([text])
+    return short and not _OF_SEVERAL.search(text)
+
+
+def _is_coined(word: str) -> bool:
+    """Return whether a word in small letters is none of English, as the names of programs: *kubectl*."""
+    return word.isalpha() and not is_english_word(word.lower())
 
 
 def _reads_english(text: str) -> bool:
