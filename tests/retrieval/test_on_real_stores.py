@@ -316,6 +316,34 @@ async def test_a_question_whose_own_noun_stands_nowhere_is_weak_and_one_whose_ve
             assert ("No document has 'kubectl'" in reply.text) is ("kubectl" in question)
 
 
+@pytest.mark.parametrize(
+    ("question", "document"),
+    [
+        ("How many mice does Larkfield keep?", "cellar"),
+        ("geese", "pond"),
+        ("Which tooth was drawn?", "dentist"),
+        ("What did the chat bot promise in June?", "support"),
+        ("Where is the lockfile kept?", "storage"),
+    ],
+)
+async def test_irregular_plurals_and_compounds_written_apart_find_each_other(
+    tmp_path: Path, question: str, document: str
+) -> None:
+    notes = {
+        "cellar": "A mouse lives behind the shelf at Larkfield. Nobody has caught it.",
+        "pond": "The goose came back to Larkfield in April, and the ducks left.",
+        "dentist": "Two teeth were drawn on Tuesday, and the patient went home to Larkfield.",
+        "support": "In June the chatbot promised a refund to a customer of Larkfield. Nobody had told it to.",
+        "storage": "The lock file is kept beside the settings of Larkfield, in the folder of the project.",
+        "boiler": "The boiler of Larkfield broke down in June. It keeps three radiators warm.",
+    }
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
+        await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
+        result = await engine.query(Query(question))
+    assert not result.warnings
+    assert result.sources[0].chunk.document_id == document
+
+
 async def test_a_word_of_one_document_asked_alone_is_in_the_reply_and_its_document_comes_first(
     engine: LeanRAG,
 ) -> None:

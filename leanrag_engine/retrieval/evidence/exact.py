@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, RareWord, Window, is_code, parse_window_id, window_id
@@ -316,10 +317,14 @@ async def _note_absent(
         absent.update(await documents.find_absent(name, others))
     if not short:
         absent -= _find_openers(text)
+    # *Chat bot* stands there as *chatbot*.
+    joined = {one + other: {one, other} for one, other in pairwise(words) if one in absent or other in absent}
+    there = joined.keys() - (await documents.find_absent(name, [*joined]) if joined else ())
+    absent = absent.difference(*map(joined.__getitem__, there))
     called = await _find_files(run, [word for word in words if word in absent])
     absent.difference_update(each.word for each in (*files, *called))
     english, newest = is_mostly_english([text]), asks_for_newest_release(text)
-    nearest: list[str] = []
+    nearest = sorted(there)
     for word in words:
         asks = asks_for_overview(word) or asks_for_order(word) or word.casefold() in EVERYTHING
         asks = asks or (newest and bool(_OF_RELEASE.fullmatch(word)))

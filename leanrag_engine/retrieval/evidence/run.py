@@ -164,10 +164,11 @@ class QueryRun:
     def _lacks_subject(self, text: str) -> bool:
         """Return whether a noun or name of a question for one thing or a number stands nowhere, and no window has words like those asked; a
         common noun if it is asked for itself (*how many mice*, *whose boat*), not if it is said of that."""
-        alike, several = self.likeness.get(text, 1.0), asks_for_several(text) and not _HOW_MANY.match(text)
-        if alike >= ALIKE or several or not _asks_one_hop(text):
+        alike, counts = self.likeness.get(text, 1.0), _HOW_MANY.match(text)
+        if alike >= ALIKE or (asks_for_several(text) and not counts) or not _asks_one_hop(text):
             return False
-        return any(
+        # *Mice* are not counted where an antibody is from *mouse*.
+        return bool(counts and alike < LIKE + 0.05) or any(
             is_name(each)
             or _is_coined(each)
             or re.search(rf"{_ASKED}{_LATER * ('v' not in parts_of_speech(each))}{each}\b", text)

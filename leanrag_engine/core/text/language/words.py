@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import groupby, pairwise
 
+from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 from leanrag_engine.core.text.language.segmentation import segment
 from leanrag_engine.core.text.scripts import (
     CJK_RUN,
@@ -155,8 +156,9 @@ def index_terms(text: str, limit: int = 32) -> list[str]:
     text = fold_letters(text)
     names = (name.lower() for name in _COMPOUND.findall(text) if not has_cjk(name))
     phrases = [name for name in names if not _JOINED.fullmatch(name)]
-    parts = (term.replace("_", "") for term in search_terms(text, limit))
-    return list(dict.fromkeys([*phrases, *_join_parts(text), *parts]))[:limit]
+    parts = [term.replace("_", "") for term in search_terms(text, limit)]
+    others = (_OTHER_NUMBER[part] for part in parts if part in _OTHER_NUMBER)
+    return list(dict.fromkeys([*phrases, *_join_parts(text), *parts, *others]))[:limit]
 
 
 def whole_forms(word: str) -> list[list[str]]:
@@ -175,9 +177,19 @@ def whole_forms(word: str) -> list[list[str]]:
         return [[_spell_signs(word)]]
     if _JOINED.fullmatch(word) or _GROUPED.fullmatch(word):
         return [[word], _join_parts(word)]
-    return [[word]]
+    forms = [[word], *([_OTHER_NUMBER[small]] for small in [word.lower()] if small in _OTHER_NUMBER)]
+    if (
+        word.isascii() and word.isalpha() and word.islower() and not is_english_word(word)
+    ):  # chatbot, chat bot
+        cuts = ((word[:at], word[at:]) for at in range(3, len(word) - 2))
+        forms += [
+            [f"{one} {other}"] for one, other in cuts if is_english_word(one) and is_english_word(other)
+        ]
+    return forms
 
 
+_OTHER_NUMBER = dict(each.split("/") for each in read_words("language", "irregular_plurals"))
+_OTHER_NUMBER |= {one: many for many, one in _OTHER_NUMBER.items()}
 _REQUESTS = read_words("language", "requests")
 _FOREIGN_QUESTIONS = read_words("language", "foreign_questions")
 
