@@ -35,7 +35,7 @@ _UNITS = (
 """What an amount is told in: "how many" of them asks for one number."""
 asks_for_list: TextSearch = re.compile(
     r"\b(?:(?:full|complete|whole) list|list (?:of|all|every|the|them)|(?:name|give|tell|show)(?: me)? (?:all|every|each)\b|enumerate|"
-    rf"(?:all|every|each) (?:of )?(?!(?:day|night|week|month|quarter|year|time|my|his|her|its|their|our|your|it)\b)(?:the |kind |kinds )?\w+|how many(?! {_UNITS}\b|.{{0,80}}\b(?:by default|at (?:most|least))\b)|everything|what else"
+    rf"(?:all|every|each) (?:of )?(?!(?:day|night|week|month|quarter|year|time|my|his|her|its|their|our|your|it)\b)(?:the |kind |kinds )?\w+|how many(?! {_UNITS}\b|.{{0,80}}\b(?:by default|at (?:most|least))\b|(?: \w+){{1,4}} (?:must|may|can|should)\b)|everything|what else"
     r"|(?:which|what) (?:are )?(?:the )?(?:(?!(?:is|was|does|did)\b)\w+ |(?:\w+, )*\w+,? (?:and|or) )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b"
     r"|(?:liste|nenne) (?:mir )?(?:alle|die|sämtliche)\b|welche \w+ gibt es|wie viele|quel(?:le)?s sont|(?:tous|toutes) les|combien de|cuáles son|tod[oa]s l[oa]s|quais são)",
     re.IGNORECASE,
@@ -74,13 +74,13 @@ _ONE = re.compile(
     r"|how (?:many|much|old|long|late|often|far|large|big|high|tall|fast|small|deep|wide|soon)"
     r"|(?:what|which) (?:(?:is|was|does|did)\b|(?:\w+ ){0,2}\w*(?:[^\Ws]|ss) (?:is|was|does|did|do|has|had|can|may|must|should)\b"
     r"|(?!(?:people|men|women|children|data)\b)(?:\w+ ){0,2}\w*(?:[^\Ws]|ss) \w+(?:s|ed)(?= (?:(?:the|an?|this|that|its?|his|her|our|their|my|us|no)\b|(?-i:[A-Z0-9`]))))"
-    r"|does|is|was|has|did|can|may|must|should)\b(?:[^?,;:]|(?<=\d)[,:](?=\d)){,150}\?$",
+    r"|does|is|was|has|did|can|may(?! \d)|must|should|are|do|will)\b(?:[^?,;:]|(?<=\d)[,:](?=\d)){,150}\??$",
     re.IGNORECASE,
 )
 _ONE_FOREIGN = re.compile(
     r"¿?(?:(?:ab|an|auf|aus|bei|bis|für|in|mit|seit|um|von|vor|zu|à|de|depuis|en|jusqu'à|par|pour|sur|a|con|desde|hasta|para|por|até|com) )?"
     r"(?:we[rnm]|wessen|wann|wo(?:hin|her|mit|für|von)?|wie (?:alt|lange?|spät|oft|weit|groß|hoch|tief|breit|schnell|heißt)|was (?:ist|war|kostet)|welche[rsmn]? \w+ (?:ist|war|hat|wird)"
-    r"|qui|quand|où|combien|quel(?:le)? (?:\w+ ){0,2}\w+|quién|cuándo|dónde|cuánt[oa]s?|cuál|quem|quando|onde|quant[oa]s?|qual)\b[^?,;:]{,150}\?$",
+    r"|qui|quand|où|combien|quel(?:le)? (?:\w+ ){0,2}\w+|quién|cuándo|dónde|cuánt[oa]s?|cuál|quem|quando|onde|quant[oa]s?|qual)\b[^?,;:]{,150}\??$",
     re.IGNORECASE,
 )
 _MORE_FOREIGN = re.compile(

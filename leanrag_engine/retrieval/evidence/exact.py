@@ -324,7 +324,7 @@ async def _note_absent(
     called = await _find_files(run, [word for word in words if word in absent])
     absent.difference_update(each.word for each in (*files, *called))
     english, newest = is_mostly_english([text]), asks_for_newest_release(text)
-    nearest = sorted(there)
+    nearest: list[str] = []
     for word in words:
         asks = asks_for_overview(word) or asks_for_order(word) or word.casefold() in EVERYTHING
         asks = asks or (newest and bool(_OF_RELEASE.fullmatch(word)))
@@ -345,7 +345,8 @@ async def _note_absent(
     if len(called) < len(words):  # a folder is then where to look, not what is asked
         few = (each for each in called if len(each.windows) < _FEW_WINDOWS)  # a large one says nothing
         called = [replace(each, gain=each.gain / 8, alone=False) for each in few]
-    return list(dict.fromkeys(nearest)), called if short else []
+    compounds = await _find_all(run, sorted(there), run.query.relevance_options.exact / 2)
+    return list(dict.fromkeys(nearest)), [*(called if short else ()), *compounds]
 
 
 def _find_openers(text: str) -> set[str]:
