@@ -863,6 +863,12 @@ def test_a_document_that_cuts_no_words_keeps_its_hyphens(tmp_path: Path) -> None
     assert text == "A long-term plan is a long-term plan of cross-selling."
 
 
+def test_a_word_cut_at_the_end_of_a_typed_line_is_whole_where_it_is_english(tmp_path: Path) -> None:
+    lines = "It walks all di-\nrectories, and a long-\nterm plan is kept well-\nknown."
+    text = read(write_file(tmp_path, "x.txt", lines.encode())).text
+    assert text == "It walks all directories,\nand a long-term\nplan is kept well-\nknown."
+
+
 @pytest.mark.parametrize(
     ("given", "title"),
     [

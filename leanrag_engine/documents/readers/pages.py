@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from leanrag_engine.core.model import NO_METADATA, Page
+from leanrag_engine.core.text.language.parts_of_speech import is_english_word
 
 from .reading import Reading
 
@@ -71,6 +72,8 @@ def join_cut_words(pages: Sequence[str], *, keep_lines: bool = False) -> list[st
 
     def whole(cut: re.Match[str]) -> str:
         keeps = _keeps_hyphen(cut, known)
+        if keeps is None and keep_lines and all(map(is_english_word, cut.group("left", "right"))):
+            keeps = True
         word = f"{cut['left']}{'-' if (usual if keeps is None else keeps) else ''}{cut['right']}{cut['rest']}"
         if not keep_lines:
             return word + cut["space"]
@@ -80,13 +83,15 @@ def join_cut_words(pages: Sequence[str], *, keep_lines: bool = False) -> list[st
 
 
 def _keeps_hyphen(cut: re.Match[str], known: Counter[str]) -> bool | None:
-    """Return whether the hyphen stays; ``None`` if neither form nor both parts are words of the document."""
+    """Return whether the hyphen stays; ``None`` if neither form nor both parts are words of the document, and no English one is cut."""
     left, right = cut["left"].lower(), cut["right"].lower()
     if cut["right"][0].isupper() or cut.string[max(0, cut.start() - 1)] == "-":
         return True
     whole, compound = known[left + right], known[f"{left}-{right}"]
     if whole != compound:
         return compound > whole
+    if is_english_word(left + right) and not all(map(is_english_word, (left, right))):
+        return False
     return True if all(part[3:] and known[part] for part in (left, right)) else None
 
 
