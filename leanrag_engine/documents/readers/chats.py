@@ -78,6 +78,8 @@ _TALK -= {"us", "ma", "mon", "io"}  # Of these, programs write units
 _LABELLED = re.compile(
     rf"(?:[-*•]\s+)?(?:\*\*|__)?{_NAME}\s?(?:\*\*|__)?(?::(?:\*\*|__)?(?:\s+|$)|：\s*)(?P<text>.*)"
 )
+_ROLE = re.compile(r"^([^\W\d_][^:()\n]{1,39}) \(([^:()\n]{1,60})\):\s")
+"""*Li Hua (Firm, buyer): …* at the first turn of a speaker: the remark then begins what is said."""
 _DAY = re.compile(
     rf"[\W_]{{0,80}}(?:(?:date|time|day|when|session|started|conversation started|log opened|day changed|datum|fecha|le|日時|日付|날짜|일시)\s{{0,3}}(?:on|at)?\s{{0,3}}[:=：]?\s{{0,3}})?{_WHEN}[\W_]{{0,80}}",
     re.IGNORECASE,
@@ -137,8 +139,16 @@ def read_chat(text: str, title: str = "") -> Reading | None:
     if timed is None:
         return None
     turns = _turns(text.split("\n"), nicknames, timed=timed)
-    if not _is_chat([turn for turn in turns if turn.speaker]):
+    stamped = sum(
+        bool(found and found["date"])
+        for found in (_match_timed(each, nicknames) for each in _first_lines(text))
+    )
+    if not _is_chat([turn for turn in turns if turn.speaker], stamped):
         return None
+    note = [line.strip() for line in text.rstrip().rpartition("\n\n")[2].split("\n")]
+    if not timed and turns[-1].lines[1:] and turns[-1].lines[-len(note) :] == note:
+        del turns[-1].lines[-len(note) :]  # no turn of whom it stands below
+        turns.append(_ChatTurn("", turns[-1].date, "", note))
     dates = [turn.date for turn in turns]
     day_first = _day_first(set(dates))
     days = _add_years([_iso(each, day_first=day_first) if each else "" for each in dates])
@@ -161,6 +171,15 @@ def read_export(text: str) -> Reading | None:
         messages = content.get("messages") if isinstance(content, dict) else content
         if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
             return None
+        people = [
+            {"id": each["user"], "creator": "", "profile": each["user_profile"]}
+            for each in messages
+            if {"user", "user_profile"} <= each.keys()
+        ]
+        if people:  # Who writes a message may be mentioned in another
+            messages = json.loads(
+                name_slack_ids(json.dumps(messages).encode(), [json.dumps(people).encode()])
+            )
         said = [each for each in messages if each.get("type") != "service"]
         if not any(all(keys <= each.keys() for each in said) for keys in _MESSENGERS):
             return None
@@ -308,7 +327,7 @@ def _match_timed(line: str, nicknames: frozenset[str] | None, longest_head: int 
 
 
 def _match_labelled(line: str) -> re.Match[str] | None:
-    match = _LABELLED.fullmatch(line)
+    match = _LABELLED.fullmatch(_ROLE.sub(r"\1: (\2) ", line))
     return match if match and is_speaker(_speaker(match["name"])) else None
 
 
@@ -357,14 +376,17 @@ def _turns(lines: Sequence[str], nicknames: frozenset[str], *, timed: bool) -> l
         elif turns:
             turns[-1].lines.append(line)
         else:
-            turns.append(_ChatTurn("", "", "", [line]))
+            day = found[0] if not dated and (found := re.search(rf"\b{_DATE}", line)) else ""
+            turns.append(_ChatTurn("", day, "", [line]))
     return [turn for turn in turns if turn.lines]
 
 
-def _is_chat(turns: Sequence[_ChatTurn]) -> bool:
+def _is_chat(turns: Sequence[_ChatTurn], dated: int) -> bool:
+    """Return whether speakers return; in a group of many (``dated``: turns with a date of their own, unlike those of an agenda) none need."""
     speakers = {turn.speaker for turn in turns}
     if all(turn.time for turn in turns):
-        return len(turns) >= _CHAT_FEWEST_TIMED and 2 * len(speakers) <= len(turns) + 2
+        group = dated >= _CHAT_FEWEST_LABELLED and len(speakers) > 1
+        return len(turns) >= _CHAT_FEWEST_TIMED and (group or 2 * len(speakers) <= len(turns) + 2)
     return (
         len(turns) >= _CHAT_FEWEST_LABELLED
         and len(speakers) > 1

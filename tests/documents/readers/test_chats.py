@@ -12,7 +12,7 @@ from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.model import Chunk, DocumentSource, LoadedDocument
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
-from leanrag_engine.documents.readers.chats import read_chat
+from leanrag_engine.documents.readers.chats import read_chat, read_export
 from leanrag_engine.extraction.heuristic.extract import extract
 
 ANDROID = """12/05/2023, 21:03 - Messages and calls are end-to-end encrypted. No one outside of this chat can read them.
@@ -239,6 +239,55 @@ def test_a_chat_is_read_in_linear_time() -> None:
     starts = [part[:8] for part in found.text.split("\n\n")[1:]]
     assert set(starts) == {"[21:03] "}
     assert len(list(pairwise(starts))) == 4_999
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["[2026-03-27 09:0{0}] <{1}> {2}", "27/03/2026, 09:0{0} - {1}: {2}", "[27.03.26, 09:0{0}:00] {1}: {2}"],
+)
+def test_a_group_of_many_who_hardly_return_is_a_chat(form: str) -> None:
+    said = {
+        "Gus": "slate arrived",
+        "Ines": "I frame one",
+        "Pri": "who packs?",
+        "Dov": "insured",
+        "Noor": "room 12",
+    }
+    chat = read_chat("\n".join(form.format(at, *each) for at, each in enumerate(said.items())))
+    assert chat is not None
+    assert "[09:02] Pri: who packs?" in chat.text.replace(":00]", "]")
+
+
+def test_a_transcript_has_the_day_of_its_first_line_speakers_with_their_roles_and_a_note_of_its_own() -> None:
+    said = (
+        "Signe Krogh (Nordhavn, logistics): Frames cost more.",
+        "Jonas: How much?",
+        "Signe Krogh: Ten.",
+        "Jonas: I'll ask.",
+    )
+    first, note = "Review with Nordhavn, 19 February 2025", "Two new seats from March."
+    chat = read_chat("\n\n".join([first, *said, note]))
+    assert chat is not None
+    assert chat.metadata["date"] == "2025-02-19"
+    assert chat.title.startswith("Conversation of Signe Krogh and Jonas")
+    assert chat.text.split("\n\n") == [
+        "# 2025-02-19", first, "Signe Krogh: (Nordhavn, logistics) Frames cost more.", *said[1:], note
+    ]  # fmt: skip
+
+
+def test_people_who_write_in_a_day_of_slack_are_named_where_they_are_mentioned_without_a_list_of_people() -> (
+    None
+):
+    messages = [
+        {"type": "message", "user": "U06CALLUM", "user_profile": {"real_name": "Callum Reyes"}, "ts": "1778485800.0", "text": "Ask <@U03BEATRIZ>."},
+        {"type": "message", "user": "U03BEATRIZ", "user_profile": {"display_name": "bea"}, "ts": "1778485860.0", "text": "Ok."},
+        {"type": "message", "user": "U03BEATRIZ", "ts": "1778485920.0", "text": "<@U06CALLUM> done."},
+    ]  # fmt: skip
+    chat = read_export(json.dumps(messages))
+    assert chat is not None
+    assert [each[8:] for each in chat.text.split("\n\n")[1:]] == [
+        "Callum Reyes: Ask @bea.", "bea: Ok.", "bea: @Callum Reyes done."
+    ]  # fmt: skip
 
 
 def test_dates_and_times_within_what_is_said_stay_where_turns_bear_dates() -> None:
