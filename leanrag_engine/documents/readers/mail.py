@@ -163,6 +163,11 @@ _WROTE = re.compile(
     r"(?:On|Am|Le|El|Il|Op|Den)\b.{4,250}?\b(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev)\b[^:]{0,80}:"
 )
 """The line above a quote, with its author."""
+_QUOTING = re.compile(
+    rf"{_WROTE.pattern}|(?:[^\W_](?:[^:>]|(?<=\d):(?=\d)){{1,90}}\b(?:wrote|writes|schrieb|schreibt|a écrit|escribió|ha scritto|schreef|skrev|пишет)|Quoting [^:]{{2,90}}) ?:"
+    r"|\* .{2,80} \[[\d .:/-]{6,40}\] ?:|\d.{8,40} <\S+@\S+> ?:"
+)
+"""The same where the quote is marked, so that the line needs not begin with its day: *Inès wrote:*."""
 _MARK = (
     r"-{3,60} ?(?:Original Message|Forwarded message|Ursprüngliche Nachricht|Original-Nachricht|Weitergeleitete Nachricht"
     r"|Message d['’]origine|Mensaje original|Messaggio originale) ?-{3,60}$"
@@ -201,15 +206,15 @@ def _find_earlier(lines: Sequence[str]) -> int:
     text = "\n".join(lines)
     heads = (text.count("\n", 0, found.start()) for found in _EARLIER.finditer(text) if found.start())
     marked = max((at for at, line in enumerate(lines, 1) if line.startswith(">")), default=0)
-    authors = ((_find_author(lines, end), end) for end in range(marked + 1, len(lines)))
+    authors = ((_find_author(lines, end, _WROTE), end) for end in range(marked + 1, len(lines)))
     dated = (at for at, end in authors if 0 < at < end and re.search(r"[\d@]", "".join(lines[at:end])))
     return min(next(heads, len(lines)), next(dated, len(lines)))
 
 
-def _find_author(lines: Sequence[str], end: int) -> int:
+def _find_author(lines: Sequence[str], end: int, form: re.Pattern[str] = _QUOTING) -> int:
     """Return where the words before line ``end`` begin that name the author of a quote; ``end`` if there are none."""
     tried = range(end - 1, max(end - 4, -1), -1) if end and lines[end - 1].rstrip().endswith(":") else ()
-    return next((at for at in tried if _WROTE.fullmatch(" ".join(lines[at:end]).strip())), end)
+    return next((at for at in tried if form.fullmatch(" ".join(lines[at:end]).strip())), end)
 
 
 def _find_quote(lines: Sequence[str]) -> int:
