@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import unescape
 from itertools import pairwise, product
 
@@ -88,6 +88,7 @@ _BARE_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.?\s{_MONTH}|{_MONTH}\s\d{{1,2}}(?:s
 _DAY_ALONE = re.compile(
     rf"(?:[\W_]*(?={_WEEKDAY})|\#+\s|[=*_–—-]{{2,}}\s?)(?P<date>(?:{_WEEKDAY},?\s)?{_BARE_DAY})[\W_]*"
 )
+_DATED = re.compile(rf"\[?{_DATE}")
 _NAMED_DAY = re.compile(
     rf"[#=*–—-]{{1,9}}\s?(?:[^\W\d_]\S{{0,20}}\s{{1,9}}(?P<date>{_DATE})[\W_]*|Log closed .*)"
 )
@@ -139,11 +140,8 @@ def read_chat(text: str, title: str = "") -> Reading | None:
     if timed is None:
         return None
     turns = _turns(text.split("\n"), nicknames, timed=timed)
-    stamped = sum(
-        bool(found and found["date"])
-        for found in (_match_timed(each, nicknames) for each in _first_lines(text))
-    )
-    if not _is_chat([turn for turn in turns if turn.speaker], stamped):
+    dated = sum(_DATED.match(line) is not None for line in _first_lines(text))
+    if not _is_chat([turn for turn in turns if turn.speaker], dated):
         return None
     note = [line.strip() for line in text.rstrip().rpartition("\n\n")[2].split("\n")]
     if not timed and turns[-1].lines[1:] and turns[-1].lines[-len(note) :] == note:
@@ -171,15 +169,12 @@ def read_export(text: str) -> Reading | None:
         messages = content.get("messages") if isinstance(content, dict) else content
         if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
             return None
-        people = [
-            {"id": each["user"], "creator": "", "profile": each["user_profile"]}
-            for each in messages
-            if {"user", "user_profile"} <= each.keys()
-        ]
-        if people:  # Who writes a message may be mentioned in another
-            messages = json.loads(
-                name_slack_ids(json.dumps(messages).encode(), [json.dumps(people).encode()])
-            )
+        if '"user_profile"' in text:  # Who writes a message may be mentioned in another
+            people = [
+                {"id": it.get("user"), "creator": 1, "profile": it.get("user_profile")} for it in messages
+            ]
+            data, lists = json.dumps(messages).encode(), [json.dumps(people).encode()]
+            messages = json.loads(name_slack_ids(data, lists))
         said = [each for each in messages if each.get("type") != "service"]
         if not any(all(keys <= each.keys() for each in said) for keys in _MESSENGERS):
             return None
@@ -232,11 +227,8 @@ def read_slack_list(data: bytes) -> Mapping[bytes, bytes]:
 
 def _find_names(people: Iterable[object]) -> list[str]:
     records = [each for each in people if isinstance(each, dict)]
-    names = (
-        each.get(key)
-        for each in records
-        for key in ("real_name", "nickname", "display_name", "name", "login")
-    )
+    keys = ("real_name", "nickname", "display_name", "name", "login")
+    names = (each.get(key) for each in records for key in keys)
     return [name for name in names if name and isinstance(name, str)]
 
 
@@ -350,10 +342,8 @@ def _turns(lines: Sequence[str], nicknames: frozenset[str], *, timed: bool) -> l
     only a date or has only a time is part of what is said."""
     turns: list[_ChatTurn] = []
     day = hour = ""
-    read = [
-        (line, _match_timed(line, nicknames) if timed else _match_labelled(line))
-        for line in filter(None, map(str.strip, lines))
-    ]
+    match_turn = partial(_match_timed, nicknames=nicknames) if timed else _match_labelled
+    read = [(line, match_turn(line)) for line in filter(None, map(str.strip, lines))]
     own_dates = [bool(match.groupdict().get("date")) for _, match in read if match]
     dated = 2 * sum(own_dates) > len(own_dates)
     for line, match in read:
@@ -387,11 +377,8 @@ def _is_chat(turns: Sequence[_ChatTurn], dated: int) -> bool:
     if all(turn.time for turn in turns):
         group = dated >= _CHAT_FEWEST_LABELLED and len(speakers) > 1
         return len(turns) >= _CHAT_FEWEST_TIMED and (group or 2 * len(speakers) <= len(turns) + 2)
-    return (
-        len(turns) >= _CHAT_FEWEST_LABELLED
-        and len(speakers) > 1
-        and len(turns) >= _CHAT_TURNS_PER_SPEAKER * len(speakers)
-    )
+    fewest = max(_CHAT_FEWEST_LABELLED, _CHAT_TURNS_PER_SPEAKER * len(speakers))
+    return len(speakers) > 1 and len(turns) >= fewest
 
 
 def _render(turns: Sequence[_ChatTurn], days: Sequence[str]) -> Iterator[str]:

@@ -72,9 +72,8 @@ def join_cut_words(pages: Sequence[str], *, keep_lines: bool = False) -> list[st
 
     def whole(cut: re.Match[str]) -> str:
         keeps = _keeps_hyphen(cut, known)
-        if keeps is None and keep_lines and all(map(is_english_word, cut.group("left", "right"))):
-            keeps = True
-        word = f"{cut['left']}{'-' if (usual if keeps is None else keeps) else ''}{cut['right']}{cut['rest']}"
+        apart = usual or (keep_lines and all(map(is_english_word, cut.group("left", "right"))))
+        word = f"{cut['left']}{'-' if (apart if keeps is None else keeps) else ''}{cut['right']}{cut['rest']}"
         if not keep_lines:
             return word + cut["space"]
         return f"{word}\n{cut['indent']}" if cut["space"] else cut[0]  # An empty line would end the paragraph

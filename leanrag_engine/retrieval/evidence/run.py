@@ -23,11 +23,9 @@ from leanrag_engine.retrieval.search.relevance import QueryWords, RankedWindow
 SHORT = 3  # Words of a question up to which it asks for these words themselves
 REPORTED = 5
 """The same if one of them is strange to all that was found: then those that stand nowhere are reported."""
-LIKE = 0.35
-"""Likeness of words (late interaction) from which on the nearest window is near although whole texts are not: it has many topics."""
-
-ALIKE = 0.455
-"""The same from which on a question is answered whose own noun stands nowhere (figures in ``.docs/decisions.md``)."""
+LIKE, ALIKE = 0.35, 0.455
+"""Likeness of words (late interaction) from which on the nearest window is near although whole texts are not, as it has many topics,
+and from which on a question is answered whose own noun stands nowhere (figures in ``.docs/decisions.md``)."""
 
 _BEFORE_NOUN = "(?:what|which|the|a|an|any|his|her|their|its|our|my|your|how (?:much|many)|[a-z]+'s)"
 
@@ -124,12 +122,9 @@ class QueryRun:
             if near
         )
         english = is_mostly_english(self.query.texts)
-        missing = [
-            repr(word)
-            for word, near in self.absent.items()
-            if not near
-            and (is_name(word) or (english and (_is_coined(word) or (short and self._is_thing(word)))))
-        ]
+        unknown = [word for word, near in self.absent.items() if not near]
+        things = [each for each in unknown if not is_english_word(each) or (short and self._is_thing(each))]
+        missing = [repr(each) for each in unknown if is_name(each) or (english and each in things)]
         if missing:
             other = ": most are in another language" if english != self._reads_english_documents() else ""
             self.warnings.append(f"No document has {' or '.join(missing[:5])}{other}.")
@@ -170,7 +165,7 @@ class QueryRun:
         # *Mice* are not counted where an antibody is from *mouse*.
         return bool(counts and alike < LIKE + 0.05) or any(
             is_name(each)
-            or _is_coined(each)
+            or not is_english_word(each.lower())
             or re.search(rf"{_ASKED}{_LATER * ('v' not in parts_of_speech(each))}{each}\b", text)
             for each in self._find_missing(text)
         )
@@ -294,13 +289,8 @@ def _spell_passage(window: RankedWindow) -> str:
 
 def _asks_one_hop(text: str) -> bool:
     """Return whether a text is a short question in English that asks for one thing, not for several that passages may tell one by one."""
-    short = len(find_whole_words(text)) <= _ONE_HOP and is_mostly_english([text])
-    return short and not _OF_SEVERAL.search(text)
-
-
-def _is_coined(word: str) -> bool:
-    """Return whether a word in small letters is none of English, as the names of programs: *kubectl*."""
-    return word.isalpha() and not is_english_word(word.lower())
+    words = find_whole_words(text)
+    return len(words) <= _ONE_HOP and is_mostly_english([text]) and not _OF_SEVERAL.search(text)
 
 
 def _reads_english(text: str) -> bool:

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from leanrag_engine.core.text.language.words import plain_apostrophes
+from leanrag_engine.core.text.language.words import IRREGULAR, plain_apostrophes
 from leanrag_engine.core.text.scripts import read_marks
 from leanrag_engine.core.text.word_lists import read_words
 
@@ -40,18 +40,6 @@ _CASE_ENDING = re.compile(
     "|ом|ем|ём|ым|им|ых|их|ую|юю|ию|ия|ии|ью)|(?<=[а-яёіїєґў]{4})е[аяуюй]|(?<=[а-яёіїєґў]{4})еем|(?<=[а-яёіїєґў]{3})[аяыиоеуюьй])$"
 )
 _KEEPS_ITS_S = read_words("language", "singular_in_s")
-_IRREGULAR = {
-    "analyses": "analysis", "aunties": "auntie", "axes": "axis", "bonuses": "bonus", "brownies": "brownie",
-    "buses": "bus", "caches": "cache", "calories": "calorie", "campuses": "campus", "canoes": "canoe",
-    "children": "child", "circuses": "circus", "cookies": "cookie", "crises": "crisis", "criteria": "criterion",
-    "feet": "foot", "foes": "foe", "gases": "gas", "geese": "goose", "geniuses": "genius", "halves": "half",
-    "headaches": "headache", "hypotheses": "hypothesis", "indices": "index", "knives": "knife", "leaves": "leaf",
-    "lies": "lie", "lives": "life", "loaves": "loaf", "matrices": "matrix", "men": "man", "mice": "mouse",
-    "movies": "movie", "niches": "niche", "parentheses": "parenthesis", "phenomena": "phenomenon", "pies": "pie",
-    "potatoes": "potato", "rookies": "rookie", "shelves": "shelf", "shoes": "shoe", "statuses": "status",
-    "syntheses": "synthesis", "teeth": "tooth", "theses": "thesis", "thieves": "thief", "ties": "tie", "toes": "toe",
-    "vertices": "vertex", "viruses": "virus", "wives": "wife", "wolves": "wolf", "women": "woman", "zombies": "zombie",
-}  # fmt: skip
 _PLURALS_IN_ES = ("sses", "shes", "ches", "xes", "zzes", "oes")
 _ACRONYM_PLURAL = re.compile("[b-df-hj-np-tv-xz]{2}s")
 """TVs, CDs, KGs; harmless for GPS, which has no singular."""
@@ -118,8 +106,8 @@ def _join_initials(tokens: list[str]) -> list[str]:
 def _singular(word: str) -> str:
     if _ACRONYM_PLURAL.fullmatch(word):
         return word[:-1]
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
+    if word in IRREGULAR:
+        return IRREGULAR[word]
     shortest_plural = 4
     if len(word) < shortest_plural or not word.isascii() or word in _KEEPS_ITS_S:
         return word

@@ -177,18 +177,16 @@ def whole_forms(word: str) -> list[list[str]]:
         return [[_spell_signs(word)]]
     if _JOINED.fullmatch(word) or _GROUPED.fullmatch(word):
         return [[word], _join_parts(word)]
-    forms = [[word], *([_OTHER_NUMBER[small]] for small in [word.lower()] if small in _OTHER_NUMBER)]
-    if (
-        word.isascii() and word.isalpha() and word.islower() and not is_english_word(word)
-    ):  # chatbot, chat bot
-        cuts = ((word[:at], word[at:]) for at in range(3, len(word) - 2))
-        forms += [
-            [f"{one} {other}"] for one, other in cuts if is_english_word(one) and is_english_word(other)
-        ]
+    forms = [[each] for each in dict.fromkeys((word, _OTHER_NUMBER.get(word.lower(), word)))]
+    if word.isascii() and word.isalpha() and word.islower() and not is_english_word(word):
+        cuts = ((word[:at], word[at:]) for at in range(3, len(word) - 2))  # chatbot, chat bot
+        forms += [[" ".join(each)] for each in cuts if all(map(is_english_word, each))]
     return forms
 
 
-_OTHER_NUMBER = dict(each.split("/") for each in read_words("language", "irregular_plurals"))
+IRREGULAR = dict(each.split("/") for each in read_words("language", "irregular_plurals"))
+# Full-text search finds what differs in its ending alone.
+_OTHER_NUMBER = {"people": "person"} | {many: one for many, one in IRREGULAR.items() if many[-1] != "s"}
 _OTHER_NUMBER |= {one: many for many, one in _OTHER_NUMBER.items()}
 _REQUESTS = read_words("language", "requests")
 _FOREIGN_QUESTIONS = read_words("language", "foreign_questions")
