@@ -185,8 +185,8 @@ def whole_forms(word: str) -> list[list[str]]:
 
 
 IRREGULAR = dict(each.split("/") for each in read_words("language", "irregular_plurals"))
-# Full-text search finds what differs in its ending alone.
-_OTHER_NUMBER = {"people": "person"} | {many: one for many, one in IRREGULAR.items() if many[-1] != "s"}
+# Full-text search finds what differs in its ending alone; *men* and *man* are everywhere, and twice the weight of one.
+_OTHER_NUMBER = {many: one for many, one in IRREGULAR.items() if not many.endswith(("s", "men"))}
 _OTHER_NUMBER |= {one: many for many, one in _OTHER_NUMBER.items()}
 _REQUESTS = read_words("language", "requests")
 _FOREIGN_QUESTIONS = read_words("language", "foreign_questions")
