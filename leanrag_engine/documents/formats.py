@@ -26,7 +26,7 @@ from .readers.chats import read_chat, read_export
 from .readers.lightweight import write_asciidoc, write_bibtex, write_org
 from .readers.pages import drop_running_lines, join_cut_words, join_pages
 from .readers.reading import Reading, first_heading
-from .readers.tables import read_table
+from .readers.tables import read_objects, read_table
 from .records import format_rows, write_records
 
 START_BYTES = 1 << 13  # How much of a file's beginning tells whether it is prose
@@ -121,10 +121,12 @@ def _plain(data: bytes, name: str) -> Reading:
 
 
 def _json(data: bytes, name: str) -> Reading:
-    """Read JSON as it is, with its escaped letters as letters, and the export of a chat as its turns."""
+    """Read JSON as it is, with its escaped letters as letters, the export of a chat as its turns, and a list of alike objects as a table."""
     reading = _plain(data, name)
     if chat := read_export(reading.text):
         return replace(chat, text=clean(chat.text))
+    if table := read_objects(reading):
+        return table
     title, dates = _label_json(reading.text)
     text = _ESCAPED.sub(lambda found: clean(loads(f'"{found[0]}"')), reading.text)
     return replace(reading, text=text, title=title, metadata={**dates, **reading.metadata})
@@ -374,7 +376,7 @@ _FORMATS = {
     ".log": Format("text/x-log", _text),
     **dict.fromkeys((".md", ".markdown"), Format("text/markdown", _markdown)),
     ".rst": Format("text/x-rst", _rst),
-    **dict.fromkeys((".json", ".jsonl"), Format("application/json", _json)),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), Format("application/json", _json)),
 }
 SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))  # The suffixes that have a reader, in alphabetical order
 

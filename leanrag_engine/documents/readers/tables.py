@@ -1,12 +1,16 @@
-"""Read files of separated values (CSV, TSV) as records; each row stays on its line of the file."""
+"""Read files of separated values (CSV, TSV) and lists of objects (JSON) as records; each row stays on its line of the file."""
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
 from itertools import islice, pairwise
+from json import JSONDecoder, dumps
+from re import compile as compile_pattern
 
+from leanrag_engine.core.model import Json, JsonObject
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.documents.records import format_table, has_header
 
@@ -14,6 +18,9 @@ from .reading import Reading
 
 _SEPARATORS = ",;\t|"
 _TRIED_LINES = 50
+_OBJECTS = compile_pattern(r"\[\s*(?=\{)|\A\s*(?=\{)")
+_AFTER_OBJECT = compile_pattern(r"\s*,?\s*")
+_FEWEST_OBJECTS, _LONGEST_VALUE = 5, 300  # Fewer objects are settings, longer values texts
 _MOST_LINES = 100  # A cell of more is no cell: its opening quotation mark is one that nothing closes
 
 
@@ -31,11 +38,74 @@ def read_table(reading: Reading) -> Reading:
     places = (
         [line for line, _ in rows[at + headed - 1 :]] if headed else [0, *(line for line, _ in rows[at:])]
     )
-    first = places[0]
-    # A row of several lines is one line of text and as many blank ones.
+    return replace(reading, text=_place(lines, places), first_line=reading.first_line and places[0])
+
+
+def _place(lines: Sequence[str], places: Sequence[int]) -> str:
+    """Return the text with each line at the place of its row: one of several lines is one line of text and as many blank ones."""
     gaps = [after - before for before, after in zip(places, [*places[1:], places[-1] + 1], strict=True)]
-    text = "".join(line + "\n" * gap for line, gap in zip(lines, gaps, strict=True)).rstrip("\n")
-    return replace(reading, text=text, first_line=reading.first_line and first)
+    return "".join(line + "\n" * gap for line, gap in zip(lines, gaps, strict=True)).rstrip("\n")
+
+
+def read_objects(reading: Reading) -> Reading | None:
+    """Return JSON that is little else than a list of alike objects, one of each line or in an array, as records; None of any other."""
+    text = reading.text
+    for start in islice(_OBJECTS.finditer(text), 3):
+        found, end = _decode_objects(text, start.end())
+        rows = [_flatten(item) for _, item in found]
+        header = list(dict.fromkeys(key for row in rows for key in row))
+        filled = sum(map(len, rows))
+        if (
+            len(rows) >= _FEWEST_OBJECTS
+            and all(rows)
+            and end - start.start() > 0.8 * len(text.rstrip())
+            and filled
+            >= 0.5 * len(rows) * len(header)  # an object with a text or a list of objects in it has no cells
+        ):
+            before = text[: start.start()]
+            lines = format_table(
+                header, [(n, [row.get(key, "") for key in header]) for n, row in enumerate(rows, 1)]
+            )
+            places = [1 + text.count("\n", 0, at) for at, _ in found]
+            own = 1 + text.count("\n", 0, start.start())
+            apart = own < places[0] and all(one < other for one, other in pairwise(places))
+            table = _place(lines, [own, *places]) if apart else "\n".join(lines)
+            first_line = reading.first_line if apart else 0
+            after = text[end:] if text[end:].strip("]} \n") else ""
+            return replace(reading, text=f"{before}{table}{after}", first_line=first_line)
+    return None
+
+
+def _decode_objects(text: str, at: int) -> tuple[list[tuple[int, JsonObject]], int]:
+    """Return the objects that follow each other from ``at``, each with its place, and where the last one ends."""
+    found: list[tuple[int, JsonObject]] = []
+    decode, end = JSONDecoder().raw_decode, at
+    with suppress(ValueError, RecursionError):
+        while text.startswith("{", at):
+            item, end = decode(text, at)
+            found.append((at, item))
+            at = _AFTER_OBJECT.match(text, end).end()  # type: ignore[union-attr]
+    return found, end
+
+
+def _flatten(item: JsonObject) -> dict[str, str]:
+    """Return the cells of an object, those of objects in it after their names; nothing of one that is no row."""
+    cells: dict[str, Json] = {}
+    for key, value in item.items():
+        cells |= (
+            {f"{key}.{inner}": each for inner, each in value.items()}
+            if isinstance(value, dict)
+            else {key: value}
+        )
+    written = {key: clean_line(_write_cell(value)) for key, value in cells.items() if value is not None}
+    plain = all(len(each) <= _LONGEST_VALUE and "{" not in each for each in written.values())
+    return written if plain else {}
+
+
+def _write_cell(value: Json) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_write_cell, value))
+    return value if isinstance(value, str) else dumps(value, ensure_ascii=False)
 
 
 def _parse(text: str) -> list[tuple[int, list[str]]]:

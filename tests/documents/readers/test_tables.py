@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import zipfile
 from pathlib import Path
@@ -205,3 +206,49 @@ def test_a_sheet_of_two_far_cells_is_read_for_what_it_holds(tmp_path: Path) -> N
 def test_a_semicolon_in_a_cell_is_a_comma_so_that_one_divides_cells_alone(tmp_path: Path) -> None:
     found = read(tmp_path, "roster.csv", "date,early,late\n2024-01-08,Amsel; Priestley,Doro; Kwame\n")
     assert found.text.endswith("Row 2: date: 2024-01-08; early: Amsel, Priestley; late: Doro, Kwame")
+
+
+def objects(count: int = 6) -> list[dict[str, object]]:
+    return [
+        {"sku": f"F{n}", "price": n + 0.5, "to": {"city": "Gent"}, "tags": ["a", "b"], "note": None}
+        for n in range(1, count + 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("stock.json", json.dumps(objects(), indent=1)),
+        ("stock.json", json.dumps({"total": 6, "items": objects()}, indent=1)),
+        ("stock.json", json.dumps(objects())),
+        ("stock.jsonl", "\n".join(map(json.dumps, objects()))),
+        ("stock.ndjson", "\n".join(map(json.dumps, objects()))),
+    ],
+)
+def test_a_list_of_alike_objects_in_json_is_a_table(name: str, content: str, tmp_path: Path) -> None:
+    document = read(tmp_path, name, content)
+    assert "Table, 6 rows: sku | price | to.city | tags" in document.text
+    row = "Row 2: sku: F2; price: 2.5; to.city: Gent; tags: a, b"
+    assert document.text.count(row) == 1
+    assert ("total" in document.text) == ("total" in content)
+    (found,) = [each for each in cut(document) if row in each.text]
+    lines = content.split("\n")
+    own = next(
+        number for number, line in enumerate(lines) if '"F2"' in line
+    )  # the line before is that of the object's brace
+    apart = len(lines) > 6
+    assert found.line_at(found.start + found.text.index(row)) == (own if apart else None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        objects(4),
+        [{"title": f"Note {n}", "text": "All that was said on that day. " * 20} for n in range(9)],
+        [{f"key {n}": n} for n in range(9)],
+        [{"id": n, "parts": [{"x": 1}]} for n in range(9)],
+        {"name": "shop", "text": "What it is. " * 50, "items": objects(5)},
+    ],
+)
+def test_json_of_another_kind_stays_as_it_is(content: object, tmp_path: Path) -> None:
+    assert read(tmp_path, "a.json", json.dumps(content, indent=1)).text.startswith(("[\n", "{\n"))
