@@ -65,7 +65,7 @@ async def write_windows_early(
             held[done : done + len(ids)] = rows
             done += len(ids)
     embedder.take_over(embedder.inner, [(windows.digests, held)])
-    await stores.vectors.refresh()  # the build does not search them: their index takes 2.7 kB a row
+    await _release(stores, len(windows))
 
 
 async def write_entities_early(
@@ -76,7 +76,13 @@ async def write_entities_early(
     space = VectorSpaces.of_build(collection, embedder.identity, {"entities": texts.key}).entities
     async with announce_vector_change(stores):
         await write_space(stores, space, VectorRows(decode_ids(texts.ids), vectors), ignore_progress)
-    await stores.vectors.refresh()
+    await _release(stores, len(texts))
+
+
+async def _release(stores: Stores, rows: int, *, many: int = 20_000) -> None:
+    """Close the index of many rows, which a build does not search: it takes 2.7 kB a row."""
+    if rows > many:
+        await stores.vectors.refresh()
 
 
 async def _fetch_all(stores: Stores, space: str, ids: Sequence[str]) -> Vectors | None:
@@ -136,7 +142,9 @@ async def write_vectors(
 async def _is_complete(stores: Stores, space: str, rows: int) -> bool:
     """Return whether all rows were written early: a space's name identifies its ids and texts."""
     with suppress(StoreUnusable):
-        return await stores.vectors.count(space) == rows
+        count = await stores.vectors.count(space)
+        await _release(stores, count)
+        return count == rows
     return False
 
 

@@ -80,8 +80,8 @@ async def test_each_passage_names_its_file_and_the_line_that_it_begins_on_also_a
         for each in found:
             assert each["path"] == str(file)
             assert each["text"].split("\n")[0] in line_of(file, each["line"])
-    for name in ("feed.txt", "page.html"):
-        assert [each["line"] for each in await passages(call, library / name)] == [None]
+    for name, line in (("feed.txt", 1), ("page.html", None)):
+        assert [each["line"] for each in await passages(call, library / name)] == [line]
 
     md = library / "bells.md"
     old = md.read_bytes()
