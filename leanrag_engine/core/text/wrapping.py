@@ -13,14 +13,20 @@ _LINK = (
 _ROLE = r"(?<![\w`]):(?:[\w+-]+:)?[\w+-]+:`[~!]?(?:([^`<]+?)\s*<[^`<>]+>|(?=[^`]*[^\W\d_])([^`]+))`"
 """A role of reStructuredText: :ref:`text <target>`, :class:`~package.Name`; of a number, such as :issue:`12`, it says of what."""
 _NAME = r"^[ \t]*\.\. _[^\n]*[^\s\\]:[ \t]*(?:\n\s*|\Z)"  # A line that names a place of reStructuredText
-_MARKUP = re.compile(f"{_KEPT}|{_LINK}|{_ROLE}|{_NAME}", re.MULTILINE)
+_UNSEEN = (
+    r"<!--[\s\S]*?-->|^ {0,3}\[(?!\^)[^\]\n]+\]:[ \t]+(?!\w[\w+.-]+:|//)\S+[ \t]*(?:\"[^\"\n]*\")?[ \t]*$"
+)
+"""What a reader of Markdown does not see: a comment, and the place within the documents that a name of a link stands for."""
+_MARKUP = re.compile(f"{_KEPT}|{_LINK}|{_ROLE}|{_NAME}|{_UNSEEN}", re.MULTILINE)
 
 
 def drop_targets(text: str) -> str:
-    """Return ``text`` with the words alone of roles and of links within the documents, without names of places. Code and the rest stay."""
-    if not ("](" in text or ":`" in text or ".. _" in text):
+    """Return ``text`` with the words alone of roles and of links within the documents, without names of places and comments, unless there
+    is nothing else. Code and the rest stay."""
+    if not any(sign in text for sign in ("](", ":`", ".. _", "<!--", "]: ")):
         return text
-    return _MARKUP.sub(lambda found: next(filter(None, found.groups()), ""), text)
+    shown = _MARKUP.sub(lambda found: next(filter(None, found.groups()), ""), text)
+    return shown if shown.strip() else text
 
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)

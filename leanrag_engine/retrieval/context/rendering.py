@@ -214,6 +214,11 @@ def render_conversations(documents: Sequence[Sequence[RankedWindow]], fence: str
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
 
 
+def _mark_section(heading: str) -> str:
+    """Return a heading as a section's; one of a contract has the sign, *§ 4 Rent*."""
+    return f"{SECTION} {format_label(heading).removeprefix(SECTION).lstrip()}"
+
+
 def add_weekday(day: str) -> str:
     """Return an ISO date with its day of the week, *2023-07-21 Fri*: "last Wednesday" is counted from it. A month or a year stays."""
     with suppress(ValueError):
@@ -237,7 +242,7 @@ def render_turns(run: Sequence[RankedWindow], day: str, section: str = "") -> st
         if TABLE_LINE.match(text, start):
             before, section = section, _ROWS.sub("", shown_heading(window))
             if section not in ("", before):
-                said.append(f"{SECTION} {format_label(section)}")
+                said.append(_mark_section(section))
         if said and "\n\n" not in skipped and not TABLE_LINE.match(text, start):
             said[-1] += f" {quoted}"
         else:
@@ -332,7 +337,7 @@ def render_excerpt(
         # The signatures around it, as they are written, and what lies between them and the text.
         section = f"\n{sanitise(heading).removesuffix(' …')} …"
     else:
-        section = f" {SECTION} {format_label(heading)}" if heading else ""
+        section = f" {_mark_section(heading)}" if heading else ""
     return f"{label}{place}{section}{chr(10) if section or _BLOCK.match(text) else ' '}{text}"
 
 
@@ -392,7 +397,7 @@ def name_places(left: Iterable[Evidence], shown: Iterable[Evidence]) -> list[str
     windows, known = ([each for each in some if isinstance(each, RankedWindow)] for some in (left, shown))
     sections = {(each.chunk.document_id, each.heading) for each in known}
     places = (
-        (each.chunk.title, (heading := shown_heading(each)) and f"{SECTION} {heading}", each.chunk.own_date)
+        (each.chunk.title, (heading := shown_heading(each)) and _mark_section(heading), each.chunk.own_date)
         for each in windows
         if (each.chunk.document_id, each.heading) not in sections
     )
