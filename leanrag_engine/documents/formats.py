@@ -106,6 +106,7 @@ _CUE = re.compile(r"(?:^[\w-]+\n)?^(?:\d+:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n", re
 """The number or name of a subtitle, and its times."""
 _VOICE, _VOICE_END = re.compile(r"<v[^ <>]{0,80} ([^<>]{1,200})>"), re.compile(r"</v>")
 _HEAD = re.compile(r"WEBVTT[ \t]*(?:-[ \t]*)?(?P<title>[^\n]*)")
+_MAIL_START = re.compile(r"\s*\*{0,2}(?:From|Von|De|Da|Van|Subject|Betreff|Date|To)\*{0,2} ?:", re.IGNORECASE)
 _BETWEEN_CUES = re.compile(r"\n[ \t]*\n")
 _PAGE_BREAK = re.compile(r"(?<![^\n])[ \t]*\f+|\f+(?=[\r\n]|\Z)")
 """One beside the end of a line; editors show it there."""
@@ -152,6 +153,10 @@ def _text(data: bytes, name: str) -> Reading:
     chat = read_chat(reading.text)
     if chat:
         return replace(chat, metadata={**chat.metadata, **reading.metadata})
+    if _MAIL_START.match(reading.text):
+        mail: Reading | None = resolve_name(f"{__package__}.readers.mail:read_exported_mail")(reading.text)
+        if mail:
+            return replace(mail, metadata={**mail.metadata, **reading.metadata})
     pages = decode(data, name)[0].split("\f") if b"\f" in data else ()
     # An RFC, or what was a PDF; not a list of changes that has one between releases
     if len(pages) > 2 and max(page.count("\n") for page in pages) <= _LONGEST_PAGE:  # noqa: PLR2004

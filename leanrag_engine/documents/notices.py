@@ -1,10 +1,16 @@
-"""What files begin with that says nothing of their subject: licences, copyright, encodings, front matter."""
+"""What stands beside what files say of their subject: licences, copyright, encodings, front matter, and what mails end with."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from leanrag_engine.core.model import Chunk, is_code
+
+QUOTED, SIGNATURE = "Quoted mail", "Mail signature"
+"""Headings of what follows the author's own text in a mail."""
+MAIL_HEAD = re.compile(
+    r"\A(?P<who>From: [^\n]+)\n(?P<to>(?:(?:To|Cc): [^\n]+\n)*)(?P<date>Date: [^\n]+)(?:\n|\Z)\s*"
+)
 
 _LEADING_COMMENTS = re.compile(
     r"(?:<\?php\b)?(?:\s*(?:(?:#|//|;|--|%)[^\n]*(?:\n|$)|/\*.*?\*/|<!--.*?-->))+", re.DOTALL
@@ -35,6 +41,14 @@ def is_licence(chunks: Sequence[Chunk]) -> bool:
     # A contract is called License Agreement.
     called = " " not in title and _CALLED.match(title) and _TERMS.search(head)
     return bool(called or (_CALLED.search(f"{title} {text[:100]}") and _FORMULA.search(head)))
+
+
+def is_front_matter(chunk: Chunk, number: int) -> bool:
+    """Return whether a window is the front matter of Markdown and nothing else: its reader leaves an empty line above."""
+    if number or chunk.number > 1 or not chunk.start or chunk.media_type != "text/markdown":
+        return False
+    text = chunk.quote(chunk.windows[0])
+    return "\n\n" not in text and _FIELDS.match(text) is not None
 
 
 def without_notices(chunk: Chunk) -> Chunk:

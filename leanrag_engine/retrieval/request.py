@@ -172,10 +172,12 @@ class ContextOptions:
     named: float = 0.1  # By so much less are the two where the caller names the tokens; 0 once that is done
     weaker: float = 0.3  # The cutoff for a caller who asks on (`seen`); others are told how many there are
     strong: float = 0.75  # Share of the best value from which on evidence that did not fit counts as left out
+    beside: float = 0.75  # The cutoff for what stands beside what is said: signatures of mails, front matter
     series: int = 3  # Windows with what is named from which on an order in time is told by them: `strong` is the cutoff then
     smallest: int = 24  # Tokens below which no more evidence is tried
     repeated_characters: int = 25  # Of a sentence that may be a repetition; a CJK character is 2.5
     near_copy: float = 0.8  # Share of repeated text from which on a window is a copy of what is shown
+    quoted: float = 0.5  # The same of a quoted mail, above which stand its sender and date
     new_words: float = 0.3  # Share of new words, none a name or number, of what is still a repetition
     omission_tokens: int = 16  # Reserved for the line that says what was left out; the final count is exact
     places: int = 4  # Most places of what did not fit that are named, in the tokens that are left over

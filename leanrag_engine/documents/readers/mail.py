@@ -14,7 +14,9 @@ from itertools import groupby
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
 from leanrag_engine.core.text.cleaning import clean, clean_line
+from leanrag_engine.documents.dates import find_date
 from leanrag_engine.documents.decoding import SUPERSETS
+from leanrag_engine.documents.notices import QUOTED, SIGNATURE
 
 from .html import read_html
 from .reading import MALFORMED, Reading, reading_as
@@ -24,6 +26,7 @@ _MESSAGE_START = re.compile(
 )
 """The line before each message of a mailbox, with sender and time; within a message, such a line is written ">From"."""
 _READ = ("text/plain", "text/html", "text/markdown", "text/x-patch", "text/x-diff")
+MAIL = "message/rfc822"
 _SHOWN = ("From", "To", "Cc", "Date")
 _Mail = tuple[list[str], list[str], list[str]]
 
@@ -42,6 +45,26 @@ def read_message(data: bytes, name: str) -> Reading:
         )
     # Its own day, whatever day its subject names.
     return Reading(clean(text), subject, metadata={"date": date} if date else NO_METADATA)
+
+
+def read_exported_mail(text: str) -> Reading | None:
+    """Return the mail that was saved as a text, which begins with its fields; None for any other text."""
+    head, _, body = text.strip().partition("\n\n")
+    lines = head.split("\n")
+    fields = dict(map(_read_field, lines)) if all(":" in line for line in lines) else {}
+    if not body or not {"From", "Date", "Subject"} <= fields.keys():
+        return None
+    own, quoted, footer = split_body(body)
+    shown = [f"{field}: {fields[field]}" for field in _SHOWN if field in fields]
+    mail = _write(([f"# {fields['Subject']}", "", *shown, "", *own], quoted, footer), set())
+    day = find_date(fields["Date"])
+    return Reading(mail, fields["Subject"], metadata={"date": day} if day else NO_METADATA, media_type=MAIL)
+
+
+def _read_field(line: str) -> tuple[str, str]:
+    name, _, value = line.replace("*", "").partition(":")
+    known = (field for field, form in _FIELDS.items() if re.fullmatch(form, name.strip(), re.IGNORECASE))
+    return next(known, ""), value.strip()
 
 
 def read_mailbox(data: bytes, name: str) -> Reading:
@@ -95,7 +118,7 @@ def _read(message: MIMEPart, name: str, level: int = 1, deepest: int = 4) -> _Ma
 def _write(mail: _Mail, told: set[str], level: int = 1) -> str:
     """Return a message with what follows its text in sections, but for what is ``told`` in others; its footer is told from then on."""
     own, quoted, footer = mail
-    tails = (("Quoted mail", drop_told(quoted, told)), ("Mail signature", drop_told(footer, told)))
+    tails = ((QUOTED, drop_told(quoted, told)), (SIGNATURE, drop_told(footer, told)))
     told.update(list_told(footer))
     return "\n".join([*own, *(f"\n#{'#' * level} {title}\n\n{text}" for title, text in tails if text)])
 
@@ -103,7 +126,7 @@ def _write(mail: _Mail, told: set[str], level: int = 1) -> str:
 def _read_part(part: MIMEPart, name: str, unread: list[str], inner: list[MIMEPart]) -> str:
     """Return the text of a part and of those in it; messages go to ``inner``, what is not read to ``unread`` by its name or its kind."""
     kind, file = part.get_content_type(), clean_line(part.get_filename() or "")
-    if kind == "message/rfc822":
+    if kind == MAIL:
         inner += part.iter_parts()
     elif part.is_multipart():
         texts = [text for each in part.iter_parts() if (text := _read_part(each, name, unread, inner))]
@@ -180,9 +203,11 @@ _EARLIER = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """The head of an earlier mail that stands below without marks."""
+_TO = "(?:To|An|À|Para|Aan)"
 _HEAD_LINE = re.compile(
-    rf"{_MARK}|_{{10}}|\*{{0,2}}(?:{_FROM}|{_SENT}|To|An|À|Para|Aan|Cc|Reply-To|{_SUBJECT}) ?:", re.IGNORECASE
+    rf"{_MARK}|_{{10}}|\*{{0,2}}(?:{_FROM}|{_SENT}|{_TO}|Cc|Reply-To|{_SUBJECT}) ?:", re.IGNORECASE
 )
+_FIELDS = {"From": _FROM, "To": _TO, "Cc": "Cc", "Date": _SENT, "Subject": _SUBJECT}
 
 
 def split_body(text: str) -> tuple[list[str], list[str], list[str]]:

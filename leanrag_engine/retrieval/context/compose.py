@@ -25,6 +25,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words, is_name
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, has_cjk
 from leanrag_engine.core.text.shortening import cut_end, one_line
+from leanrag_engine.documents.notices import QUOTED, SIGNATURE, is_front_matter
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
 from leanrag_engine.retrieval.search.releases import read_release
 from leanrag_engine.retrieval.search.relevance import RankedWindow, TextPlace
@@ -49,6 +50,7 @@ from .rendering import (
     shown_heading,
 )
 
+_QUOTE_MARKS = re.compile(r"^[ \t]*>[> \t]*", re.MULTILINE)
 _FEW_ASKED = 3  # Documents with the words that are asked alone up to which they stand before others
 _RELEASE = re.compile(r"\d+\.\d+|\d{4}-\d\d")
 _REFERS = re.compile(
@@ -332,11 +334,12 @@ class _Pool:
             yield replace(best, turns=((start, start + end),))
 
     def _find_answer(self, item: Evidence, *, is_first: bool) -> RankedWindow | None:
-        """Return the window after one that ends with a question, or after the first one of all if that stands in running text: what
-        it leads to."""
+        """Return the window after one that ends with a question, after front matter, or after the first one of all if that stands in
+        running text: what it leads to."""
         if not isinstance(item, RankedWindow):
             return None
-        if not item.text.rstrip().endswith(("?", "？")):
+        leads = item.text.rstrip().endswith(("?", "？")) or is_front_matter(item.chunk, item.number)
+        if not leads:
             following = self._following(item) if is_first and _is_running(item.chunk) else None
             return following if following and following.heading == item.heading else None
         if item.turns:
@@ -369,7 +372,7 @@ class _Pool:
         written = ""
         if isinstance(item, Statement) and not item.parts.fixed:
             written = name_subject(item.subject.split(" — "), text)
-        if cost > room or self._said.covers(told) or self._said.has_words(written):
+        if cost > room or self._said.covers(told, self._options.near_copy) or self._said.has_words(written):
             if cost > room and item.near >= self._options.strong * self._best:
                 self.left.append(item)
             return 0
@@ -433,6 +436,7 @@ def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
 def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list[Evidence]:
     """Return the evidence above the cutoff, and the first few that are weaker, then what is kept although it is below. Where a word
     alone is asked for, and found, only strong evidence of other documents stands beside what holds it."""
+    ranking = _without_copies(_without_beside(ranking, options), options)
     windows = [each for each in ranking if isinstance(each, RankedWindow)]
     if holders := {each.chunk.document_id for each in windows if each.asked_alone}:
         # A turn stands in several windows of a conversation, of which some hold the word.
@@ -444,6 +448,42 @@ def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list
         above = _above_cutoff(ranking, options.weaker)[: options.least]
     keys = {each.key for each in above}
     return [*above, *(each for each in ranking if each.kept and each.key not in keys)]
+
+
+def _without_beside(ranking: Sequence[Evidence], options: ContextOptions) -> list[Evidence]:
+    """Return the evidence without signatures and front matter that are not among the nearest, and nearer than what they stand beside: they
+    share its title, and names, places and dates in them say nothing of it. Front matter with a rare word that is asked, as a tag, stays."""
+    beside = {each.key: each for each in ranking if isinstance(each, RankedWindow) and _stands_beside(each)}
+    told = [each for each in ranking if isinstance(each, RankedWindow) and each.key not in beside]
+    nearest = {each.chunk.document_id: each.near for each in sorted(told, key=lambda each: each.near)}
+    kept = {each.key for each in _above_cutoff(ranking, options.beside)}
+    dropped = {
+        key
+        for key, each in beside.items()
+        if not (each.exact and each.section != SIGNATURE)
+        and (key not in kept or each.near < nearest.get(each.chunk.document_id, 0.0))
+    }
+    return [each for each in ranking if each.key not in dropped]
+
+
+def _stands_beside(each: RankedWindow) -> bool:
+    return each.section == SIGNATURE or is_front_matter(each.chunk, each.number)
+
+
+def _without_copies(ranking: Sequence[Evidence], options: ContextOptions) -> list[Evidence]:
+    """Return the evidence without quotes of mails that were found themselves."""
+    windows = [each for each in ranking if isinstance(each, RankedWindow)]
+    if all(each.section != QUOTED for each in windows):
+        return [*ranking]
+    said = _SaidSentences(options)
+    for each in {each.chunk.id: each for each in windows if each.section != QUOTED}.values():
+        said.add(said.find_sentences(each.chunk.text.partition(f"# {QUOTED}")[0]), "")
+    copies = {
+        each.key
+        for each in windows
+        if each.section == QUOTED and said.covers([*said.find_sentences(each.text)], options.quoted)
+    }
+    return [each for each in ranking if each.key not in copies]
 
 
 class _SaidSentences:
@@ -470,10 +510,10 @@ class _SaidSentences:
         named = _find_stems(" ".join(filter(is_name, written.split())))
         return bool(stems) and len(new) <= self._options.new_words * len(stems) and new.isdisjoint(named)
 
-    def covers(self, told: Sequence[str]) -> bool:
-        """Return whether most of these sentences were said."""
+    def covers(self, told: Sequence[str], share: float) -> bool:
+        """Return whether a ``share`` of these sentences was said."""
         known = sum(len(sentence) for sentence in told if sentence in self._sentences)
-        return known > 0 and known >= self._options.near_copy * sum(map(len, told))
+        return known > 0 and known >= share * sum(map(len, told))
 
     def _counts(self, sentence: str) -> bool:
         length = len(sentence) * (2.5 if has_cjk(sentence) else 1.0)
@@ -488,6 +528,7 @@ def _find_stems(text: str, letters: int = 5) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 11)  # two of five windows come again within the questions of a session
 def _fold_sentences(text: str) -> tuple[str, ...]:
+    text = _QUOTE_MARKS.sub("", text)
     return tuple(
         fold_case(one_line(text[start:end])).strip(" .。!?！？;:,*•#-\"'") for start, end in sentences(text)
     )
