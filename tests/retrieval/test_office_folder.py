@@ -27,6 +27,9 @@ FILES = {
     "> costs 18 euro, the tenth is free.\n>\n> Bo\n",
     "reminder.txt": "Von: Lea Moe\nGesendet: 12 April 2024 10:05\nAn: Ida Berg\nBetreff: Rye of invoice 77\n\nDear Ida,\n\n"
     "please pay the rye by 26 April.\n\nLea\n\n--\nLea Moe, Mill of Brandvik\nPlease consider the environment before printing.\n",
+    "team.txt": "[2024-06-03 09:12] Bo Lund: The millstone sounds odd this morning\n[2024-06-03 09:14] Lea Moe: ok\n[2024-06-03 09:20] Lea Moe: The bearing "
+    "of the millstone is worn\n[2024-06-03 09:21] Bo Lund: 👍\n[2024-06-03 09:22] Bo Lund: Shall I stop the millstone?\n[2024-06-03 09:23] Lea Moe: ok\n"
+    "[2024-06-03 09:30] Bo Lund: Stopped, a new bearing comes on Friday\n[2024-06-03 09:31] Lea Moe: thank you so much!\n",
     "knee.md": "---\ntags: [health]\n---\n# Knee\n\nSide plank three times, step down slowly.\n",
 }
 
@@ -96,3 +99,12 @@ async def test_a_mail_that_was_saved_as_a_text_has_its_subject_its_day_and_no_si
 async def test_front_matter_is_shown_with_the_text_that_it_describes(engine: LeanRAG) -> None:
     text = await ask(engine, "everything tagged #health")
     assert "tags: [health]\n\n# Knee\n\nSide plank" in text
+
+
+async def test_thanks_and_assent_in_a_chat_are_shown_only_where_they_answer_a_question(
+    engine: LeanRAG,
+) -> None:
+    text = await ask(engine, "What is wrong with the millstone?")
+    assert "[09:20] Lea Moe: The bearing of the millstone is worn …\n[09:22]" in text
+    assert "[09:23] Lea Moe: ok\n" in text
+    assert not any(each in text for each in ("[09:14]", "[09:21]", "[09:31]"))

@@ -24,6 +24,7 @@ _OF_SPEAKER, _OF_OTHER = (
     re.compile(rf"\b(?:{'|'.join(sorted(each))})\b", re.IGNORECASE)
     for each in (read_words("language", "first_person"), read_words("language", "second_person"))
 )
+EMPTY = read_words("language", "acknowledgements")
 _WHEN = re.compile(
     rf"\b(?:yesterday|today|tonight|tomorrow|just|recently|lately|ago|{'|'.join(sorted(DATE_WORDS))}"
     r"|(?:last|next|this|past|few) (?:day|week|weekend|month|year|morning|night|spring|summer|autumn|fall|winter)s?)\b",
@@ -84,16 +85,22 @@ class SpokenTurn:
 
 @lru_cache(maxsize=1 << 11)
 def cut_turns(text: str) -> tuple[SpokenTurn, ...]:
-    """Return the turns of a passage; none if it is no conversation."""
+    """Return the turns of a passage but for thanks and assent that answer no question; none if it is no conversation."""
     if not is_conversation(text):
         return ()
     gaps = (gap.end() for gap in _BLANK.finditer(text))
     starts = [0, *(at for at in gaps if text.startswith("#", at) or find_turn(text[at : at + 80]))]
     bodies = [text[start:end].rstrip() for start, end in pairwise([*starts, len(text)])]
-    cut = (
+    cut = [
         _cut_turn(start, body) for start, body in zip(starts, bodies, strict=True) if not body.startswith("#")
+    ]
+    turns = [turn for turn in cut if turn.parts]
+    answers = [False, *(turn.parts[-1].asks for turn in turns)]
+    return tuple(
+        turn
+        for turn, answer in zip(turns, answers, strict=False)
+        if answer or not EMPTY.issuperset(words(text[turn.parts[0].start : turn.end]))
     )
-    return tuple(turn for turn in cut if turn.parts)
 
 
 def _cut_turn(start: int, body: str) -> SpokenTurn:
