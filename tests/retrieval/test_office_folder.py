@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -30,6 +31,8 @@ FILES = {
     "team.txt": "[2024-06-03 09:12] Bo Lund: The millstone sounds odd this morning\n[2024-06-03 09:14] Lea Moe: ok\n[2024-06-03 09:20] Lea Moe: The bearing "
     "of the millstone is worn\n[2024-06-03 09:21] Bo Lund: 👍\n[2024-06-03 09:22] Bo Lund: Shall I stop the millstone?\n[2024-06-03 09:23] Lea Moe: ok\n"
     "[2024-06-03 09:30] Bo Lund: Stopped, a new bearing comes on Friday\n[2024-06-03 09:31] Lea Moe: thank you so much!\n",
+    "customers.csv": "customer,town,days,note\nCafe Ruth,Bergvik,30,closed in August\nInn at the Quay,Norhavn,14,own van\nPlum Bakery,Bergvik,14,wants rye\n"
+    "School,Sundby,30,\nHotel Anker,Norhavn,14,big oven\nKiosk,Ostby,21,cash\n",
     "knee.md": "---\ntags: [health]\n---\n# Knee\n\nSide plank three times, step down slowly.\n",
 }
 
@@ -108,3 +111,19 @@ async def test_thanks_and_assent_in_a_chat_are_shown_only_where_they_answer_a_qu
     assert "[09:20] Lea Moe: The bearing of the millstone is worn …\n[09:22]" in text
     assert "[09:23] Lea Moe: ok\n" in text
     assert not any(each in text for each in ("[09:14]", "[09:21]", "[09:31]"))
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("Which customers are in Bergvik?", [2, 4]),
+        ("Which customers have terms of 30 days?", [2, 5]),
+        ("Which customers are not in Bergvik?", [2, 3, 4, 5, 6, 7]),
+        ("Which customers are in Bergvik or have a big oven?", [2, 4, 6]),
+        ("Which customers are in Norhavn or closed for a month?", [2, 3, 4, 5, 6, 7]),
+    ],
+)
+async def test_a_question_for_the_rows_that_have_what_it_names_gets_these_alone(
+    engine: LeanRAG, question: str, rows: list[int]
+) -> None:
+    assert [int(each) for each in re.findall(r"Row (\d+):", await ask(engine, question))] == rows

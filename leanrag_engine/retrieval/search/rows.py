@@ -8,8 +8,9 @@ from itertools import chain, groupby, pairwise
 from math import log1p
 
 from leanrag_engine.core.grouping import group
-from leanrag_engine.core.text.language.words import words
+from leanrag_engine.core.text.language.words import content_words, words
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
+from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import find_dates, spell_day
 from leanrag_engine.retrieval.intent import asks_for_several
 
@@ -28,11 +29,15 @@ MOST = 0.5
 FIRST = 5
 """Rows up to which they stand in the place of the table's best window: more of them would push out what else is found."""
 
+ALIKE = 0.75  # Share of a table's rows up to which those with a cell that is named are shown alone
+_OTHERWISE = read_words("language", "otherwise")
+"""With these words a text asks for other rows than those that have what it names."""
+
 
 def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
     """Return the windows found for a text, best first; of a table in which a few rows hold more of the text than all others, counting
     more what fewer rows have, these rows alone. For a text that asks for several things a few rows are too few: "more than 80,000"
-    names a figure that some row has."""
+    names a figure that some row has; but those are enough that have what it names in a cell: *which customers are in Bergen*."""
     tables = group(((each.chunk.document_id, each.heading), each) for each in ranking if _is_table(each))
     if not tables:
         return [*ranking]
@@ -44,12 +49,13 @@ def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow
         rows = [(window, span) for window in windows for span in _rows_of(window)]
         lines = [_complete(re.sub(label, "", window.chunk.text[slice(*span)]), days) for window, span in rows]
         found = [asked.find(line) | (pairs & _pairs_of(line)) for line in lines]
-        best = _stand_out(found)
+        alike = _find_alike(lines, text, found) if several else []
+        best = alike or _stand_out(found)
         one_of = len(best) <= FIRST
         held = set[str]().union(*(found[place] for place in best))
         coded = any(len(word) > 2 and _IS_CODE.search(word) for word in held - pairs)  # noqa: PLR2004
         few = not coded and len(held - pairs) < MOST * asked.count
-        if not best or (one_of if several else few):
+        if not best or (one_of and not alike if several else few):
             continue
         dropped |= {window.key for window in windows}
         first = max(windows, key=lambda each: each.value)
@@ -87,6 +93,24 @@ def _stand_out(found: Sequence[set[str]]) -> list[int]:
         best += top
         left.difference_update(*(found[place] for place in top))
     return best
+
+
+def _find_alike(lines: Sequence[str], text: str, found: Sequence[set[str]]) -> list[int]:
+    """Return the places of the rows with a cell that the text names whole, a number with its column; none if the text excludes or
+    compares, if other rows hold another word of it, or if these are most rows."""
+    asked = words(text)
+    said = f" {' '.join(asked)} "
+    if not _OTHERWISE.isdisjoint(asked):
+        return []
+
+    def is_named(cell: str) -> bool:
+        column, _, value = cell.partition(": ")
+        named = bool(content_words(value)) and f" {' '.join(words(value))} " in said
+        return named and (any(map(str.isalpha, value)) or not set(words(column)).isdisjoint(asked))
+
+    places = [place for place, line in enumerate(lines) if any(map(is_named, line.split("; ")))]
+    told, held = (set[str]().union(*sets) for sets in (found, (found[place] for place in places)))
+    return places if told == held and len(places) <= ALIKE * len(lines) else []
 
 
 def _is_table(window: RankedWindow) -> bool:
