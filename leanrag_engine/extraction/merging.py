@@ -366,13 +366,6 @@ class _RelationDraft:
     methods: dict[Method, int] = field(default_factory=dict)
     types: dict[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, statements: Iterable[tuple[ExtractedRelation, Extract]]) -> "_RelationDraft":
-        draft = cls()
-        for relation, extract in statements:
-            draft.add(relation, extract)
-        return draft
-
     def add(self, relation: ExtractedRelation, extract: Extract) -> None:
         self.texts.add(relation.description, extract, relation.importance)
         self.chunks.setdefault(extract.chunk_id)
@@ -689,7 +682,9 @@ class _Merge:
         for number in _report_each(np.flatnonzero(known < 0).tolist(), self._report, "relations"):
             row = rows[number]
             source, target = pairs.ends[row].tolist()
-            stated = _RelationDraft.of(self._statements((source, target)))
+            stated = _RelationDraft()
+            for statement in self._statements((source, target)):
+                stated.add(*statement)
             place, relation = old.relation((source, target), (ids(source), ids(target)))
             made_relation = stated.build(ids(source), ids(target), note, old.texts, relation)
             if made_relation is relation:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from json import JSONDecoder, dumps
 from re import compile as compile_pattern
 
@@ -54,25 +54,19 @@ def read_objects(reading: Reading) -> Reading | None:
         found, end = _decode_objects(text, start.end())
         rows = [_flatten(item) for _, item in found]
         header = list(dict.fromkeys(key for row in rows for key in row))
-        filled = sum(map(len, rows))
-        if (
-            len(rows) >= _FEWEST_OBJECTS
-            and all(rows)
-            and end - start.start() > 0.8 * len(text.rstrip())
-            and filled
-            >= 0.5 * len(rows) * len(header)  # an object with a text or a list of objects in it has no cells
-        ):
-            before = text[: start.start()]
-            lines = format_table(
-                header, [(n, [row.get(key, "") for key in header]) for n, row in enumerate(rows, 1)]
-            )
-            places = [1 + text.count("\n", 0, at) for at, _ in found]
-            own = 1 + text.count("\n", 0, start.start())
-            apart = own < places[0] and all(one < other for one, other in pairwise(places))
-            table = _place(lines, [own, *places]) if apart else "\n".join(lines)
-            first_line = reading.first_line if apart else 0
+        alike = sum(map(len, rows)) >= 0.5 * len(rows) * len(header)
+        much = end - start.start() > 0.8 * len(text.rstrip())
+        if len(rows) >= _FEWEST_OBJECTS and all(rows) and alike and much:
+            cells = ([row.get(key, "") for key in header] for row in rows)
+            lines = format_table(header, list(enumerate(cells, 1)))
+            stops = (start.start(), *(at for at, _ in found))
+            passed = (text.count("\n", before, at) for before, at in pairwise((0, *stops)))
+            places = list(accumulate(passed, initial=1))[1:]
+            apart = all(one < other for one, other in pairwise(places))
+            table = _place(lines, places) if apart else "\n".join(lines)
             after = text[end:] if text[end:].strip("]} \n") else ""
-            return replace(reading, text=f"{before}{table}{after}", first_line=first_line)
+            first_line = reading.first_line if apart else 0
+            return replace(reading, text=f"{text[: start.start()]}{table}{after}", first_line=first_line)
     return None
 
 
@@ -92,11 +86,8 @@ def _flatten(item: JsonObject) -> dict[str, str]:
     """Return the cells of an object, those of objects in it after their names; nothing of one that is no row."""
     cells: dict[str, Json] = {}
     for key, value in item.items():
-        cells |= (
-            {f"{key}.{inner}": each for inner, each in value.items()}
-            if isinstance(value, dict)
-            else {key: value}
-        )
+        inner = value if isinstance(value, dict) else {"": value}
+        cells |= {f"{key}.{name}".rstrip("."): each for name, each in inner.items()}
     written = {key: clean_line(_write_cell(value)) for key, value in cells.items() if value is not None}
     plain = all(len(each) <= _LONGEST_VALUE and "{" not in each for each in written.values())
     return written if plain else {}
