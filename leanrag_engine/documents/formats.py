@@ -17,6 +17,7 @@ from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.core.text.language.sentences import ends_sentence, find_turn
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
+from leanrag_engine.core.text.word_lists import read_sections
 from leanrag_engine.documents.readers.lightweight import MANUAL_HEAD, write_manual
 
 from .dates import read_date
@@ -314,37 +315,6 @@ def _import_later(place: str) -> Callable[[bytes, str], Reading]:
 
 
 PLAIN = Format("text/plain", _text)
-_SOURCES = {
-    "text/x-python": ".py .pyi",
-    "text/x-javascript": ".js .mjs .cjs .jsx .vue .svelte",
-    "text/x-typescript": ".ts .tsx",
-    "text/x-java": ".java .groovy .gradle",
-    "text/x-kotlin": ".kt .kts",
-    "text/x-scala": ".scala",
-    "text/x-swift": ".swift",
-    "text/x-go": ".go",
-    "text/x-rust": ".rs",
-    "text/x-c": ".c .h",
-    "text/x-c++": ".cpp .cc .cxx .hpp .hh",
-    "text/x-csharp": ".cs",
-    "text/x-ruby": ".rb",
-    "text/x-php": ".php",
-    "text/x-lua": ".lua",
-    "text/x-perl": ".pl",
-    "text/x-r": ".r",
-    "text/x-shellscript": ".sh .bash .zsh .fish .ps1 .bat .cmd",
-    "text/x-sql": ".sql",
-    "text/x-hcl": ".tf .tfvars .hcl .proto .graphql .gql",
-    "text/x-make": ".mk .cmake .bazel .nix",
-    "text/x-other-code": ".dart .ex .exs .erl .hs .ml .clj .jl .zig .f90 .el .vb .fs .m .mm .v .sol",
-    "text/x-css": ".css .scss .less",
-    "text/x-tex": ".tex",
-    "text/x-ini": ".ini .cfg .conf .properties .service .timer .socket .desktop .editorconfig .j2 .tmpl",
-    "application/yaml": ".yaml .yml",
-    "application/toml": ".toml",
-    "application/x-gedcom": ".ged",
-    "application/xml": ".xml",
-}
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _IMPORTED = (
     (".html .htm .xhtml", "text/html", _import_later("html:read_html"), 200_000),
@@ -363,7 +333,11 @@ _IMPORTED = (
 """Suffixes, media type, reader, and the size from which on it is guarded."""
 _MANUAL = Format("text/markdown", _write_markdown(write_manual))
 _FORMATS = {
-    **{suffix: Format(kind, _plain) for kind, suffixes in _SOURCES.items() for suffix in suffixes.split()},
+    **{
+        each: Format(kind, _plain)
+        for kind, suffixes in read_sections("suffixes").items()
+        for each in suffixes
+    },
     **{
         suffix: Format(kind, read, guarded_from)
         for suffixes, kind, read, guarded_from in _IMPORTED

@@ -217,8 +217,7 @@ def _find_break(lines: Sequence[_Block], text: str) -> int:
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the span without blank lines before it and white space after it; an indent stays."""
     body = text[start:end]
-    stripped = body.lstrip()
-    line = body.rfind("\n", 0, len(body) - len(stripped)) + 1
+    line = body.rfind("\n", 0, len(body) - len(body.lstrip())) + 1
     return start + line, start + len(body.rstrip())
 
 

@@ -1,10 +1,11 @@
-"""The MCP clients that are supported: the form and the place of their configuration, by their documentation of November 2026."""
+"""The MCP clients that are supported (``clients.toml``): the form and the place of their configuration."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,13 +21,17 @@ Scope = Literal["user", "project"]
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """How one MCP client's configuration differs from the others. ``file`` is that of a user, ``servers`` the key that holds
-    the servers, ``marks`` is in every entry, ``one_list``: program and arguments are one list, ``project_file``: shared by a
-    project, ``project_folder``: what is replaced with its folder; ``plugins``: it takes plugins in Claude Code's layout."""
+    """How one MCP client's configuration differs from the others. The file of a user is ``path`` in the folder of the environment's
+    ``variable``, by default ``folder`` at home. ``servers``: the key that holds the servers, ``marks`` is in every entry, ``one_list``:
+    program and arguments are one list, ``project_file``: shared by a project, ``project_folder``: what is replaced with its folder;
+    ``plugins``: it takes plugins in Claude Code's layout."""
 
+    name: str
     title: str
     then: str
-    file: Callable[[Machine], Path]
+    variable: str = ""
+    folder: str = ""
+    path: str = ""
     servers: str = "mcpServers"
     marks: JsonObject = field(default_factory=dict)
     one_list: bool = False
@@ -35,6 +40,13 @@ class Client:
     project_file: str = ""
     project_folder: str = ""
     plugins: bool = False
+
+    def file(self, machine: Machine) -> Path:
+        if self.name in _FILES:
+            return _FILES[self.name](machine)
+        if self.name in _FOLDERS:
+            return _FOLDERS[self.name](machine) / self.path
+        return machine.variable(self.variable, machine.home / self.folder) / self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,87 +144,7 @@ def opencode_file(machine: Machine) -> Path:
     return existing_jsonc(folder / "opencode.json")
 
 
-CLIENTS: dict[str, Client] = {
-    "claude-desktop": Client(
-        title="Claude Desktop",
-        then="Quit Claude Desktop (closing its window is not enough) and start it again.",
-        file=lambda machine: claude_desktop_folder(machine) / "claude_desktop_config.json",
-    ),
-    "claude-code": Client(
-        title="Claude Code",
-        then="Start a new session; /mcp shows the server.",
-        file=lambda machine: machine.variable("CLAUDE_CONFIG_DIR", machine.home) / ".claude.json",
-        marks={"type": "stdio"},
-        project_file=".mcp.json",
-        plugins=True,
-    ),
-    "vscode": Client(
-        title="VS Code",
-        then="Run `MCP: List Servers` and start the server; its tools are offered in agent mode.",
-        file=lambda machine: vscode_folder(machine) / "mcp.json",
-        servers="servers",
-        marks={"type": "stdio"},
-        comments=True,
-        project_file=".vscode/mcp.json",
-        project_folder="${workspaceFolder}",
-    ),
-    "cursor": Client(
-        title="Cursor",
-        then="Restart Cursor; the server is listed under MCP in its settings.",
-        file=lambda machine: machine.home / ".cursor" / "mcp.json",
-        comments=True,
-        project_file=".cursor/mcp.json",
-        project_folder="${workspaceFolder}",
-    ),
-    "codex": Client(
-        title="Codex",
-        then="Start a new session; /mcp shows the server. Of a project, Codex reads it once you trust the project.",
-        file=lambda machine: machine.variable("CODEX_HOME", machine.home / ".codex") / "config.toml",
-        servers="mcp_servers",
-        toml=True,
-        project_file=".codex/config.toml",
-    ),
-    "gemini-cli": Client(
-        title="Gemini CLI",
-        then="Start a new session; /mcp shows the server.",
-        file=lambda machine: machine.variable("GEMINI_CLI_HOME", machine.home) / ".gemini" / "settings.json",
-        comments=True,
-        project_file=".gemini/settings.json",
-    ),
-    "windsurf": Client(
-        title="Windsurf",
-        then="Refresh the MCP servers in Cascade's settings, or restart Windsurf.",
-        file=lambda machine: machine.home / ".codeium" / "windsurf" / "mcp_config.json",
-        comments=True,
-    ),
-    "zed": Client(
-        title="Zed",
-        then="Zed starts it at once; the agent panel's settings show a green dot beside its name.",
-        file=lambda machine: zed_folder(machine) / "settings.json",
-        servers="context_servers",
-        marks={"source": "custom"},
-        comments=True,
-        project_file=".zed/settings.json",
-    ),
-    "cline": Client(
-        title="Cline", then="Cline starts it at once; its MCP Servers page lists the tools.", file=cline_file
-    ),
-    "opencode": Client(
-        title="opencode",
-        then="Start a new session; `opencode mcp list` shows the server.",
-        file=opencode_file,
-        servers="mcp",
-        marks={"type": "local", "enabled": True},
-        one_list=True,
-        comments=True,
-        project_file="opencode.json",
-    ),
-    "copilot-cli": Client(
-        title="GitHub Copilot CLI",
-        then="Start a new session; /mcp show lists the server.",
-        file=lambda machine: machine.variable("COPILOT_HOME", machine.home / ".copilot") / "mcp-config.json",
-        marks={"type": "local", "tools": ["*"]},
-        comments=True,
-        project_file=".github/mcp.json",
-    ),
-}
+_FOLDERS = {"claude-desktop": claude_desktop_folder, "vscode": vscode_folder, "zed": zed_folder}
+_FILES = {"cline": cline_file, "opencode": opencode_file}
+_TABLES = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
+CLIENTS = {name: Client(name, **fields) for name, fields in _TABLES.items()}

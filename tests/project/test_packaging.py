@@ -15,7 +15,7 @@ import leanrag_mcp
 ROOT = Path(__file__).parents[2]
 INSTALLED_AS = {"leanrag_engine": "leanrag_engine", "server": "leanrag_mcp", "prompts": "leanrag_prompts"}
 CARRIED = {".py", ".md", ".txt", ".typed", ".onnx", ".yaml", ".html", ".css", ".js"}
-CARRIED_NAMES = {"py.typed", "tokenizer.json", "definitions.json", "LICENSE", "LICENSE-d3"}
+CARRIED_NAMES = {"py.typed", "tokenizer.json", "definitions.json", "clients.toml", "LICENSE", "LICENSE-d3"}
 
 
 def expected_files() -> set[str]:

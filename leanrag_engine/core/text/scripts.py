@@ -93,5 +93,4 @@ def count_latin_excess(text: str) -> float:
     latin = len(_LATIN_RUN.findall(text))
     if text.isascii():
         return latin
-    unspaced = sum(map(len, CJK_RUN.findall(text)))
-    return latin - unspaced / 2 - len(_OTHER_RUN.findall(text))
+    return latin - sum(map(len, CJK_RUN.findall(text))) / 2 - len(_OTHER_RUN.findall(text))

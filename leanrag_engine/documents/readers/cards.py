@@ -29,8 +29,7 @@ _TIME = re.compile(r"(1[89]\d\d|2[01]\d\d)(0\d|1[0-2])([0-2]\d|3[01])(?:T(\d\d)(
 
 def read_cards(text: str) -> str:
     """Return the events, tasks and persons of a file as Markdown; "" if there are none."""
-    cards = map(_write, _find_cards(re.sub(r"\r?\n[ \t]", "", text)))
-    return "\n\n".join(filter(None, cards))
+    return "\n\n".join(filter(None, map(_write, _find_cards(re.sub(r"\r?\n[ \t]", "", text)))))
 
 
 def _find_cards(text: str) -> Iterator[list[_Field]]:

@@ -96,8 +96,7 @@ def _write_links(root: _Element) -> None:
             and not any(True for _ in link.iterancestors("pre", *_HEADINGS))
         ):
             link.text = f"[{link.text or ''}"
-            last = etree.SubElement(link, "span")
-            last.text = f"]({address})"
+            etree.SubElement(link, "span").text = f"]({address})"
 
 
 def _date(root: _Element) -> dict[str, str]:

@@ -129,6 +129,5 @@ def _ranges(numbers: Sequence[int]) -> str:
     """Format ``[1, 2, 3, 7]`` as ``1-3, 7``."""
     held = set(numbers)
     firsts = [number for number in numbers if number - 1 not in held]
-    lasts = [number for number in numbers if number + 1 not in held]
-    pairs = zip(firsts, lasts, strict=True)
+    pairs = zip(firsts, [number for number in numbers if number + 1 not in held], strict=True)
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in pairs)

@@ -65,8 +65,7 @@ def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -
     keys = {name_key(name): each.name for each in ordered for name in (each.name, *each.aliases)}
     id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), text)
     cite = _Citations(ChunkFinder(ordered, best), {name_key(short_name(each)): each.id for each in shown})
-    read = partial(_read_summary, keys, cite)
-    return Task(id_, text, read, list_origins(members, relations))
+    return Task(id_, text, partial(_read_summary, keys, cite), list_origins(members, relations))
 
 
 def estimate_tokens(members: Sequence[Entity], relations: int) -> int:

@@ -294,8 +294,7 @@ def carry_sentences(
     above = previous.layer(layer) or Graph((), ())
     ends = origins.places[np.stack((counts.pairs.first, counts.pairs.second), axis=1)]
     continued = find_pairs(ends, above.ends)
-    written = np.append(above.edges.written, False)[continued]
-    numbers = np.flatnonzero(written).tolist()
+    numbers = np.flatnonzero(np.append(above.edges.written, False)[continued]).tolist()
     olds = dict(zip(numbers, select_rows(above.relations, continued[numbers].tolist()), strict=True))
     divided = _find_divided(step, counts, origins, layer, previous)
     olds |= {number: old for number, old in divided.items() if continued[number] < 0}

@@ -60,8 +60,7 @@ def _compare_entities(before: Sequence[Entity], after: Sequence[Entity]) -> Enti
             changed.append(now)
         if now.stale and not then.stale:
             stale.append(now)
-    removed = list(left.values())
-    return EntityChanges(*map(_name_foremost, (added, removed, changed, stale)))
+    return EntityChanges(*map(_name_foremost, (added, list(left.values()), changed, stale)))
 
 
 def _find_stale_sentences(before: Sequence[Graph], after: Sequence[Graph]) -> NamedChanges:

@@ -64,8 +64,7 @@ def _divide(
     factor: float = 4.0,
 ) -> Iterator[Labels]:
     """Yield the rows of the communities ``parts``, those above the cap divided at ``factor`` times the resolution each time."""
-    everyone = np.arange(links.count)
-    stack = [(everyone, links, parts, resolution)]
+    stack = [(np.arange(links.count), links, parts, resolution)]
     while stack:
         rows, part, parts, resolution = stack.pop()
         pulse()

@@ -84,8 +84,7 @@ def assign_clusters(
         # The layer is split in its first 128 principal axes, and evened out in all of ``reduced``.
         exact = reduced.dtype == np.float64
         leading = reduced[:, -128:] if exact else _principal_by_blocks(reduced, 128)
-        labels = _partition(leading, count, seed, pulse)
-        return balance(reduced, labels, sizes, pulse)
+        return balance(reduced, _partition(leading, count, seed, pulse), sizes, pulse)
 
 
 def measure_memberships(reduced: Coordinates, labels: Labels) -> Clusters:
@@ -103,8 +102,7 @@ def measure_some(
         count = int(labels.max()) + 1
         others = np.setdiff1d(np.arange(0, len(labels), max(1, len(labels) // sample)), rows)
         chosen = np.concatenate((rows, others))
-        points = vectors[chosen].astype(np.float64)
-        found = _posteriors(points, labels[chosen], means)
+        found = _posteriors(vectors[chosen].astype(np.float64), labels[chosen], means)
     part = slice(len(rows))
     return Clusters(
         count, labels[rows], found.responsibility[part], found.second[part], found.second_responsibility[part]

@@ -28,5 +28,4 @@ def find_chunks(parts: Sequence[PassageText], start: int, end: int) -> tuple[Pas
     whole = next((part for part in near if part.start <= start and end <= part.end), None)
     if whole:
         return whole, whole
-    last = next((part for part in parts[at:] if end <= part.end), parts[-1])
-    return parts[at], last
+    return parts[at], next((part for part in parts[at:] if end <= part.end), parts[-1])

@@ -38,8 +38,7 @@ def find_quotation(sentence: str, text: str) -> Quotation:
         found = _verbatim_pattern(wanted).search(text) if wanted.strip() else None
         if found:
             return Quotation(found.start(), found.end(), "verbatim", 1.0)
-    spans = sentences(text)
-    likeness, start, end = _find_closest(_content_words(sentence), spans, text)
+    likeness, start, end = _find_closest(_content_words(sentence), sentences(text), text)
     if likeness:
         return Quotation(start, end, "closest", likeness)
     return Quotation(0, len(text), "passage", 0.0)

@@ -94,8 +94,7 @@ async def _rank_layer(
         about.update((hit.id for hit in dense if hit.score >= least) if by_meaning else by_keyword or ids)
         ranked.append(rank_entities(by_meaning, by_keyword, (), len(ids), run.query.search_options))
     scores = {hit.id: hit.score for hit in unite(ranked, len(ids))}
-    largest = sorted(ids, key=lambda id_: -nodes[id_].mentions)
-    order = dict.fromkeys([*scores, *largest])
+    order = dict.fromkeys([*scores, *sorted(ids, key=lambda id_: -nodes[id_].mentions)])
     sizes = run.index.tokenizer.count_many([_write_out(each) for each in nodes.values()])
     return _LayerSummaries(
         tuple(nodes[id_] for id_ in order), scores, len(about), sum(sizes) / max(len(sizes), 1)

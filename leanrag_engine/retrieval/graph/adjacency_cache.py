@@ -274,8 +274,7 @@ def _collect_mentions(
 
 def _find_unchanged(layers: Sequence[Graph], before: Sequence[Graph]) -> Flags:
     """Return which entities of all ``layers`` are the same ones in the layer of their number ``before``."""
-    nothing = Graph((), ())
-    old = [*before[: len(layers)], *[nothing] * (len(layers) - len(before))]
+    old = [*before[: len(layers)], *[Graph((), ())] * (len(layers) - len(before))]
     found = [find_same(then.entities, now.entities) >= 0 for then, now in zip(old, layers, strict=True)]
     return np.concatenate([np.zeros(0, dtype=bool), *found])
 
@@ -296,8 +295,7 @@ def _carry_mentions(held: Adjacency, numbers: Places, old_places: Places, chunk_
 def _read_mentions(layers: Sequence[Graph], known: Flags, chunk_ids: Ids) -> _Mentions:
     """Return the mentions of the entities but the ``known`` ones (n,) from their rows, each once."""
     numbers = np.flatnonzero(~known)
-    sizes = [len(layer.entities) for layer in layers]
-    bounds = [0, *accumulate(sizes)]
+    bounds = [0, *accumulate([len(layer.entities) for layer in layers])]
     cuts = np.searchsorted(numbers, bounds).tolist()
     parts = zip(layers, bounds, cuts, cuts[1:], strict=False)
     rows = [

@@ -104,8 +104,7 @@ def _constants(tensors: dict[str, NDArray[Any]], dimension: int) -> dict[str, ND
         if values.dtype != BLOCK:
             constants[name] = np.array(values)
             continue
-        outputs = len(tensors[f"{name.removesuffix('w')}b"])
-        columns = _read_blocks(values.reshape(outputs, -1)).T
+        columns = _read_blocks(values.reshape(len(tensors[f"{name.removesuffix('w')}b"]), -1)).T
         scales = np.maximum(np.abs(columns).max(axis=0), 1e-12) / np.float32(MOST)
         constants[f"{name}.steps"] = np.rint(columns / scales).astype(np.int8, order="C")
         constants[f"{name}.scales"] = scales

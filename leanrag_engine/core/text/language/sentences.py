@@ -296,8 +296,7 @@ def _mark_code(lines: list[_TextLine]) -> None:
         line.code = line.code or TABLE_LINE.match(line.text) is not None
     others = [line for line in lines if not line.code]
     shaped = [_looks_like_code(line.text) for line in others]
-    indented = all(line.indent > 1 for line in others)
-    whole = 2 * sum(shaped) > len(others) - indented
+    whole = 2 * sum(shaped) > len(others) - all(line.indent > 1 for line in others)
     for line in others:
         line.code = whole or line.text.startswith(">>>")
 

@@ -121,8 +121,7 @@ def word_count(text: str) -> int:
     """Estimate the number of words of ``text`` without cutting it: two CJK characters count as one word."""
     if text.isascii():
         return len(text.split())
-    cjk = sum(map(len, CJK_RUN.findall(text)))
-    return len(CJK_RUN.sub(" ", text).split()) + (cjk + 1) // 2
+    return len(CJK_RUN.sub(" ", text).split()) + (sum(map(len, CJK_RUN.findall(text))) + 1) // 2
 
 
 def search_text(text: str) -> str:
