@@ -33,6 +33,7 @@ FILES = {
     "[2024-06-03 09:30] Bo Lund: Stopped, a new bearing comes on Friday\n[2024-06-03 09:31] Lea Moe: thank you so much!\n",
     "customers.csv": "customer,town,days,note\nCafe Ruth,Bergvik,30,closed in August\nInn at the Quay,Norhavn,14,own van\nPlum Bakery,Bergvik,14,wants rye\n"
     "School,Sundby,30,\nHotel Anker,Norhavn,14,big oven\nKiosk,Ostby,21,cash\n",
+    "mill.log": "2024-06-03T08:03:17.006Z WARN bearing temperature=91\n2024-06-03T09:31:02.551Z INFO millstone halted by hand\n",
     "knee.md": "---\ntags: [health]\n---\n# Knee\n\nSide plank three times, step down slowly.\n",
 }
 
@@ -127,3 +128,18 @@ async def test_a_question_for_the_rows_that_have_what_it_names_gets_these_alone(
     engine: LeanRAG, question: str, rows: list[int]
 ) -> None:
     assert [int(each) for each in re.findall(r"Row (\d+):", await ask(engine, question))] == rows
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What went wrong with the millstone?", "is worn"),
+        ("How hot was the bearing at 08:03?", "temperature=91"),
+    ],
+)
+async def test_neither_verbs_and_adjectives_nor_times_are_reported_as_words_that_stand_nowhere(
+    engine: LeanRAG, question: str, answer: str
+) -> None:
+    text = await ask(engine, question)
+    assert answer in text
+    assert "No document has" not in text

@@ -152,9 +152,13 @@ class QueryRun:
                 )
 
     def _is_thing(self, word: str) -> bool:
-        """Return whether a word is no verb, or stands where none can: *what mortgage*, *his rent*."""
-        named = re.compile(rf"\b{_BEFORE_NOUN} {re.escape(word)}\b", re.IGNORECASE)
-        return "v" not in parts_of_speech(word) or any(map(named.search, self.query.texts))
+        """Return whether a word is a noun alone, or stands where no verb can that may be one: *what mortgage*, *his rent*, not *what went*."""
+        named, kinds = (
+            re.compile(rf"\b{_BEFORE_NOUN} {re.escape(word)}\b", re.IGNORECASE),
+            parts_of_speech(word),
+        )
+        alone = "v" not in kinds and kinds[:1] not in {"a", "r"}
+        return alone or (kinds != "v" and any(map(named.search, self.query.texts)))
 
     def _lacks_subject(self, text: str) -> bool:
         """Return whether a noun or name of a question for one thing or a number stands nowhere, and no window has words like those asked; a
