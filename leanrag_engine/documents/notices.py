@@ -21,6 +21,8 @@ _NOTICE = re.compile(
     r"copyright|©|licen[cs]e|spdx-|warrant(?:y|ies)\b|redistribut|permission is hereby|all rights reserved|\bcoding[:=]",
     re.IGNORECASE,
 )
+_WORDS = re.compile(r"\S+")
+_UNNAMED = re.compile(r"(?im)^(?!.*(?:copyright (?:\(c\)|©|\d)|spdx-|licensed under|\blicen[cs]e:)).*$")
 _CALLED = re.compile(r"(?:un)?licen[cs]es?\b|copying\b|notices?\b|copyright\b|unencumbered\b", re.IGNORECASE)
 _TERMS = re.compile(r"licensed (?:under|on|according)|licen[cs]e agreement|under the terms of", re.IGNORECASE)
 _FORMULA = re.compile(
@@ -51,9 +53,9 @@ def is_front_matter(chunk: Chunk, number: int) -> bool:
     return "\n\n" not in text and _FIELDS.match(text) is not None
 
 
-def without_notices(chunk: Chunk) -> Chunk:
+def without_notices(chunk: Chunk, *, named: bool = False) -> Chunk:
     """Blank licence, copyright and encoding in the comments that source code begins with, and the front matter of Markdown, whose
-    place is after an empty line: they say nothing of the subject."""
+    place is after an empty line: they say nothing of the subject. ``named``: the lines of code that name holder and licence stay."""
     if chunk.start == 1 and chunk.media_type == "text/markdown" and _FIELDS.match(chunk.text):
         fields, gap, rest = chunk.text.partition("\n\n")
         return replace(chunk, text=f"{' ' * len(fields)}{gap}{rest}")
@@ -62,7 +64,11 @@ def without_notices(chunk: Chunk) -> Chunk:
     head = _LEADING_COMMENTS.match(chunk.text)
     if head is None:
         return chunk
+    blanked = _UNNAMED if named else _WORDS
     blank = _COMMENTED.sub(
-        lambda part: re.sub(r"\S", " ", part[0]) if _NOTICE.search(part[0]) else part[0], head[0]
+        lambda part: (
+            blanked.sub(lambda each: " " * len(each[0]), part[0]) if _NOTICE.search(part[0]) else part[0]
+        ),
+        head[0],
     )
     return replace(chunk, text=blank + chunk.text[head.end() :])

@@ -34,6 +34,9 @@ FILES = {
     "customers.csv": "customer,town,days,note\nCafe Ruth,Bergvik,30,closed in August\nInn at the Quay,Norhavn,14,own van\nPlum Bakery,Bergvik,14,wants rye\n"
     "School,Sundby,30,\nHotel Anker,Norhavn,14,big oven\nKiosk,Ostby,21,cash\n",
     "mill.log": "2024-06-03T08:03:17.006Z WARN bearing temperature=91\n2024-06-03T09:31:02.551Z INFO millstone halted by hand\n",
+    "grind.py": '# Copyright 2023 Bo Lund\n#\n# Licensed under the Mill License (the "License"); you may not use this file except in compliance.\n# Unless '
+    'required by law, software is distributed on an "AS IS" BASIS,\n# WITHOUT WARRANTIES OF ANY KIND.\n"""How the mill grinds."""\n\n'
+    'GRAIN_PER_HOUR = 40\n"""Kilos of grain that the hopper takes."""\n',
     "knee.md": "---\ntags: [health]\n---\n# Knee\n\nSide plank three times, step down slowly.\n",
 }
 
@@ -143,3 +146,10 @@ async def test_neither_verbs_and_adjectives_nor_times_are_reported_as_words_that
     text = await ask(engine, question)
     assert answer in text
     assert "No document has" not in text
+
+
+async def test_of_the_licence_above_source_code_holder_and_name_alone_are_shown(engine: LeanRAG) -> None:
+    text = await ask(engine, "How many kilos of grain does the hopper take?")
+    assert 'except in compliance.\n\n"""How the mill grinds."""\n\nGRAIN_PER_HOUR = 40' in text
+    assert "# Copyright 2023 Bo Lund\n" in text
+    assert "WARRANTIES" not in text
