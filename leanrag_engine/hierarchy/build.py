@@ -67,9 +67,7 @@ class HierarchyOptions:
 
     def threshold(self, strengths: NDArray[np.int64]) -> int:
         """Return τ of a layer whose relations have these λ."""
-        if self.tau == "auto":
-            return fit_threshold(strengths, self.relation_calls, self.batch)
-        return self.tau
+        return fit_threshold(strengths, self.relation_calls, self.batch) if self.tau == "auto" else self.tau
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,9 +98,7 @@ async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> Q
     if query.mode == Mode.LCA and wants_overview(run):
         # There is no subject whose paths could lead anywhere.
         run = replace(run, query=replace(query, mode=Mode.GLOBAL))
-    if run.query.mode == Mode.GLOBAL:
-        return await _answer_global(run)
-    return await _answer_seeds(run)
+    return await _answer_global(run) if run.query.mode == Mode.GLOBAL else await _answer_seeds(run)
 
 
 async def _answer_naive(run: QueryRun) -> QueryResult:

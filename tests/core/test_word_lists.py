@@ -9,7 +9,7 @@ import leanrag_engine
 from leanrag_engine.core.text.word_lists import read_words
 
 ENGINE = Path(leanrag_engine.__file__).parent
-SECTION = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
+SECTION = re.compile(r"^\[([\w/+-]+)\]$", re.MULTILINE)
 WHOLE = re.compile(r'read_sections\("(\w+)"\)')
 READ = re.compile(r'read_words\("(\w+)", "(\w+)"\)')
 

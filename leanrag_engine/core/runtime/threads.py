@@ -46,9 +46,7 @@ def current_chain() -> ReadChain | None:
 
 async def run_blocking(work: Callable[[*Ts], T], *given: *Ts) -> T:
     """Return what ``work`` returns: on a worker thread, or at once within a chain."""
-    if current_chain() is not None:
-        return work(*given)
-    return await to_thread.run_sync(work, *given)
+    return work(*given) if current_chain() is not None else await to_thread.run_sync(work, *given)
 
 
 def begin_beside(reads: Coroutine[object, None, T]) -> Awaitable[T]:

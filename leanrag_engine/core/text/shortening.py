@@ -26,9 +26,7 @@ def cut_end(text: str, limit: int) -> str:
 
 def shorten(text: str, limit: int, ellipsis: str = "…") -> str:
     """Return ``text`` with ``ellipsis`` for what exceeds ``limit`` characters, cut at a space if there is one."""
-    if len(text) <= limit:
-        return text
-    return text[: limit - len(ellipsis)].rsplit(" ", 1)[0] + ellipsis
+    return text if len(text) <= limit else text[: limit - len(ellipsis)].rsplit(" ", 1)[0] + ellipsis
 
 
 def cut_middle(text: str, limit: int) -> str:

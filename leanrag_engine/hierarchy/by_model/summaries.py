@@ -262,9 +262,7 @@ def _member_names(near: Entity, far: Entity, members: Iterable[Entity]) -> Itera
 
 
 def _is_proper(name: str, *, shortest_cjk: int = 3) -> bool:
-    if has_cjk(name):
-        return len(name) >= shortest_cjk
-    return any(character.isupper() for character in name)
+    return len(name) >= shortest_cjk if has_cjk(name) else any(character.isupper() for character in name)
 
 
 def _read_sentence(names: Sequence[str], item: JsonObject, *, least_words: int = 4) -> str:

@@ -64,9 +64,7 @@ def partition(
 def select_links(lower: Graph, base: Graph, ancestors: Labels, method: ClusteringMethod) -> EdgeList:
     """Return the relations by which the layer ``lower`` is clustered: its own, by λ; for Leiden those of G0 between and within
     the ``ancestors`` (base entities,) there."""
-    if method is ClusteringMethod.LEIDEN:
-        return EdgeList.of(base).contract(ancestors)
-    return EdgeList.of(lower)
+    return EdgeList.of(base).contract(ancestors) if method is ClusteringMethod.LEIDEN else EdgeList.of(lower)
 
 
 def measure_clusters(
@@ -146,9 +144,7 @@ def split_by_meaning(vectors: Vectors, _: EdgeList, wanted: int) -> Labels:
     """Return ``wanted`` parts of similar entities; equal slices where all are equal."""
     size = max(SMALLEST, fewest_clusters(len(vectors), wanted))
     parts = cluster(vectors, ClusterSizes(size, max(size, len(vectors) - SMALLEST))).labels
-    if int(parts.max()) + 1 == wanted:
-        return parts
-    return np.arange(len(vectors)) * wanted // len(vectors)
+    return parts if int(parts.max()) + 1 == wanted else np.arange(len(vectors)) * wanted // len(vectors)
 
 
 def split_by_relations(vectors: Vectors, links: EdgeList, wanted: int) -> Labels:

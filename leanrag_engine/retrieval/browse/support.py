@@ -39,9 +39,7 @@ def find_quotation(sentence: str, text: str) -> Quotation:
         if found:
             return Quotation(found.start(), found.end(), "verbatim", 1.0)
     likeness, start, end = _find_closest(_content_words(sentence), sentences(text), text)
-    if likeness:
-        return Quotation(start, end, "closest", likeness)
-    return Quotation(0, len(text), "passage", 0.0)
+    return Quotation(start, end, "closest", likeness) if likeness else Quotation(0, len(text), "passage", 0.0)
 
 
 def _verbatim_pattern(wanted: str) -> re.Pattern[str]:

@@ -145,9 +145,7 @@ def _within(inner: NameSpan, outer: NameSpan) -> bool:
 
 def rarity(mentions: int, chunks: int) -> float:
     """1 for what a single chunk mentions, towards 0 for what all mention."""
-    if chunks <= 1:
-        return 1.0
-    return max(0.0, 1.0 - math.log(max(mentions, 1)) / math.log(chunks))
+    return 1.0 if chunks <= 1 else max(0.0, 1.0 - math.log(max(mentions, 1)) / math.log(chunks))
 
 
 def rank_entities(

@@ -139,6 +139,4 @@ def _format_value(value: object) -> str:
         return value.isoformat(" ", "seconds" if value.second else "minutes")
     if isinstance(value, (date, time)):
         return value.isoformat()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return clean_line(str(value))
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else clean_line(str(value))
