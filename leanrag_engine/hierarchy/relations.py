@@ -112,9 +112,7 @@ def count_pairs(step: LayerStep) -> PairCounts:
     """Count the pairs of clusters with λ > 0, in the order of their ends (paper eq. 5). O(m log m)."""
     parents = step.labels[step.lower.ends]
     pairs = pair_up(step.lower, parents)
-    beneath = pairs
-    if step.base is not step.lower:
-        beneath = pair_up(step.base, step.base_labels[step.base.ends])
+    beneath = pair_up(step.base, step.base_labels[step.base.ends]) if step.base is not step.lower else pairs
     strengths = np.diff(pairs.starts)
     turned = 2 * pairs.totals((parents[:, 0] < parents[:, 1]).astype(np.int64)) < strengths
     return PairCounts(
