@@ -16,6 +16,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk, LoadedDocument, Page, Window, content_id, is_code
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.word_lists import read_words
 
 from .headings import Heading, headings
 from .signatures import find_signatures
@@ -124,10 +125,7 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 _CHAT = "text/x-chat"
-_DATA = frozenset({
-    "application/json", "application/yaml", "application/toml", "text/csv", "text/tab-separated-values", "text/x-hcl", "text/x-ini",
-    "text/x-log", "application/x-gedcom",
-})  # fmt: skip
+_DATA = read_words("files", "data")
 
 _CJK = "\u2e80-\u2fdf\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003fffd"
 _OPENING = "「『（【《〈［｛〔“‘"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from leanrag_engine.core.model import FILE_TIME as _FILE_TIME
 from leanrag_engine.core.text.language.sentences import ends_sentence, find_turn
 from leanrag_engine.core.text.records import TABLE_LINE
+from leanrag_engine.core.text.word_lists import read_words
 
 
 class DateOrigin(StrEnum):
@@ -38,22 +39,10 @@ _KEYS = (
 )  # fmt: skip
 """Names of metadata that hold a date, best first, without case, signs and the prefix before a colon or dot."""
 
-_MONTHS = (
-    "jan january januar jänner janv janvier ene enero",
-    "feb february februar févr février fevrier febrero",
-    "mar march märz maerz mär mrz mars marzo",
-    "apr april avr avril abr abril",
-    "may mai mayo",
-    "jun june juni juin junio",
-    "jul july juli juil juillet julio",
-    "aug august août aout ago agosto",
-    "sep sept september septembre septiembre setiembre",
-    "oct october okt oktober octobre octubre",
-    "nov november novembre noviembre",
-    "dec december dez dezember déc décembre decembre dic diciembre",
-)
-"""The names of each month in English, German, French and Spanish."""
-_MONTH_NUMBERS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+_MONTH_NUMBERS = {
+    name: int(number)
+    for name, _, number in (each.partition("/") for each in read_words("language", "months"))
+}
 MONTH = "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True))
 """Matches the name of a month, in small letters."""
 DATE_WORDS = frozenset([*_MONTH_NUMBERS, *map(str.lower, day_name)])
@@ -98,8 +87,10 @@ def date_document(
     """Return the date of a document by the first of these sources that has one: of its ``text`` the first lines count;
     ``properties`` is the date in the file's own properties, ``modified`` the file's time in seconds since 1970."""
     changed = "" if modified is None else _format_time(modified)
+    named = {re.sub(r"^.*[:.]|[^a-z]", "", key.lower()): value for key, value in metadata.items()}
+    dated = filter(None, (read_date(named[key]) for key in _KEYS if key in named))
     choices = (
-        (_date_in_metadata(metadata), DateOrigin.METADATA),
+        (next(dated, ""), DateOrigin.METADATA),
         (find_date(title), DateOrigin.TITLE),
         (find_date(file_name), DateOrigin.FILE_NAME),
         (_date_in_first_lines(text, metadata), DateOrigin.FIRST_LINES),
@@ -135,11 +126,6 @@ def read_date(value: str) -> str:
 def find_posted(text: str) -> str:
     """Return the date of the last post that begins in ``text``: *Date: Mon, 4 Nov 2018*; "" if none does."""
     return next(filter(None, map(read_date, reversed(_POSTED.findall(text)))), "")
-
-
-def _date_in_metadata(metadata: Mapping[str, str]) -> str:
-    named = {re.sub(r"^.*[:.]|[^a-z]", "", key.lower()): value for key, value in metadata.items()}
-    return next(filter(None, (read_date(named[key]) for key in _KEYS if key in named)), "")
 
 
 _POSTED = re.compile(

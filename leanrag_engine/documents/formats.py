@@ -57,9 +57,9 @@ def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
     if re.fullmatch(r"\.[1-9][a-z]{0,4}", suffix) and MANUAL_HEAD.search(start):
         return _MANUAL
     stem = path.name.lower().split(".")[0]  # Dockerfile.dev too
-    if stem in _CODE_NAMES:
+    if stem in _SOURCES["names_of_code"]:
         return _FORMATS[".mk"]
-    if stem in _PLAIN_NAMES or is_prose(start):
+    if stem in _SOURCES["names_of_text"] or is_prose(start):
         return PLAIN
     kind = f"{suffix} files are" if suffix else "files without a suffix (other than README and the like) are"
     raise FormatUnsupported(
@@ -151,13 +151,11 @@ def _label_json(text: str, longest: int = 1_000_000) -> tuple[str, dict[str, str
 
 def _text(data: bytes, name: str) -> Reading:
     reading = _plain(data, name)
-    chat = read_chat(reading.text)
-    if chat:
-        return replace(chat, metadata={**chat.metadata, **reading.metadata})
-    if _MAIL_START.match(reading.text):
-        mail: Reading | None = resolve_name(f"{__package__}.readers.mail:read_exported_mail")(reading.text)
-        if mail:
-            return replace(mail, metadata={**mail.metadata, **reading.metadata})
+    said: Reading | None = read_chat(reading.text)
+    if not said and _MAIL_START.match(reading.text):
+        said = resolve_name(f"{__package__}.readers.mail:read_exported_mail")(reading.text)
+    if said:
+        return replace(said, metadata={**said.metadata, **reading.metadata})
     pages = decode(data, name)[0].split("\f") if b"\f" in data else ()
     # An RFC, or what was a PDF; not a list of changes that has one between releases
     if len(pages) > 2 and max(page.count("\n") for page in pages) <= _LONGEST_PAGE:  # noqa: PLR2004
@@ -315,6 +313,7 @@ def _import_later(place: str) -> Callable[[bytes, str], Reading]:
 
 
 PLAIN = Format("text/plain", _text)
+_SOURCES = read_sections("formats")
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _IMPORTED = (
     (".html .htm .xhtml", "text/html", _import_later("html:read_html"), 200_000),
@@ -334,9 +333,10 @@ _IMPORTED = (
 _MANUAL = Format("text/markdown", _write_markdown(write_manual))
 _FORMATS = {
     **{
-        each: Format(kind, _plain)
-        for kind, suffixes in read_sections("suffixes").items()
-        for each in suffixes
+        suffix: Format(kind, _plain)
+        for kind, suffixes in _SOURCES.items()
+        if "/" in kind
+        for suffix in suffixes
     },
     **{
         suffix: Format(kind, read, guarded_from)
@@ -358,11 +358,3 @@ _FORMATS = {
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), Format("application/json", _json)),
 }
 SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))  # The suffixes that have a reader, in alphabetical order
-
-_PLAIN_NAMES = frozenset({
-    "readme", "license", "licence", "copying", "notice", "authors", "contributors", "changelog", "changes",
-    "history", "news", "todo", "install",
-})  # fmt: skip
-_CODE_NAMES = frozenset({
-    "makefile", "dockerfile", "jenkinsfile", "vagrantfile", "gemfile", "rakefile", "procfile", "codeowners", "crontab",
-})  # fmt: skip

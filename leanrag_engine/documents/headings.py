@@ -14,6 +14,7 @@ from typing import NamedTuple
 from leanrag_engine.core.model import is_code
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 from leanrag_engine.core.text.shortening import shorten
+from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.dates import MONTH, find_date
 from leanrag_engine.documents.signatures import blank_texts, find_functions
 
@@ -422,9 +423,7 @@ def _meetings(text: str, firsts: list[int], items: list[Heading], marked: list[H
             yield Heading(start, end - 1, level, " ".join(text[start:end].split()))
 
 
-_BARE = frozenset({
-    "application/json", "application/xml", "application/yaml", "text/csv", "text/tab-separated-values", "text/x-log",
-})  # fmt: skip
+_BARE = read_words("files", "bare_data")
 _CONVENTIONS: dict[str, Callable[[str], Iterator[Heading]]] = {
     "application/pdf": _plain,
     "application/toml": _sections,

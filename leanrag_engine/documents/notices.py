@@ -6,11 +6,9 @@ from dataclasses import replace
 
 from leanrag_engine.core.model import Chunk, is_code
 
-QUOTED, SIGNATURE = "Quoted mail", "Mail signature"
-"""Headings of what follows the author's own text in a mail."""
-MAIL_HEAD = re.compile(
-    r"\A(?P<who>From: [^\n]+)\n(?P<to>(?:(?:To|Cc): [^\n]+\n)*)(?P<date>Date: [^\n]+)(?:\n|\Z)\s*"
-)
+QUOTED, SIGNATURE, FRONT_MATTER = "Quoted mail", "Mail signature", "Front matter"
+"""What stands beside what is said; the first two are headings of what follows the author's own text in a mail."""
+MAIL_HEAD = re.compile(r"\A(?P<who>From: .+)\n(?P<to>(?:(?:To|Cc): .+\n)*)(?P<date>Date: .+)(?:\n|\Z)\s*")
 
 _LEADING_COMMENTS = re.compile(
     r"(?:<\?php\b)?(?:\s*(?:(?:#|//|;|--|%)[^\n]*(?:\n|$)|/\*.*?\*/|<!--.*?-->))+", re.DOTALL
@@ -45,12 +43,16 @@ def is_licence(chunks: Sequence[Chunk]) -> bool:
     return bool(called or (_CALLED.search(f"{title} {text[:100]}") and _FORMULA.search(head)))
 
 
-def is_front_matter(chunk: Chunk, number: int) -> bool:
-    """Return whether a window is the front matter of Markdown and nothing else: its reader leaves an empty line above."""
-    if number or chunk.number > 1 or not chunk.start or chunk.media_type != "text/markdown":
-        return False
-    text = chunk.quote(chunk.windows[0])
-    return "\n\n" not in text and _FIELDS.match(text) is not None
+def find_beside(chunk: Chunk, number: int) -> str:
+    """Return what a window is that stands beside what is said: a quote or signature of a mail, or front matter alone, above which its
+    reader leaves an empty line; "" if it is none."""
+    window = chunk.windows[number]
+    section = window.heading.rpartition(" > ")[2]
+    if section in {QUOTED, SIGNATURE}:
+        return section
+    fields = chunk.quote(window) if chunk.start and chunk.number == 1 and not number else ""
+    is_front = chunk.media_type == "text/markdown" and _FIELDS.match(fields) and "\n\n" not in fields
+    return FRONT_MATTER if is_front else ""
 
 
 def without_notices(chunk: Chunk, *, named: bool = False) -> Chunk:
@@ -64,11 +66,9 @@ def without_notices(chunk: Chunk, *, named: bool = False) -> Chunk:
     head = _LEADING_COMMENTS.match(chunk.text)
     if head is None:
         return chunk
-    blanked = _UNNAMED if named else _WORDS
-    blank = _COMMENTED.sub(
-        lambda part: (
-            blanked.sub(lambda each: " " * len(each[0]), part[0]) if _NOTICE.search(part[0]) else part[0]
-        ),
-        head[0],
-    )
-    return replace(chunk, text=blank + chunk.text[head.end() :])
+
+    def blank(part: re.Match[str]) -> str:
+        told = _UNNAMED if named else _WORDS
+        return told.sub(lambda each: " " * len(each[0]), part[0]) if _NOTICE.search(part[0]) else part[0]
+
+    return replace(chunk, text=_COMMENTED.sub(blank, head[0]) + chunk.text[head.end() :])

@@ -7,17 +7,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-_INDENTED = frozenset({
-    "text/x-lua", "text/x-python", "text/x-r", "text/x-ruby", "text/x-shellscript", "text/x-sql",
-})  # fmt: skip
+from leanrag_engine.core.text.word_lists import read_words
+
+_INDENTED = read_words("files", "indented_languages")
 """Languages whose blocks are found by their indent."""
-_QUOTED = frozenset({
-    "text/x-javascript", "text/x-typescript", "text/x-php", "text/x-perl", "text/x-css", *_INDENTED,
-})  # fmt: skip
+_QUOTED = read_words("files", "quoting_languages") | _INDENTED
 """Languages in which single quotation marks enclose texts, not one character."""
-_SHARP = frozenset(
-    {"text/x-python", "text/x-ruby", "text/x-shellscript", "text/x-perl", "text/x-r", "text/x-php"}
-)
+_SHARP = read_words("files", "sharp_languages")
 """Languages with comments from a ``#`` to the end of the line."""
 
 _TEXT = r'"(?:[^"\\\n]|\\.)*+"' + r"|\\[\\\"'`]"  # An escaped mark begins none

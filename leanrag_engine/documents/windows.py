@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 
 from leanrag_engine.core.model import Window
 from leanrag_engine.core.ports import Tokenizer
@@ -113,7 +114,8 @@ def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
         elif MAIL_HEAD.match(body) or (_ITEM.match(body) and len(body) <= 4 * _OPTIONS.target):
             yield replace(block, kind=kind, announced=announced)
         else:
-            for number, (first, last) in enumerate(_sentences(body)):
+            starts = [0, *[first for first, _ in sentences(body)][1:]]
+            for number, (first, last) in enumerate(pairwise([*starts, len(body)])):
                 yield _Block(block.start + first, block.start + last, kind, announced and not number)
         if kind is not _BlockKind.CODE:
             announced = body.rstrip().endswith((":", "："))
@@ -126,12 +128,6 @@ def _hangs(body: str) -> bool:
     first, *others = body.rstrip().split("\n")
     least = _indent(first) + 2
     return bool(others) and not _ITEM.match(first) and all(_indent(each) >= least for each in others)
-
-
-def _sentences(body: str) -> list[tuple[int, int]]:
-    """Return the sentences of a block without gaps: each reaches to the next."""
-    starts = [0, *[first for first, _ in sentences(body)][1:]]
-    return list(zip(starts, [*starts[1:], len(body)], strict=True))
 
 
 def _indent_of(text: str, position: int) -> int:

@@ -13,16 +13,13 @@ _LINK = (
 _ROLE = r"(?<![\w`]):(?:[\w+-]+:)?[\w+-]+:`[~!]?(?:([^`<]+?)\s*<[^`<>]+>|(?=[^`]*[^\W\d_])([^`]+))`"
 """A role of reStructuredText: :ref:`text <target>`, :class:`~package.Name`; of a number, such as :issue:`12`, it says of what."""
 _NAME = r"^[ \t]*\.\. _[^\n]*[^\s\\]:[ \t]*(?:\n\s*|\Z)"  # A line that names a place of reStructuredText
-_UNSEEN = (
-    r"<!--[\s\S]*?-->|^ {0,3}\[(?!\^)[^\]\n]+\]:[ \t]+(?!\w[\w+.-]+:|//)\S+[ \t]*(?:\"[^\"\n]*\")?[ \t]*$"
-)
+_UNSEEN = r"<!--[\s\S]*?-->|^ *\[(?!\^)[^\]\n]+\]:[ \t]+(?!\w[\w+.-]+:|//)\S+[ \t]*(?:\"[^\n]*)?$"
 """What a reader of Markdown does not see: a comment, and the place within the documents that a name of a link stands for."""
 _MARKUP = re.compile(f"{_KEPT}|{_LINK}|{_ROLE}|{_NAME}|{_UNSEEN}", re.MULTILINE)
 
 
 def drop_targets(text: str) -> str:
-    """Return ``text`` with the words alone of roles and of links within the documents, without names of places and comments, unless there
-    is nothing else. Code and the rest stay."""
+    """Return ``text`` with the words alone of roles and links, without names of places and comments, unless it is nothing else; code stays."""
     if not any(sign in text for sign in ("](", ":`", ".. _", "<!--", "]: ")):
         return text
     shown = _MARKUP.sub(lambda found: next(filter(None, found.groups()), ""), text)

@@ -16,6 +16,7 @@ from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, has_cjk
 from leanrag_engine.core.text.shortening import one_line, shorten
+from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.formats import START_BYTES, SUPPORTED_SUFFIXES, format_of
 from leanrag_engine.documents.readers.chats import SLACK_LISTS, may_be_export, read_chat
 
@@ -30,16 +31,9 @@ _LONG_WORD = 32
 _LONG_WORDS = 0.35  # Most of the text that words of `long_word` signs take: hashes and encoded data
 _STAMPED = 0.6  # Least share of lines of a log that begin with a time or level of severity
 
-_LOCKS = frozenset({
-    "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "pnpm-lock.yml", "yarn.lock", "composer.lock", "cargo.lock",
-    "poetry.lock", "uv.lock", "pdm.lock", "gemfile.lock", "podfile.lock", "go.sum", "packages.lock.json", "flake.lock",
-    "pipfile.lock", "conda-lock.yml", "bun.lock", "deno.lock", "mix.lock", "pubspec.lock", "paket.lock",
-})  # fmt: skip
+_LOCKS = read_words("files", "locks")
 _MINIFIED = re.compile(r"[.-]min\.(?:js|mjs|cjs|css)$|\.(?:bundle|chunk)\.(?:js|css)$")
-_TEXT_SUFFIXES = frozenset({
-    ".txt", ".text", ".log", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".xml", ".csv", ".tsv", ".js", ".mjs", ".cjs", ".jsx",
-    ".ts", ".tsx", ".css", ".sql", ".ini", ".cfg", ".conf", ".properties", ".py", ".rb", ".php", ".go", ".c", ".h", ".cpp", ".java",
-})  # fmt: skip
+_TEXT_SUFFIXES = read_words("files", "text_suffixes")
 _TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
 _SOURCE_SUFFIXES = frozenset({".py", ".rb", ".php", ".go", ".java", ".ts", ".tsx", ".jsx", ".sql"})
 """Names of modules are long words, and tests hold figures: of these only what is minified or generated is left out."""
@@ -339,10 +333,7 @@ class FolderWalk:
             self.files.add(real)
 
 
-_HIDDEN = frozenset({
-    "node_modules", "bower_components", "__pycache__", "site-packages", "cvs", "thumbs.db", "desktop.ini",
-    "$recycle.bin",
-})  # fmt: skip
+_HIDDEN = read_words("files", "hidden")
 
 
 def _is_hidden(name: str) -> bool:

@@ -11,6 +11,7 @@ from lxml import etree
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
 from leanrag_engine.core.text.cleaning import clean, clean_line
+from leanrag_engine.core.text.word_lists import read_words
 from leanrag_engine.documents.decoding import decode, has_byte_order_mark, is_iso_2022
 from leanrag_engine.documents.records import find_caption, format_rows
 
@@ -20,17 +21,10 @@ _Element = Any
 """An lxml element: the library carries no types."""
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_SKIPPED = frozenset({
-    "annotation", "audio", "button", "canvas", "head", "iframe", "input", "map", "nav", "noscript",
-    "object", "script", "select", "style", "svg", "template", "textarea", "video",
-})  # fmt: skip
+_SKIPPED = read_words("files", "skipped_tags")
 _SKIPPED_ROLES = frozenset({"navigation", "search", "menu", "menubar", "toolbar"})
 _SKIPPED_CLASSES = frozenset({"headerlink", "navheader", "navfooter"})  # Of Sphinx and DocBook
-_BLOCKS = frozenset({
-    "address", "article", "aside", "blockquote", "body", "caption", "details", "div", "dl", "dt",
-    "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "main", "ol", "p", "section",
-    "summary", "table", "ul",
-})  # fmt: skip
+_BLOCKS = read_words("files", "block_tags")
 _LINES = frozenset({"br", "dd", "li", "tr"})
 _LAYOUT = frozenset({"table", "ul", "ol", "pre", "blockquote", *_HEADINGS})
 

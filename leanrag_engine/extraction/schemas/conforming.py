@@ -22,29 +22,15 @@ from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.shortening import cut_end
+from leanrag_engine.core.text.word_lists import read_sections
 
 UNKNOWN = "concept"  # Any other type wins against this one when mentions are merged
 
 _FIRST = re.compile(r"[/,;|:(（、，]")
-_SAME = {
-    "person": "people, human, human being, character, fictional character, individual, persona, per, 人物, 人, 人名, 人間, 사람, 인물, "
-    "personne, persona, pessoa, персона, человек",
-    "organisation": "organization, org, company, corporation, institution, agency, business, firm, government agency, "
-    "组织, 組織, 机构, 機構, 公司, 企業, 企业, 조직, 회사, 기관, organización, organización, organizzazione, unternehmen, организация",
-    "place": "location, loc, geo, gpe, geographic location, geographical location, geopolitical entity, city, country, region, "
-    "town, village, 地点, 地點, 地名, 地区, 地區, 場所, 地理位置, 장소, 지명, lieu, lugar, ort, luogo, место",
-    "event": "historical event, incident, occurrence, 事件, 活动, 活動, 出来事, イベント, 사건, événement, evento, ereignis, событие",
-    "work": "book, film, movie, song, album, novel, artwork, work of art, creative work, publication, paper, "
-    "作品, 著作, 书籍, 書籍, 論文, 论文, 작품, œuvre, obra, werk, opera, произведение",
-    "product": "产品, 產品, 製品, 商品, 제품, produit, producto, produkt, prodotto, продукт",
-    UNKNOWN: "idea, notion, abstract concept, topic, theme, category, thing, entity, unknown, other, misc, miscellaneous, object, "
-    "none, n/a, null, undefined, type, noun, keyword, 概念, 观念, 观点, 主题, 主題, 其他, その他, 개념, concepto, konzept, concetto, понятие",
-    "method": "technique, procedure, 方法, 手法, 방법, méthode, método, methode, metodo, метод",
-    "time": "date, year, period, day, month, time period, duration, 时间, 時間, 日期, 日付, 年份, 시간, 날짜",
-    "quantity": "number, amount, money, percentage, measurement, value, cardinal, ordinal, 数量, 數量, 金额, 数字, 수량",
-}
 _KNOWN = {
-    name_key(form): type_ for type_, listed in _SAME.items() for form in (type_, *listed.split(", ")) if form
+    name_key(form.replace("_", " ")): type_
+    for type_, listed in read_sections("types").items()
+    for form in (type_, *listed)
 }
 
 

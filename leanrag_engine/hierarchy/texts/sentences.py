@@ -6,15 +6,11 @@ from functools import lru_cache
 
 from leanrag_engine.core.text.language.sentences import find_turn
 from leanrag_engine.core.text.language.words import word_count
+from leanrag_engine.core.text.word_lists import read_words
 
 from .naming import BRACKETS, DEFAULT, phrase_keys
 
-_OPENERS = (
-    "he she it they we you i his her its their this that these those such here there and but or so then however"
-    " therefore thus also another both additionally furthermore moreover similarly instead otherwise see"
-    " hence accordingly conversely alternatively likewise nevertheless can cannot must should could would does has have"
-)
-_LEANING = frozenset(_OPENERS.split())
+_LEANING = read_words("language", "leaning")
 _SPOKEN = frozenset(("i", "we", "you"))
 _OWNING = frozenset(("his", "her", "its", "their", "him", "them"))
 """A sentence that opens so leans on the one before it."""

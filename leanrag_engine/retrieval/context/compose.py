@@ -9,9 +9,9 @@ sets and found no more facts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
 from itertools import accumulate, chain, groupby, takewhile
 
 from leanrag_engine.core.graphs.texts import name_subject
@@ -25,7 +25,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words, is_name
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, has_cjk
 from leanrag_engine.core.text.shortening import cut_end, one_line
-from leanrag_engine.documents.notices import QUOTED, SIGNATURE, is_front_matter
+from leanrag_engine.documents.notices import FRONT_MATTER, QUOTED, SIGNATURE, find_beside
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
 from leanrag_engine.retrieval.search.releases import read_release
 from leanrag_engine.retrieval.search.relevance import RankedWindow, TextPlace
@@ -90,10 +90,10 @@ def compose_context(
     head = HEAD.replace(":", f" ({material.graph}):", 1) if material.graph else HEAD
     opening = [*notes, head, *([wrap_in_fence("\n".join(about), fence)] if about else [])]
     layout = _Layout(opening, fence, material.by_date, material.newest_first, material.is_weak)
-    counter = _TokenCounter(tokenizer, layout.fence)
+    count = cache(tokenizer.count)
     explained = round(budget * options.explanation) if material.explanation else 0
-    room = budget - counter.count(layout.render((), ())) - options.omission_tokens - explained
-    pool = _Pool(material.rankings, counter, options)
+    room = budget - count(layout.render((), ())) - options.omission_tokens - explained
+    pool = _Pool(material.rankings, count, options)
     chosen = pool.choose(room)
     if chosen:  # what is not shown needs no longer one
         layout = replace(layout, fence=_choose_fence(material, chosen), known=pool.known)
@@ -133,7 +133,7 @@ def find_shown(
     """Return which windows and turns of ``seen`` passages replies of ``budget`` tokens to the same texts have shown: those of one
     reply after the other, up to the first with a passage that was not seen. Return also the passages of which parts are among
     them only if there were more replies than those that name all of ``seen``."""
-    counter, shown = _TokenCounter(tokenizer, "```"), set[TextPlace]()
+    count, shown = cache(tokenizer.count), set[TextPlace]()
     # Less than they had: what comes again does less harm than what is lost.
     room = round(0.95 * budget) - options.omission_tokens
     worth = [keep_worth(ranking, options.weaker) for ranking in rankings]
@@ -142,7 +142,7 @@ def find_shown(
     for _ in range(options.replies):
         if shown:
             worth = [[each for each in ranking if not _was_shown(each, shown, seen)] for ranking in worth]
-        found = _Pool(worth, counter, options).choose(room)
+        found = _Pool(worth, count, options).choose(room)
         chosen = [each for each in found if isinstance(each, RankedWindow)]
         new = {span for each in chosen if each.chunk.citation in seen for span in each.spans} - shown
         has_unseen = any(each.chunk.citation not in seen for each in chosen)
@@ -196,42 +196,24 @@ def _explain(
     text: str, lines: Sequence[str], budget: int, fence: str, tokenizer: Tokenizer
 ) -> tuple[str, int]:
     """Return the text with as many of ``lines`` after it as fit, and its tokens."""
-    tokens = tokenizer.count(text)
-    shown: list[str] = []
+    explained, shown = (text, tokenizer.count(text)), list[str]()
     for line in lines:
-        tried = [*shown, one_line(sanitise(line))]
-        longer = f"{text}\n\n### How the evidence is connected\n{wrap_in_fence(chr(10).join(tried), fence)}"
-        if tokenizer.count(longer) > budget:
+        shown.append(one_line(sanitise(line)))
+        longer = f"{text}\n\n### How the evidence is connected\n{wrap_in_fence(chr(10).join(shown), fence)}"
+        if (tokens := tokenizer.count(longer)) > budget:
             break
-        shown = tried
-    if not shown:
-        return text, tokens
-    longer = f"{text}\n\n### How the evidence is connected\n{wrap_in_fence(chr(10).join(shown), fence)}"
-    return longer, tokenizer.count(longer)
+        explained = longer, tokens
+    return explained
 
 
 # --- choosing ------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _TokenCounter:
-    """Counts what an item adds to a context."""
-
-    tokenizer: Tokenizer
-    fence: str
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def count(self, text: str) -> int:
-        if text not in self.counts:
-            self.counts[text] = self.tokenizer.count(text)
-        return self.counts[text]
 
 
 class _Pool:
     """The evidence for each text, what of it was taken so far, and what that cost."""
 
     def __init__(
-        self, rankings: Sequence[Sequence[Evidence]], counter: _TokenCounter, options: ContextOptions
+        self, rankings: Sequence[Sequence[Evidence]], count: Callable[[str], int], options: ContextOptions
     ) -> None:
         self._rankings = [_worth_showing(ranking, options) for ranking in rankings]
         self._best = max((each.near for ranking in self._rankings for each in ranking), default=0.0)
@@ -250,7 +232,7 @@ class _Pool:
         self._turned = group(
             ((each.chunk.document_id, each.chunk.number), each) for each in self.known if each.turns
         )
-        self._counter = counter
+        self._count = count
         self._options = options
         self._documents: set[str] = set()
         self._sections: set[tuple[str, str]] = set()
@@ -338,9 +320,11 @@ class _Pool:
         running text: what it leads to."""
         if not isinstance(item, RankedWindow):
             return None
-        leads = item.text.rstrip().endswith(("?", "？")) or is_front_matter(item.chunk, item.number)
-        if not leads:
-            following = self._following(item) if is_first and _is_running(item.chunk) else None
+        leads = item.text.rstrip().endswith(("?", "？"))
+        if not leads and find_beside(item.chunk, item.number) != FRONT_MATTER:
+            windows = item.chunk.windows
+            is_running = len(windows) > 2 and len({each.heading for each in windows}) == 1  # noqa: PLR2004
+            following = self._following(item) if is_first and is_running else None
             return following if following and following.heading == item.heading else None
         if item.turns:
             document, number = item.chunk.document_id, item.chunk.number
@@ -367,7 +351,8 @@ class _Pool:
         # Hardly a token has more than eight characters: counting what is far too long would only cost time.
         cost = self._cost(item) if len(text) <= 8 * room else room + 1
         # What stands under two releases or dates is said of each.
-        place = _find_release(item) if isinstance(item, RankedWindow) else ""
+        place = item.heading if isinstance(item, RankedWindow) and _RELEASE.search(item.heading) else ""
+        place = place or (item.chunk.title if isinstance(item, RankedWindow) and read_release(item) else "")
         told = [] if cost > room else [place + each for each in self._said.find_sentences(text)]
         written = ""
         if isinstance(item, Statement) and not item.parts.fixed:
@@ -388,7 +373,7 @@ class _Pool:
     def _cost(self, item: Evidence) -> int:
         """Return the tokens that an item adds: its text, its label, and the headings that are not there yet."""
         if isinstance(item, Statement):
-            return self._counter.count(f"- {render_statement(item)}\n")
+            return self._count(f"- {render_statement(item)}\n")
         if item.turns:
             label = "" if item.chunk.id in self._chunks else f"{item.chunk.own_date} [{item.chunk.citation}]"
             new = [
@@ -396,31 +381,17 @@ class _Pool:
                 for span in item.turns
                 if (item.chunk.id, span) not in self._parts
             ]
-            cost = self._counter.count(" …\n".join([label, *new]))
+            cost = self._count(" …\n".join([label, *new]))
             return cost + self._cost_of_document(item.chunk) * (not item.chunk.own_date)
         known = (item.chunk.document_id, item.heading) in self._sections
-        cost = self._counter.count(
-            f"{render_excerpt([item], heading='' if known else shown_heading(item))}\n"
-        )
+        cost = self._count(f"{render_excerpt([item], heading='' if known else shown_heading(item))}\n")
         return cost + self._cost_of_document(item.chunk)
 
     def _cost_of_document(self, chunk: Chunk) -> int:
         """Return the tokens of a document's heading if it is not there yet."""
         if chunk.document_id in self._documents:
             return 0
-        return self._counter.count(f"{format_document(chunk)}\n{self._counter.fence}\n\n\n") + 2
-
-
-def _find_release(window: RankedWindow) -> str:
-    """Return the heading of a window with a release or date, or else the title of its document with a release; "" without any."""
-    if _RELEASE.search(window.heading):
-        return window.heading
-    return window.chunk.title if read_release(window) else ""
-
-
-def _is_running(chunk: Chunk, least: int = 3) -> bool:
-    """Return whether a passage is running text: of several windows, all of one section."""
-    return len(chunk.windows) >= least and len({each.heading for each in chunk.windows}) == 1
+        return self._count(f"{format_document(chunk)}\n```\n\n\n") + 2
 
 
 def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
@@ -436,7 +407,7 @@ def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
 def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list[Evidence]:
     """Return the evidence above the cutoff, and the first few that are weaker, then what is kept although it is below. Where a word
     alone is asked for, and found, only strong evidence of other documents stands beside what holds it."""
-    ranking = _without_copies(_without_beside(ranking, options), options)
+    ranking = _without_beside(ranking, options)
     windows = [each for each in ranking if isinstance(each, RankedWindow)]
     if holders := {each.chunk.document_id for each in windows if each.asked_alone}:
         # A turn stands in several windows of a conversation, of which some hold the word.
@@ -451,39 +422,27 @@ def _worth_showing(ranking: Sequence[Evidence], options: ContextOptions) -> list
 
 
 def _without_beside(ranking: Sequence[Evidence], options: ContextOptions) -> list[Evidence]:
-    """Return the evidence without signatures and front matter that are not among the nearest, and nearer than what they stand beside: they
-    share its title, and names, places and dates in them say nothing of it. Front matter with a rare word that is asked, as a tag, stays."""
-    beside = {each.key: each for each in ranking if isinstance(each, RankedWindow) and _stands_beside(each)}
-    told = [each for each in ranking if isinstance(each, RankedWindow) and each.key not in beside]
-    nearest = {each.chunk.document_id: each.near for each in sorted(told, key=lambda each: each.near)}
-    kept = {each.key for each in _above_cutoff(ranking, options.beside)}
-    dropped = {
-        key
-        for key, each in beside.items()
-        if not (each.exact and each.section != SIGNATURE)
-        and (key not in kept or each.near < nearest.get(each.chunk.document_id, 0.0))
-    }
-    return [each for each in ranking if each.key not in dropped]
-
-
-def _stands_beside(each: RankedWindow) -> bool:
-    return each.section == SIGNATURE or is_front_matter(each.chunk, each.number)
-
-
-def _without_copies(ranking: Sequence[Evidence], options: ContextOptions) -> list[Evidence]:
-    """Return the evidence without quotes of mails that were found themselves."""
+    """Return the evidence without quotes of mails that were found themselves, signatures that are not among the nearest, and nearer than
+    the mail, and front matter that is neither near nor has a rare word that is asked, as a tag: names, places and dates in it say nothing."""
     windows = [each for each in ranking if isinstance(each, RankedWindow)]
-    if all(each.section != QUOTED for each in windows):
-        return [*ranking]
-    said = _SaidSentences(options)
-    for each in {each.chunk.id: each for each in windows if each.section != QUOTED}.values():
-        said.add(said.find_sentences(each.chunk.text.partition(f"# {QUOTED}")[0]), "")
-    copies = {
-        each.key
-        for each in windows
-        if each.section == QUOTED and said.covers([*said.find_sentences(each.text)], options.quoted)
-    }
-    return [each for each in ranking if each.key not in copies]
+    kinds = {each.key: kind for each in windows if (kind := find_beside(each.chunk, each.number))}
+    near = {each.key for each in _above_cutoff(ranking, options.beside)} if kinds else set()
+    said, nearest = _SaidSentences(options), dict[str, float]()
+    for each in windows if kinds else ():
+        if each.key not in kinds:
+            nearest[each.chunk.document_id] = max(each.near, nearest.get(each.chunk.document_id, 0.0))
+            said.add(said.find_sentences(each.chunk.text.partition(f"# {QUOTED}")[0]), "")
+
+    def is_kept(each: Evidence) -> bool:
+        kind = kinds.get(each.key)
+        if not kind or not isinstance(each, RankedWindow):
+            return True
+        if kind == QUOTED:
+            return not said.covers([*said.find_sentences(each.text)], options.quoted)
+        first = kind != SIGNATURE or each.near >= nearest.get(each.chunk.document_id, 0.0)
+        return (first and each.key in near) or (each.exact and kind != SIGNATURE)
+
+    return [*filter(is_kept, ranking)]
 
 
 class _SaidSentences:
@@ -496,7 +455,8 @@ class _SaidSentences:
 
     def find_sentences(self, text: str) -> Iterator[str]:
         """Yield the sentences of ``text`` that are long enough to be repetitions."""
-        return (sentence for sentence in _fold_sentences(text) if self._counts(sentence))
+        least = self._options.repeated_characters
+        return (each for each in _fold_sentences(text) if len(each) * (2.5 if has_cjk(each) else 1) >= least)
 
     def add(self, told: Iterable[str], written: str) -> None:
         self._sentences.update(told)
@@ -514,10 +474,6 @@ class _SaidSentences:
         """Return whether a ``share`` of these sentences was said."""
         known = sum(len(sentence) for sentence in told if sentence in self._sentences)
         return known > 0 and known >= share * sum(map(len, told))
-
-    def _counts(self, sentence: str) -> bool:
-        length = len(sentence) * (2.5 if has_cjk(sentence) else 1.0)
-        return length >= self._options.repeated_characters
 
 
 @lru_cache(maxsize=1 << 11)  # a statement is compared, and then kept
@@ -565,9 +521,8 @@ class _Layout:
         if by_date:
             undated = "" if self.newest_first else "9"
             documents.sort(key=lambda each: each[0].day or undated, reverse=self.newest_first)
-        blocks = [*self.opening]
-        if statements:
-            blocks.append(render_statements(statements, self.fence, by_date=self.by_date))
+        written = [render_statements(statements, self.fence, by_date=self.by_date)] if statements else []
+        blocks = [*self.opening, *written]
         parts = count_parts(each[0].chunk for each in (*alone, *documents))
         blocks += [self._render_alone(each, parts) for each in alone]
         for is_talk, run in groupby(documents, key=_is_dated_conversation):

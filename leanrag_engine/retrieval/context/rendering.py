@@ -3,6 +3,7 @@ untrusted data. It is put in fences longer than any within it, loses its invisib
 
 import re
 from calendar import day_abbr, day_name
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -307,13 +308,9 @@ def group_touching(windows: Sequence[RankedWindow]) -> list[list[RankedWindow]]:
     signature within what it heads would be a line that the file does not have."""
     runs: list[list[RankedWindow]] = []
     for window in windows:
-        last = runs[-1][-1] if runs else None
-        if (
-            last is not None
-            and last.chunk.id == window.chunk.id
-            and last.number + 1 == window.number
-            and (last.heading == window.heading or is_code(window.chunk.media_type))
-        ):
+        last = runs[-1][-1] if runs else window
+        follows = (last.chunk.id, last.number + 1) == (window.chunk.id, window.number)
+        if follows and (last.heading == window.heading or is_code(window.chunk.media_type)):
             runs[-1].append(window)
         else:
             runs.append([window])
@@ -328,21 +325,18 @@ def render_excerpt(
     chunk = run[0].chunk
     first, last = chunk.windows[run[0].number], chunk.windows[run[-1].number]
     span = slice(first.start - chunk.start, last.end - chunk.start)
-    shown = without_notices(chunk, named=True).text[span] if is_code(chunk.media_type) else ""
+    code = is_code(chunk.media_type)
+    shown = without_notices(chunk, named=True).text[span] if code else ""
     text = shown if shown.strip() else chunk.text[span]
     # Where a turn of a conversation was cut, what is left of it keeps its speaker.
     begun = chunk.text[: first.start - chunk.start].rpartition("\n\n")[2]
     if begun.strip() and (turn := find_turn(begun)) and is_conversation(chunk.text):
         text = f"{begun[: turn.said]}… {text}"
-    text = (
-        text
-        if is_code(chunk.media_type)
-        else drop_targets(MAIL_HEAD.sub(partial(_shorten_head, chunk), text))
-    )
+    text = text if code else drop_targets(MAIL_HEAD.sub(partial(_shorten_head, chunk), text))
     text = collapse_blank_lines(sanitise(text))
-    text = text if is_code(chunk.media_type) else join_wrapped_lines(text)
+    text = text if code else join_wrapped_lines(text)
     label = f"[{chunk.citation}]" if label is None else label
-    if heading and is_code(chunk.media_type):
+    if heading and code:
         # The signatures around it, as they are written, and what lies between them and the text.
         section = f"\n{sanitise(heading).removesuffix(' …')} …"
     else:
@@ -425,11 +419,8 @@ def format_omissions(
 ) -> str:
     """Return one line on the evidence that did not fit, with the ``names`` of its places, or, of a reply that ``is_weak``, was left
     out, and on ``weaker`` passages."""
-    counts: dict[str, int] = {EXCERPT: 0}
-    for each in left:
-        kind = EXCERPT if isinstance(each, RankedWindow) else each.kind
-        counts[kind] = counts.get(kind, 0) + 1
-    missing = format_counts(counts) if any(counts.values()) else ""
+    kinds = [EXCERPT if isinstance(each, RankedWindow) else each.kind for each in left]
+    missing = format_counts(Counter(sorted(kinds, key=lambda kind: kind != EXCERPT)))
     parts = [f"{'Left out as weak' if is_weak else 'Did not fit'}: {missing}{names and f', in {names}'}"]
     parts = parts if missing else []
     parts += [f"Weaker passages not shown: {weaker}"] if weaker and not (missing and is_weak) else []

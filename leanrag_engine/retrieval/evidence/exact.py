@@ -70,7 +70,7 @@ _DEFINING = (
 )
 """How a sentence goes on that says what a thing is, the surest first."""
 _OF_DAY = 0.5  # Share of what a longer question says beside a date that a passage holds: the date alone answers little of it
-_TIME = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")
+_TIME = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")  # It may stand there with its day and its seconds
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _QUOTED_WORDS = 5  # Words from which on a text that stands somewhere as a whole is a quotation
 _VALUES = re.compile(
@@ -328,7 +328,6 @@ async def _note_absent(
     nearest: list[str] = []
     for word in words:
         asks = asks_for_overview(word) or asks_for_order(word) or word.casefold() in EVERYTHING
-        # A time may stand there with its day and its seconds.
         asks = asks or (newest and bool(_OF_RELEASE.fullmatch(word))) or bool(_TIME.fullmatch(word))
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
             misspelt = is_name(word) or (english and not is_english_word(word))

@@ -146,17 +146,18 @@ class QueryRun:
             tests = [match_whole_word(each) for each in names]
             # Turns of one passage are windows of their own.
             passages = {(each.chunk.id, each.heading): each for each in windows[:100]}.values()
-            if not any(all(test(each) for test in tests) for each in map(_spell_passage, passages)):
+            told = (
+                f"{each.chunk.title}\n{each.heading}\n{each.chunk.text}\n{each.chunk.source}"
+                for each in passages
+            )
+            if not any(all(test(each) for test in tests) for each in map(plain_letters, told)):
                 self.warnings.append(
                     f"No passage found has {' and '.join(map(repr, names))} together: it may not be told."
                 )
 
     def _is_thing(self, word: str) -> bool:
         """Return whether a word is a noun alone, or stands where no verb can that may be one: *what mortgage*, *his rent*, not *what went*."""
-        named, kinds = (
-            re.compile(rf"\b{_BEFORE_NOUN} {re.escape(word)}\b", re.IGNORECASE),
-            parts_of_speech(word),
-        )
+        kinds, named = parts_of_speech(word), re.compile(rf"(?i)\b{_BEFORE_NOUN} {re.escape(word)}\b")
         alone = "v" not in kinds and kinds[:1] not in {"a", "r"}
         return alone or (kinds != "v" and any(map(named.search, self.query.texts)))
 
@@ -284,11 +285,6 @@ _HOW_MANY = re.compile(r"how many\b", re.IGNORECASE)
 _ASKED = r"(?i:\b(?:how many|what|which|whose)|\w's|\b(?:what|how much) is the) "
 _LATER = r"(?:\w+ )?"  # *name* in *which mails name him* is a verb
 _NAMED = re.compile(r"(?<=\w )(?:(?:[a-z]{1,3} ){0,2}[A-Z]\w*\W*)+")
-
-
-def _spell_passage(window: RankedWindow) -> str:
-    chunk = window.chunk
-    return plain_letters(f"{chunk.title}\n{window.heading}\n{chunk.text}\n{chunk.source}")
 
 
 def _asks_one_hop(text: str) -> bool:

@@ -127,11 +127,6 @@ class RankedWindow:
         return self.chunk.windows[self.number].heading
 
     @property
-    def section(self) -> str:
-        """The last one of its headings."""
-        return self.heading.rpartition(" > ")[2]
-
-    @property
     def day(self) -> str:
         """The day of a conversation, or else the date of the document; "" if it has none."""
         return (self.chunk.days(self.number) or [self.chunk.own_date])[0]

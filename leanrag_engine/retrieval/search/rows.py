@@ -31,7 +31,6 @@ FIRST = 5
 
 ALIKE = 0.75  # Share of a table's rows up to which those with a cell that is named are shown alone
 _OTHERWISE = read_words("language", "otherwise")
-"""With these words a text asks for other rows than those that have what it names."""
 
 
 def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow]:

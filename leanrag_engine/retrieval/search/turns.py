@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import NamedTuple
 
 from leanrag_engine.core.model import Chunk
@@ -91,10 +91,8 @@ def cut_turns(text: str) -> tuple[SpokenTurn, ...]:
     gaps = (gap.end() for gap in _BLANK.finditer(text))
     starts = [0, *(at for at in gaps if text.startswith("#", at) or find_turn(text[at : at + 80]))]
     bodies = [text[start:end].rstrip() for start, end in pairwise([*starts, len(text)])]
-    cut = [
-        _cut_turn(start, body) for start, body in zip(starts, bodies, strict=True) if not body.startswith("#")
-    ]
-    turns = [turn for turn in cut if turn.parts]
+    heads = [each for each in zip(starts, bodies, strict=True) if not each[1].startswith("#")]
+    turns = [turn for turn in starmap(_cut_turn, heads) if turn.parts]
     answers = [False, *(turn.parts[-1].asks for turn in turns)]
     return tuple(
         turn
@@ -162,7 +160,8 @@ class _TurnChoice:
         if not talks:
             return [*ranking]
         count = 0 if self._several else TURNS.whole
-        whole = [self._show_whole(each) for each in ranking[:count]]
+        spans = (tuple((turn.start, turn.end) for turn in turns_of(each)) for each in ranking[:count])
+        whole = [replace(each, turns=span) for each, span in zip(ranking, spans, strict=False)]
         parts = [
             (place, part) for place, each in enumerate(ranking) for part in self._split(each, ranking[0])
         ]
@@ -190,9 +189,6 @@ class _TurnChoice:
         counts = Counter(word for words_ in held.values() for word in words_)
         rare = {word for word, count in counts.items() if 2 * count < len(titles)}
         return {title for title, words_ in held.items() if words_ & rare}
-
-    def _show_whole(self, window: RankedWindow) -> RankedWindow:
-        return replace(window, turns=tuple((turn.start, turn.end) for turn in turns_of(window)))
 
     def _split(self, window: RankedWindow, best: RankedWindow) -> list[RankedWindow]:
         """Return a window for each turn, the window itself if it has no part of any."""
