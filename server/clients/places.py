@@ -42,11 +42,8 @@ class Client:
     plugins: bool = False
 
     def file(self, machine: Machine) -> Path:
-        if self.name in _FILES:
-            return _FILES[self.name](machine)
-        if self.name in _FOLDERS:
-            return _FOLDERS[self.name](machine) / self.path
-        return machine.variable(self.variable, machine.home / self.folder) / self.path
+        find = _PLACES.get(self.name, lambda here: here.variable(self.variable, here.home / self.folder))
+        return find(machine) / self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +141,7 @@ def opencode_file(machine: Machine) -> Path:
     return existing_jsonc(folder / "opencode.json")
 
 
-_FOLDERS = {"claude-desktop": claude_desktop_folder, "vscode": vscode_folder, "zed": zed_folder}
-_FILES = {"cline": cline_file, "opencode": opencode_file}
+_PLACES = {"claude-desktop": claude_desktop_folder, "vscode": vscode_folder, "zed": zed_folder}
+_PLACES |= {"cline": cline_file, "opencode": opencode_file}
 _TABLES = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
 CLIENTS = {name: Client(name, **fields) for name, fields in _TABLES.items()}

@@ -70,14 +70,8 @@ class _KnownWindows:
         return cls(places, np.cumsum(counts) - counts, counts, ids, digests, excesses)
 
 
-_NOTHING = _KnownWindows(
-    {},
-    np.empty(0, dtype=np.intp),
-    np.empty(0, dtype=np.int32),
-    make_ids(()),
-    np.empty(0, dtype=np.uint64),
-    np.empty(0, dtype=np.float32),
-)
+_NO_ROWS: Any = (np.empty(0, dtype=each) for each in (np.intp, np.int32, "S1", np.uint64, np.float32))
+_NOTHING = _KnownWindows({}, *_NO_ROWS)
 
 
 async def index_chunks(stores: Stores, collection: Collection, *, anew: bool = False) -> IndexedChunks:
