@@ -81,8 +81,7 @@ class _WithCandidates(LeanRAGError):
         self.candidates = candidates
 
     def __str__(self) -> str:
-        lines = [super().__str__(), *(f"- {candidate}" for candidate in self.candidates)]
-        return "\n".join(lines)
+        return "\n".join([super().__str__(), *(f"- {candidate}" for candidate in self.candidates)])
 
 
 class NotFound(_WithCandidates):

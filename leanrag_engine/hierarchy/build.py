@@ -264,8 +264,7 @@ async def _embed(graph: Graph, embedder: Embedder, progress: ProgressReport) -> 
     """Return the (n, d) vectors of a layer's entities. Raises :class:`InvalidInput` that names the first text without a finite vector."""
 
     def report(step: Progress) -> None:
-        parts = [f"layer {number}", step.message]
-        progress(replace(step, message=", ".join(filter(None, parts))))
+        progress(replace(step, message=", ".join(filter(None, [f"layer {number}", step.message]))))
 
     number = graph.entities[0].layer
     texts = EmbeddedTexts.of_entities(graph.entities, graph.nodes)

@@ -78,8 +78,7 @@ async def answer_from_pages(by: Answerer, question: str, pages: Sequence[Context
     if len(useful) <= 1 and not by.open_mode:
         return useful[0] if useful else parts[0]
     cited = tuple(dict.fromkeys(citation for each in useful for citation in each.cited))
-    united = Context("\n\n".join(each.text for each in useful), 0, False, cited)
-    return await answer(by, question, united)
+    return await answer(by, question, Context("\n\n".join(each.text for each in useful), 0, False, cited))
 
 
 def answer_request(

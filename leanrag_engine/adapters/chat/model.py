@@ -425,8 +425,7 @@ def read_retry_after(problem: BaseException) -> float | None:
     with suppress(ValueError):
         return max(0.0, float(value))
     with suppress(ValueError):
-        moment = email.utils.parsedate_to_datetime(value)
-        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+        return max(0.0, (email.utils.parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     return None
 
 

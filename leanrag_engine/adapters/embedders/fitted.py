@@ -220,8 +220,7 @@ def _decompose(rows: csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64
     """Return all singular values, the largest first, and their right vectors, from the smaller Gram matrix."""
     exact = rows.astype(np.float64)
     of_texts = exact.shape[0] <= exact.shape[1]
-    gram = (exact @ exact.T if of_texts else exact.T @ exact).toarray()
-    squares, vectors = np.linalg.eigh(gram)
+    squares, vectors = np.linalg.eigh((exact @ exact.T if of_texts else exact.T @ exact).toarray())
     values = np.sqrt(np.maximum(squares[::-1], 0.0))
     axes = vectors.T[::-1]
     return values, (exact.T @ axes.T).T / np.maximum(values, 1e-12)[:, None] if of_texts else axes

@@ -68,8 +68,7 @@ def read_page(data: bytes, name: str, *, links: bool) -> Reading:
         _write_links(root)
     text = clean(_main_text(root))
     title = clean_line(root.xpath("string((//head/title | /html/title)[1])"))
-    metadata = {**note, **_date(root)}
-    return Reading(text, title or first_heading(text, "text/html"), metadata=metadata)
+    return Reading(text, title or first_heading(text, "text/html"), metadata={**note, **_date(root)})
 
 
 def _parse(markup: bytes) -> tuple[_Element | None, bool]:

@@ -306,8 +306,7 @@ def carry_sentences(
         carried = cut_sentence(old, previous.chunk_ids) or texts.cite_again(number, old)
         if carried is None:
             continue
-        now = Staleness(max(0, support - old.support), max(0, old.support - support))
-        stale = now.since(old.stale)
+        stale = Staleness(max(0, support - old.support), max(0, old.support - support)).since(old.stale)
         kept[number] = replace(carried, stale=stale)
         if stale and stale.gained >= DUE * support:
             due.add(number)

@@ -240,8 +240,7 @@ def _recount_relations(
             continue
         ends = [touched[end] for end in pair if end in touched]
         if missing := _find_missing(each, remaining):
-            cited = {origin.chunk_id for origin in each.evidence}
-            ends.append(_ChunksBeneath(missing, cited - missing))
+            ends.append(_ChunksBeneath(missing, {origin.chunk_id for origin in each.evidence} - missing))
         if not ends:
             left.append(each)
             continue

@@ -182,8 +182,7 @@ def _cluster_runts(
     if len(rows) < sizes.runt:
         return labels
     means = cluster_means(vectors.astype(np.float64), labels, len(counts))
-    points = means[labels[rows]].astype(np.float32)
-    parts = cluster(points, sizes, seed=seed, pulse=pulse).labels
+    parts = cluster(means[labels[rows]].astype(np.float32), sizes, seed=seed, pulse=pulse).labels
     labels = labels.copy()
     labels[rows] = len(counts) + parts
     return renumber(labels)

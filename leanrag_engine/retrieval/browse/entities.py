@@ -53,8 +53,7 @@ def _choose_marks(group: Mapping[str, Entity], passages: Mapping[str, Chunk | No
 
 async def mark_namesakes(index: IndexSnapshot, graph: Subgraph, allows: Callable[[str], bool]) -> Subgraph:
     """Return ``graph`` with the entities that share a name renamed, wherever they occur in it."""
-    known = [*(seed.entity for seed in graph.seeds), *graph.path]
-    renamed = await rename_namesakes(index, known, allows)
+    renamed = await rename_namesakes(index, [*(seed.entity for seed in graph.seeds), *graph.path], allows)
     if not renamed:
         return graph
 

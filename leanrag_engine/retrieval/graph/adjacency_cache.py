@@ -125,8 +125,7 @@ class AdjacencyCache:
         and windows stay of the newest alone."""
         newest = generations[:1]
         of_newest = {_key_of_kind(each, kind) for each in newest for kind in get_args(KeptKind)}
-        kept = {*map(key_of, generations), *of_newest}
-        await self._arrays.drop_all_but(prefix_of(collection), kept)
+        await self._arrays.drop_all_but(prefix_of(collection), {*map(key_of, generations), *of_newest})
 
     async def examine(self, collection: str) -> dict[str, bool]:
         """Return the keys of all that is kept of a collection, and whether each is what was stored."""
@@ -288,8 +287,7 @@ def _carry_mentions(held: Adjacency, numbers: Places, old_places: Places, chunk_
     starts, stops = held.offsets[old_places + count], held.offsets[old_places + count + 1]
     counts = before[stops - base] - before[starts - base]
     edges = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    moved = find_ids(held.chunk_ids, chunk_ids)
-    return _Mentions(np.repeat(numbers, counts), moved[held.targets[edges]])
+    return _Mentions(np.repeat(numbers, counts), find_ids(held.chunk_ids, chunk_ids)[held.targets[edges]])
 
 
 def _read_mentions(layers: Sequence[Graph], known: Flags, chunk_ids: Ids) -> _Mentions:

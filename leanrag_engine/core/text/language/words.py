@@ -282,8 +282,7 @@ def fold_letters(text: str) -> str:
 def _join_parts(text: str) -> list[str]:
     """Return names of parts as one word, numbers without the commas of their thousands, and versions without their v."""
     # Looking for names in the whole text takes five times as long.
-    names = " ".join([token for token in text.split() if "-" in token or "_" in token])
-    found = _JOINED.findall(names)
+    found = _JOINED.findall(" ".join([token for token in text.split() if "-" in token or "_" in token]))
     if _COMMA.search(text) or _VERSION.search(text):  # as two patterns, six times as fast
         found += _GROUPED.findall(text)
     return list(dict.fromkeys(_SEPARATOR.sub("", each).lower() for each in found))
