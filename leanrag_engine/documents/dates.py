@@ -86,7 +86,6 @@ def date_document(
 ) -> DocumentDate:
     """Return the date of a document by the first of these sources that has one: of its ``text`` the first lines count;
     ``properties`` is the date in the file's own properties, ``modified`` the file's time in seconds since 1970."""
-    changed = "" if modified is None else _format_time(modified)
     named = {re.sub(r"^.*[:.]|[^a-z]", "", key.lower()): value for key, value in metadata.items()}
     dated = filter(None, (read_date(named[key]) for key in _KEYS if key in named))
     choices = (
@@ -95,7 +94,7 @@ def date_document(
         (find_date(file_name), DateOrigin.FILE_NAME),
         (_date_in_first_lines(text, metadata), DateOrigin.FIRST_LINES),
         (_date_in_properties(properties, file_name), DateOrigin.PROPERTIES),
-        (changed, DateOrigin.FILE_TIME),
+        ("" if modified is None else _format_time(modified), DateOrigin.FILE_TIME),
     )
     return next((DocumentDate(found, origin.value) for found, origin in choices if found), DocumentDate())
 

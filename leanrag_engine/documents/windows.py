@@ -15,7 +15,6 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.records import TABLE_ROW
 
 from .headings import Heading
-from .notices import MAIL_HEAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
         elif announced and deeper:
             kind = _BlockKind.CODE
             yield replace(block, kind=kind, announced=True)
-        elif MAIL_HEAD.match(body) or (_ITEM.match(body) and len(body) <= 4 * _OPTIONS.target):
+        elif _ITEM.match(body) and len(body) <= 4 * _OPTIONS.target:
             yield replace(block, kind=kind, announced=announced)
         else:
             starts = [0, *[first for first, _ in sentences(body)][1:]]
@@ -219,8 +218,7 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _fit(units: list[_Block], text: str, tokenizer: Tokenizer) -> Iterator[tuple[_Block, int]]:
     """Yield the units with their tokens; one that is longer than a window may be in parts."""
-    # A short mail is one window however many have received it.
-    counts = tokenizer.count_many([MAIL_HEAD.sub("", text[unit.start : unit.end]) for unit in units])
+    counts = tokenizer.count_many([text[unit.start : unit.end] for unit in units])
     for unit, tokens in zip(units, counts, strict=True):
         if tokens <= _OPTIONS.longest or unit.kind is _BlockKind.CODE:
             yield unit, tokens

@@ -26,6 +26,15 @@ FILES = {
     "other mill.\n\nIda\n\n-- \nIda Berg | Bakery, Mill Lane 2, 4021 Brandvik\n\nOn Mon, 4 Mar 2024 at 09:00, Bo Lund wrote:\n> Dear Ida,\n>\n"
     "> the wheat was late this year, because it rained in\n> August. The flour comes on Thursday in sacks of 25 kilos. Each sack\n"
     "> costs 18 euro, the tenth is free.\n>\n> Bo\n",
+    "harvest.mbox": "".join(
+        f"From {who.lower()}@mill.example Mon Mar 11 10:00:00 2024\nFrom: {who} <{who.lower()}@mill.example>\nDate: Mon, 11 Mar 2024 10:00:00 +0100\n"
+        f"Subject: {crop} of the year\n\nDear all,\n\n"
+        + " ".join(
+            f"Field {n} of {crop.lower()} was cut on day {n} of the summer, dry and clean." for n in range(12)
+        )
+        + f" Buyers pay {price} crowns a sack of {crop.lower()}.\n\n"
+        for who, crop, price in (("Per", "Barley", 71), ("Tor", "Spelt", 94))
+    ),
     "reminder.txt": "Von: Lea Moe\nGesendet: 12 April 2024 10:05\nAn: Ida Berg\nBetreff: Rye of invoice 77\n\nDear Ida,\n\n"
     "please pay the rye by 26 April.\n\nLea\n\n--\nLea Moe, Mill of Brandvik\nPlease consider the environment before printing.\n",
     "team.txt": "[2024-06-03 09:12] Bo Lund: The millstone sounds odd this morning\n[2024-06-03 09:14] Lea Moe: ok\n[2024-06-03 09:20] Lea Moe: The bearing "
@@ -153,3 +162,9 @@ async def test_of_the_licence_above_source_code_holder_and_name_alone_are_shown(
     assert 'except in compliance.\n\n"""How the mill grinds."""\n\nGRAIN_PER_HOUR = 40' in text
     assert "# Copyright 2023 Bo Lund\n" in text
     assert "WARRANTIES" not in text
+
+
+async def test_what_stands_further_down_in_a_mail_has_the_name_of_who_sent_it(engine: LeanRAG) -> None:
+    text = await ask(engine, "What do buyers pay for a sack of spelt?")
+    assert "94 crowns" in text
+    assert re.search(r"From: (?:Per|Tor)\n… Field", text)

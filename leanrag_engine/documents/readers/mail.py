@@ -26,7 +26,6 @@ _MESSAGE_START = re.compile(
 )
 """The line before each message of a mailbox, with sender and time; within a message, such a line is written ">From"."""
 _READ = ("text/plain", "text/html", "text/markdown", "text/x-patch", "text/x-diff")
-MAIL = "message/rfc822"
 _SHOWN = ("From", "To", "Cc", "Date")
 _Mail = tuple[list[str], list[str], list[str]]
 
@@ -58,7 +57,9 @@ def read_exported_mail(text: str) -> Reading | None:
     shown = [f"{field}: {fields[field]}" for field in _SHOWN if field in fields]
     mail = _write(([f"# {fields['Subject']}", "", *shown, "", *own], quoted, footer), set())
     day = find_date(fields["Date"])
-    return Reading(mail, fields["Subject"], metadata={"date": day} if day else NO_METADATA, media_type=MAIL)
+    return Reading(
+        mail, fields["Subject"], metadata={"date": day} if day else NO_METADATA, media_type="message/rfc822"
+    )
 
 
 def _read_field(line: str) -> tuple[str, str]:
@@ -126,7 +127,7 @@ def _write(mail: _Mail, told: set[str], level: int = 1) -> str:
 def _read_part(part: MIMEPart, name: str, unread: list[str], inner: list[MIMEPart]) -> str:
     """Return the text of a part and of those in it; messages go to ``inner``, what is not read to ``unread`` by its name or its kind."""
     kind, file = part.get_content_type(), clean_line(part.get_filename() or "")
-    if kind == MAIL:
+    if kind == "message/rfc822":
         inner += part.iter_parts()
     elif part.is_multipart():
         texts = [text for each in part.iter_parts() if (text := _read_part(each, name, unread, inner))]

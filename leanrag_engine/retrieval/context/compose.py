@@ -25,7 +25,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words, is_name
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, has_cjk
 from leanrag_engine.core.text.shortening import cut_end, one_line
-from leanrag_engine.documents.notices import FRONT_MATTER, QUOTED, SIGNATURE, find_beside
+from leanrag_engine.documents.notices import FRONT_MATTER, MAIL_HEAD, QUOTED, SIGNATURE, find_beside
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
 from leanrag_engine.retrieval.search.releases import read_release
 from leanrag_engine.retrieval.search.relevance import RankedWindow, TextPlace
@@ -316,15 +316,14 @@ class _Pool:
             yield replace(best, turns=((start, start + end),))
 
     def _find_answer(self, item: Evidence, *, is_first: bool) -> RankedWindow | None:
-        """Return the window after one that ends with a question, after front matter, or after the first one of all if that stands in
-        running text: what it leads to."""
+        """Return the window after a question, after front matter, the head of a mail, or the first window of all in running text."""
         if not isinstance(item, RankedWindow):
             return None
         leads = item.text.rstrip().endswith(("?", "？"))
         if not leads and find_beside(item.chunk, item.number) != FRONT_MATTER:
             windows = item.chunk.windows
-            is_running = len(windows) > 2 and len({each.heading for each in windows}) == 1  # noqa: PLR2004
-            following = self._following(item) if is_first and is_running else None
+            runs = is_first and len(windows) > 2 and len({each.heading for each in windows}) == 1  # noqa: PLR2004
+            following = self._following(item) if runs or MAIL_HEAD.match(item.text) else None
             return following if following and following.heading == item.heading else None
         if item.turns:
             document, number = item.chunk.document_id, item.chunk.number

@@ -43,6 +43,7 @@ _NAMES_WEEKDAY = re.compile(
 )
 _TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n(?:[ \t]*\n)+")
+_SENDER = re.compile(r"(?m)^(From: .+)\n(?:(?:To|Cc): .+\n)*Date: ")
 _ADDRESS = re.compile(r"(?<=[^\s:,]) <[^<>\n]+>")
 _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
 
@@ -259,8 +260,8 @@ def render_turns(run: Sequence[RankedWindow], day: str, section: str = "") -> st
 def _format_gap(chunk: Chunk, first: int, last: int | None, shown: set[str]) -> str:
     """Return the mark of the windows of a chunk that are left out, with the headings of sections that are not ``shown`` at
     all; "" for none but what a mail ends with."""
-    headings = [each.heading for each in chunk.windows[first:last]]
-    headings = [each for each in headings if not each.endswith((QUOTED, SIGNATURE))]
+    every = (each.heading for each in chunk.windows[first:last])
+    headings = [each for each in every if not each.endswith((QUOTED, SIGNATURE))]
     return _name_left_out(chunk, headings, shown) or GAP * bool(headings)
 
 
@@ -304,8 +305,7 @@ def _find_pages(run: Sequence[RankedWindow]) -> str:
 
 
 def group_touching(windows: Sequence[RankedWindow]) -> list[list[RankedWindow]]:
-    """Return windows of one document in runs that touch, bear one citation and lie in one section, if it is no code: there a
-    signature within what it heads would be a line that the file does not have."""
+    """Return windows of one document in runs that touch, bear one citation and, but in code, where headings are no lines, lie in one section."""
     runs: list[list[RankedWindow]] = []
     for window in windows:
         last = runs[-1][-1] if runs else window
@@ -332,6 +332,9 @@ def render_excerpt(
     begun = chunk.text[: first.start - chunk.start].rpartition("\n\n")[2]
     if begun.strip() and (turn := find_turn(begun)) and is_conversation(chunk.text):
         text = f"{begun[: turn.said]}… {text}"
+    heads = _SENDER.findall(chunk.text, 0, span.start)
+    if heads and not (MAIL_HEAD.match(text) or run[0].heading.endswith((QUOTED, SIGNATURE))):
+        text = f"{_ADDRESS.sub('', heads[-1])}\n… {text}"
     text = text if code else drop_targets(MAIL_HEAD.sub(partial(_shorten_head, chunk), text))
     text = collapse_blank_lines(sanitise(text))
     text = text if code else join_wrapped_lines(text)
@@ -346,9 +349,9 @@ def render_excerpt(
 
 def _shorten_head(chunk: Chunk, head: re.Match[str]) -> str:
     """Return sender and receivers of a mail on a line, these by name alone, with the date unless it is that of the document."""
-    receivers = _ADDRESS.sub("", head["to"]).strip().replace("\n", "; ")
     same = chunk.own_date and find_date(head["date"]) in {"", chunk.own_date}
-    return f"{'; '.join(filter(None, (head['who'], receivers, '' if same else head['date'])))}\n"
+    lines = [head["who"], *_ADDRESS.sub("", head["to"]).splitlines(), *([] if same else [head["date"]])]
+    return f"{'; '.join(lines)}\n"
 
 
 def render_statement(statement: Statement, named: bool = True) -> str:
