@@ -226,9 +226,9 @@ class RelationsReply(ReplyModel):
     ) -> RelationsReply:
         cards = [RelationCard.from_engine(each, page.names, found, detailed=True) for each in page.relations]
         relations = fit_page(cards, count)
-        return cls(
+        return cls.of(
+            page,
             relations=relations,
-            total=page.total,
             next_cursor=cursor_after(offset, len(relations), page.total),
             warnings=list_warnings(found),
         )

@@ -172,7 +172,7 @@ class AnswerReply(ReplyModel):
             answer,
             question=answered.result.query.text,
             answer=answer.text,
-            sources=[SourceCard.from_engine(each, LIMITS.brief) for each in answered.sources],
+            sources=[SourceCard.from_engine(each) for each in answered.sources],
             tokens=answered.result.context.tokens,
             model=answered.model,
             usage=UsageCard(

@@ -45,17 +45,9 @@ class SourceCard(Card):
     quote: str
 
     @classmethod
-    def from_engine(cls, chunk: Chunk, length: int) -> SourceCard:
-        """Build the card with at most ``length`` characters of the passage; 0: none."""
-        return cls(
-            citation=chunk.citation,
-            document=shorten_line(chunk.title, LIMITS.glimpse),
-            quote=shorten_line(chunk.text, length) if length else "",
-        )
-
-    def to_line(self) -> str:
-        quote = f': "{self.quote}"' if self.quote else ""
-        return f"Source [{self.citation}] {self.document}{quote}"
+    def from_engine(cls, chunk: Chunk) -> SourceCard:
+        title, quote = shorten_line(chunk.title, LIMITS.glimpse), shorten_line(chunk.text, LIMITS.brief)
+        return cls.of(chunk, document=title, quote=quote)
 
 
 class SourceText(Card):
