@@ -123,11 +123,6 @@ class BoundedConnection(H11Protocol):
             self.transport.close()
 
 
-def limit_connection(seconds: float, most: int) -> type[BoundedConnection]:
-    """Return the class of the connections of one server, with its bounds and its count of connections by address."""
-    return type("Connection", (BoundedConnection,), {"seconds": seconds, "most": most, "held": Counter()})
-
-
 def count_connections() -> int:
     """Return how many connections an address may have, so that others still find files to open."""
     try:
@@ -198,9 +193,10 @@ def configure_web_server(app: ASGIApp, http: HttpSettings, log_level: LogLevel) 
     logged = deepcopy(LOGGING_CONFIG)
     logged["handlers"]["access"]["stream"] = "ext://sys.stderr"
     logged["formatters"]["access"]["fmt"] = '%(asctime)s %(client_addr)s "%(request_line)s" %(status_code)s'
+    bounds = {"seconds": http.http_head_seconds, "most": count_connections(), "held": Counter[str]()}
     return uvicorn.Config(
         app,
-        http=limit_connection(http.http_head_seconds, count_connections()),
+        http=type("Connection", (BoundedConnection,), bounds),
         h11_max_incomplete_event_size=HEAD_BYTES,
         # Longer than clients keep an idle connection, 5 s in httpx and 15 s in aiohttp: a request that is sent while
         # the server closes its connection is lost.
