@@ -71,15 +71,6 @@ PARTS = re.compile(r"(?m)^(?=\[d\d+:c\d+)|^(?=### )|^(?=# )|(?<=\n)(?=\n*```)")
 SEED, PATH, ANCESTOR = "yellow", "cyan", "bold green"  # Colours of the tree: as in the README's diagram
 
 
-@dataclass(frozen=True, slots=True)
-class DemoQuote:
-    """A sentence of a context, and where it stands."""
-
-    citation: str
-    place: str
-    sentence: str
-
-
 async def run_demo(data_dir: Path | None, collection: str, as_json: bool) -> None:
     """Ingest, build, serve and ask; print one screen, with ``as_json`` the figures last."""
     console = Console(stderr=as_json, highlight=False)
@@ -144,14 +135,13 @@ async def show_answer(console: Console, client: Client, settings: Settings, figu
             lacks = "only flat search has it" if in_flat else "in neither reply"
             console.print(Text(f"  ✗ {fact}: {lacks}", "dim"))
             continue
-        quote = next((each for each in quotes if fact in each.sentence), DemoQuote("", "", fact))
+        citation, place, sentence = next((each for each in quotes if fact in each[2]), ("", "", fact))
         console.print(
             Text.assemble(
-                (f"  ✓ [{quote.citation}] {quote.place}", "dim"),
-                ("" if in_flat else "  flat search lacks it", "yellow"),
+                (f"  ✓ [{citation}] {place}", "dim"), ("" if in_flat else "  flat search lacks it", "yellow")
             )
         )
-        for line in textwrap.wrap(quote.sentence, 74):
+        for line in textwrap.wrap(sentence, 74):
             console.print(Text(f"    {line}", "green"))
     ours, theirs = (f"{sum(each)} of {len(FACTS)}" for each in (figures.facts, figures.flat_facts))
     how = "(as many tokens; BM25 and the same embedder)"
@@ -159,8 +149,8 @@ async def show_answer(console: Console, client: Client, settings: Settings, figu
     console.print(Padding(lca_tree(reply), (1, 0, 0, 2)))
 
 
-def find_quotes(context: str) -> Iterator[DemoQuote]:
-    """Yield each sentence of a context, with the citation, title and heading that stand above it."""
+def find_quotes(context: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the citation, the title and heading, which stand above it, and the text of each sentence of a context."""
     title, heading = "", ""
     for part in PARTS.split(context):
         if part.startswith("### "):
@@ -171,7 +161,7 @@ def find_quotes(context: str) -> Iterator[DemoQuote]:
             place = " › ".join(filter(None, (title, heading)))
             text = part[label.end() :].replace("```", "")
             for start, end in sentences(text):
-                yield DemoQuote(label[1], place, " ".join(text[start:end].split()))
+                yield label[1], place, " ".join(text[start:end].split())
 
 
 def lca_tree(reply: dict[str, Any]) -> Tree:
