@@ -99,10 +99,9 @@ class HistoryReply(ReplyModel):
         graph = list_changes(changes.graph)
         cards = [GenerationCard.from_engine(each) for each in entries[:LISTED]]
         step = "Call get_sources with a document, or get_cluster with a ref."
-        stale = changes.graph.summaries.stale.total
         if any(each.pending for each in changes.documents):
             step = "Call build_hierarchy, so that pending documents are in the hierarchy."
-        elif stale:
+        elif changes.graph.summaries.stale.total:
             step = "Call get_pending_work with kind='summary' to write stale summaries again."
         elif changes.graph.sentences.stale.total:
             step = "Call get_pending_work with kind='relation' to write stale sentences again."
