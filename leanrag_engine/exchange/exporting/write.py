@@ -195,11 +195,11 @@ def write_vault(graph: ExportedGraph, path: Path) -> None:
         (path / folder).mkdir(parents=True)
     for entity in graph.entities():
         cited = [f"[[{places[each]}#^{_block(each)}|{each}]]" for each in graph.cite(entity.chunk_ids)]
-        lines = _entity_note(entity, links, members[entity.id], around[entity.id], cited)
-        _write(path / _folder(entity) / f"{entities[entity.id]}.md", lines)
+        note = "\n".join(_entity_note(entity, links, members[entity.id], around[entity.id], cited))
+        (path / _folder(entity) / f"{entities[entity.id]}.md").write_text(note, encoding="utf-8")
     for document in graph.documents:
-        lines = _document_note(document, graph.passages[document.id])
-        _write(path / "Documents" / f"{documents[document.id]}.md", lines)
+        note = "\n".join(_document_note(document, graph.passages[document.id]))
+        (path / "Documents" / f"{documents[document.id]}.md").write_text(note, encoding="utf-8")
 
 
 def _entity_note(
@@ -271,10 +271,6 @@ def _folder(entity: Entity) -> str:
 
 def _block(citation: str) -> str:
     return citation.replace(":", "-")
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def write_graphml(graph: ExportedGraph, path: Path) -> None:
