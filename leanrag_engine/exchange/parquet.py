@@ -24,33 +24,29 @@ def _open_pyarrow() -> tuple[Any, Any]:
 def read_parquet_rows(path: Path, *, most_bytes: int = 1 << 30) -> list[Row]:
     """Return the rows of a table. Raises ``InvalidInput`` if it is damaged, or unpacks to more than ``most_bytes``."""
     _, parquet = _open_pyarrow()
+    too_large = InvalidInput(
+        f"{path} unpacks to more than {most_bytes:,} bytes.",
+        "Check where it comes from, or split it into parts.",
+    )
     rows: list[Row] = []
     size = 0
     try:
         with parquet.ParquetFile(path) as file:
-            described = file.metadata
-            size = sum(
-                described.row_group(number).total_byte_size for number in range(described.num_row_groups)
-            )
-            if size <= most_bytes:
-                size = 0
-                # Few rows at once: a column may be tiny in the file and hold the same long text in each row.
-                for batch in file.iter_batches(batch_size=256, use_threads=False):
-                    size += batch.nbytes
-                    if size > most_bytes:
-                        break
-                    rows += batch.to_pylist()
+            groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+            if sum(each.total_byte_size for each in groups) > most_bytes:
+                raise too_large
+            # Few rows at once: a column may be tiny in the file and hold the same long text in each row.
+            for batch in file.iter_batches(batch_size=256, use_threads=False):
+                size += batch.nbytes
+                if size > most_bytes:
+                    raise too_large
+                rows += batch.to_pylist()
     except (OSError, ValueError, TypeError, LookupError, NotImplementedError) as problem:
         # pyarrow's own errors are kinds of these.
         raise InvalidInput(
             f"{path} is no Parquet file, or is damaged or cut off: {problem}.",
             "Copy it again from where it was made.",
         ) from problem
-    if size > most_bytes:
-        raise InvalidInput(
-            f"{path} unpacks to more than {most_bytes:,} bytes.",
-            "Check where it comes from, or split it into parts.",
-        )
     return rows
 
 

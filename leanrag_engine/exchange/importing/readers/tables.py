@@ -82,19 +82,17 @@ def read_json_lines(path: Path, remarks: Remarks) -> list[Row]:
         numbered: Iterator[tuple[int, Any]] = enumerate(_parse(text, path), 1)
     else:
         numbered = ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
-    return [*_parse_lines(numbered, path, remarks)]
-
-
-def _parse_lines(lines: Iterator[tuple[int, Any]], path: Path, remarks: Remarks) -> Iterator[Row]:
-    for number, line in lines:
+    rows: list[Row] = []
+    for number, line in numbered:
         try:
             row = json.loads(line) if isinstance(line, str) else line
         except (ValueError, RecursionError):
             row = None
         if isinstance(row, dict):
-            yield row
+            rows.append(row)
         else:
             remarks.add("lines that are no JSON object", f"{path.name}, line {number}")
+    return rows
 
 
 def list_rows(content: Any, path: Path, remarks: Remarks) -> list[Row]:
