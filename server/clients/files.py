@@ -133,9 +133,9 @@ def print_config(client: Client, name: str, entry: JsonObject) -> str:
     """Return a configuration that holds only this entry, as text to paste."""
     value = {client.servers: {name: dict(entry)}}
     if client.toml:
-        import tomlkit  # noqa: PLC0415 - one client of many needs it
+        from .toml import print_tables  # noqa: PLC0415 - one client of many needs it
 
-        return str(tomlkit.dumps(value))
+        return print_tables(value)
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -12,6 +12,10 @@ from tomlkit.items import Table
 from .jsonc import Malformed, check_value, delete_value, set_value
 
 
+def print_tables(value: Mapping[str, object]) -> str:
+    return str(tomlkit.dumps(value))
+
+
 @dataclass(frozen=True, slots=True)
 class TomlDocument:
     """A parsed text. Every path is of two keys or more: the table of all servers, a server, a key of it."""
