@@ -28,8 +28,8 @@ from leanrag_engine.core.model import Chunk, LoadedDocument, ReadDocument
 async def main():
     graph = await open_store()
     vectors = ChromaVectorStore(Path(sys.argv[2]))
+    seen = await graph.generations.vector_version()  # before the first one hears of this
     say(len(await vectors.search("space", np.eye(8)[0], 50)))
-    seen = await graph.generations.vector_version()
     wait()
 
     # What the first one wrote meanwhile.
