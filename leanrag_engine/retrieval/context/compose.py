@@ -350,8 +350,7 @@ class _Pool:
         # Hardly a token has more than eight characters: counting what is far too long would only cost time.
         cost = self._cost(item) if len(text) <= 8 * room else room + 1
         # What stands under two releases or dates is said of each.
-        place = item.heading if isinstance(item, RankedWindow) and _RELEASE.search(item.heading) else ""
-        place = place or (item.chunk.title if isinstance(item, RankedWindow) and read_release(item) else "")
+        place = _find_release(item) if isinstance(item, RankedWindow) else ""
         told = [] if cost > room else [place + each for each in self._said.find_sentences(text)]
         written = ""
         if isinstance(item, Statement) and not item.parts.fixed:
@@ -391,6 +390,13 @@ class _Pool:
         if chunk.document_id in self._documents:
             return 0
         return self._count(f"{format_document(chunk)}\n```\n\n\n") + 2
+
+
+def _find_release(window: RankedWindow) -> str:
+    """Return the heading of a window with a release or date, or else the title of its document with a release; "" without any."""
+    if _RELEASE.search(window.heading):
+        return window.heading
+    return window.chunk.title if read_release(window) else ""
 
 
 def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:

@@ -144,7 +144,9 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         elif not (plain or each.word in names):
             allowed = await _keep_whole(run, text, allowed)
         said.append(
-            ExactMatch(each.word, allowed, gain, short or each.word in days, alone or each.word in coded)
+            ExactMatch(
+                each.word, allowed, gain, sought=short or each.word in days, alone=alone or each.word in coded
+            )
         )
     own = [word for word in words if _is_named(word) and word not in openers and not _is_of_date(word)]
     said += await _find_together(run, own, days)
@@ -154,7 +156,9 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
 def _is_name_alone(words: Sequence[str]) -> bool:
     """Return whether a text has no other word than a name, or the number of a version."""
     kept = [word for word in words if not _OF_RELEASE.fullmatch(word)]
-    return (len(words) == 1 and is_name(words[0])) or [*map(bool, map(_VERSION.fullmatch, kept))] == [True]
+    return (len(words) == 1 and is_name(words[0])) or (
+        len(kept) == 1 and _VERSION.fullmatch(kept[0]) is not None
+    )
 
 
 def _find_coded(text: str, words: Sequence[str]) -> list[str]:
@@ -189,6 +193,8 @@ async def _find_sent(run: QueryRun, who: str) -> list[ExactMatch]:
 async def find_definitions(run: QueryRun, text: str, best: Sequence[str]) -> list[ExactMatch]:
     """Return the windows that define what is named with what it belongs to (*click.prompt* is *prompt* where it is defined), and constants
     of two words of the question that the ``best`` windows name: *timeout=DEFAULT_TIMEOUT* does not tell the default timeout."""
+    if asks_for_uses(text):
+        return []
     await run.load(parse_window_id(id_)[0] for id_ in best)
     words, found = _correct(run, text), list[ExactMatch]()
     terms = " ".join(["", *search_terms(" ".join(words))])
@@ -203,11 +209,13 @@ async def find_definitions(run: QueryRun, text: str, best: Sequence[str]) -> lis
         await run.load(ids)
         defining = _find_defining([match], filter(None, map(run.chunks.get, ids)))
         found += [replace(match, windows=tuple(each)) for each in defining.values()]
-    return [] if asks_for_uses(text) else found
+    return found
 
 
 async def _find_all(run: QueryRun, phrases: Sequence[str], gain: float) -> list[ExactMatch]:
     """Return the windows with phrases that not many have, all of which ``gain``."""
+    if not phrases:  # as in most questions
+        return []
     held = await run.index.documents.find_rare_words(run.index.collection.name, phrases, _MANY, _MANY)
     return [ExactMatch(each.word, _allow(run, each.windows), gain, sought=True) for each in held]
 
@@ -372,12 +380,10 @@ def find_named_sections(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) ->
         gain, sought = each.gain * (1 if as_written else 0.9), each.sought or bool(_VERSION.match(each.word))
         # Title and heading, then the text
         begins = re.compile(rf".*\n.*\n(?s:.*)\b(?:{_DEFINED_BY})\s+{re.escape(last)}\b", re.IGNORECASE)
-        begin = [id_ for id_ in windows if begins.match(read_window(id_, read))]
-        for some, share in (
-            (begin, 1.0),
-            ([id_ for id_ in windows if id_ not in begin], 0.9 if begin else 1),
-        ):
-            named.append(replace(each, windows=tuple(some), sought=sought, gain=share * gain))
+        begin = tuple(id_ for id_ in windows if begins.match(read_window(id_, read)))
+        inside = tuple(id_ for id_ in windows if id_ not in begin)
+        named.append(replace(each, windows=begin, sought=sought, gain=gain))
+        named.append(replace(each, windows=inside, sought=sought, gain=0.9 * gain if begin else gain))
     return [*kept, *named]
 
 
