@@ -17,7 +17,7 @@ from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.core.text.language.sentences import ends_sentence, find_turn
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
-from leanrag_engine.core.text.word_lists import read_sections
+from leanrag_engine.core.text.word_lists import read_sections, read_words
 from leanrag_engine.documents.readers.lightweight import MANUAL_HEAD, write_manual
 
 from .dates import read_date
@@ -57,9 +57,9 @@ def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
     if re.fullmatch(r"\.[1-9][a-z]{0,4}", suffix) and MANUAL_HEAD.search(start):
         return _MANUAL
     stem = path.name.lower().split(".")[0]  # Dockerfile.dev too
-    if stem in _SOURCES["names_of_code"]:
+    if stem in read_words("files", "names_of_code"):
         return _FORMATS[".mk"]
-    if stem in _SOURCES["names_of_text"] or is_prose(start):
+    if stem in read_words("files", "names_of_text") or is_prose(start):
         return PLAIN
     kind = f"{suffix} files are" if suffix else "files without a suffix (other than README and the like) are"
     raise FormatUnsupported(
@@ -313,7 +313,6 @@ def _import_later(place: str) -> Callable[[bytes, str], Reading]:
 
 
 PLAIN = Format("text/plain", _text)
-_SOURCES = read_sections("formats")
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _IMPORTED = (
     (".html .htm .xhtml", "text/html", _import_later("html:read_html"), 200_000),
@@ -333,10 +332,7 @@ _IMPORTED = (
 _MANUAL = Format("text/markdown", _write_markdown(write_manual))
 _FORMATS = {
     **{
-        suffix: Format(kind, _plain)
-        for kind, suffixes in _SOURCES.items()
-        if "/" in kind
-        for suffix in suffixes
+        each: Format(kind, _plain) for kind, suffixes in read_sections("formats").items() for each in suffixes
     },
     **{
         suffix: Format(kind, read, guarded_from)

@@ -141,7 +141,13 @@ def opencode_file(machine: Machine) -> Path:
     return existing_jsonc(folder / "opencode.json")
 
 
-_PLACES = {"claude-desktop": claude_desktop_folder, "vscode": vscode_folder, "zed": zed_folder}
-_PLACES |= {"cline": cline_file, "opencode": opencode_file}
+_PLACES = {
+    "claude-desktop": claude_desktop_folder,
+    "vscode": vscode_folder,
+    "zed": zed_folder,
+    "cline": cline_file,
+    "opencode": opencode_file,
+}
+"""Where what no variable and no folder at home tells is found; ``path`` lies there."""
 _TABLES = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
 CLIENTS = {name: Client(name, **fields) for name, fields in _TABLES.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.jobs import JobStatus
-from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.core.model import Context, DocumentSource
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.index import BuildState
@@ -227,6 +227,15 @@ async def test_a_reply_that_is_short_because_evidence_is_weak_says_so_and_how_to
     assert set(again.context.cited).isdisjoint(first.context.cited)
 
 
+async def replies_on(
+    folder: Path, sources: Sequence[DocumentSource], questions: Sequence[str]
+) -> dict[str, Context]:
+    """Return what the default call tells of each question on a collection of these sources alone."""
+    async with await LeanRAG.open(load_settings(data_dir=folder, embedder="minilm")) as engine:
+        await ingest(engine, list(sources))
+        return {question: (await engine.query(Query(question))).context for question in questions}
+
+
 async def test_a_question_half_of_whose_words_stand_nowhere_is_weak_unless_a_passage_is_near_to_it(
     tmp_path: Path,
 ) -> None:
@@ -246,11 +255,9 @@ async def test_a_question_half_of_whose_words_stand_nowhere_is_weak_unless_a_pas
         "When are the shrubs trimmed?",
         "Why does nobody reimburse the theft?",
     )
-    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
-        await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
-        for question in (*unanswered, *answered):
-            text = (await engine.query(Query(question))).context.text
-            assert text.startswith("Weak evidence") is (question in unanswered), question
+    sources = [DocumentSource(text=text, id=id_) for id_, text in notes.items()]
+    for question, reply in (await replies_on(tmp_path, sources, (*unanswered, *answered))).items():
+        assert reply.text.startswith("Weak evidence") is (question in unanswered), question
 
 
 async def test_a_question_all_of_whose_names_stand_nowhere_is_weak_without_late_interaction_too(
@@ -279,12 +286,10 @@ async def test_a_question_whose_own_word_stands_nowhere_is_weak_though_its_subje
         "How are exceptions handled in a lambda?",
         "How do I pause a function and resume it later?",
     )
-    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
-        await ingest(engine, [source(topic) for topic in TOPICS])
-        for question in (*unanswered, *answered):
-            reply = (await engine.query(Query(question))).context
-            assert reply.text.startswith("Weak evidence") is (question in unanswered), question
-            assert reply.tokens <= 300 or question in answered
+    sources = [source(topic) for topic in TOPICS]
+    for question, reply in (await replies_on(tmp_path, sources, (*unanswered, *answered))).items():
+        assert reply.text.startswith("Weak evidence") is (question in unanswered), question
+        assert reply.tokens <= 300 or question in answered
 
 
 async def test_a_question_whose_own_noun_stands_nowhere_is_weak_and_one_whose_verb_does_is_not(
@@ -308,12 +313,10 @@ async def test_a_question_whose_own_noun_stands_nowhere_is_weak_and_one_whose_ve
         "Who gave food to the flies?",
         "On which weekday is choir?",
     )
-    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
-        await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
-        for question in (*unanswered, *answered):
-            reply = (await engine.query(Query(question))).context
-            assert reply.text.startswith("Weak evidence") is (question in unanswered), question
-            assert ("No document has 'kubectl'" in reply.text) is ("kubectl" in question)
+    sources = [DocumentSource(text=text, id=id_) for id_, text in notes.items()]
+    for question, reply in (await replies_on(tmp_path, sources, (*unanswered, *answered))).items():
+        assert reply.text.startswith("Weak evidence") is (question in unanswered), question
+        assert ("No document has 'kubectl'" in reply.text) is ("kubectl" in question)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from .reading import Reading
 _SEPARATORS = ",;\t|"
 _TRIED_LINES = 50
 _OBJECTS = compile_pattern(r"\[\s*(?=\{)|\A\s*(?=\{)")
-_AFTER_OBJECT = compile_pattern(r"\s*,?\s*")
+_NEXT_OBJECT = compile_pattern(r"\s*+,?\s*+(?=\{)")
 _FEWEST_OBJECTS, _LONGEST_VALUE = 5, 300  # Fewer objects are settings, longer values texts
 _MOST_LINES = 100  # A cell of more is no cell: its opening quotation mark is one that nothing closes
 
@@ -75,10 +75,9 @@ def _decode_objects(text: str, at: int) -> tuple[list[tuple[int, JsonObject]], i
     found: list[tuple[int, JsonObject]] = []
     decode, end = JSONDecoder().raw_decode, at
     with suppress(ValueError, RecursionError):
-        while text.startswith("{", at):
-            item, end = decode(text, at)
-            found.append((at, item))
-            at = _AFTER_OBJECT.match(text, end).end()  # type: ignore[union-attr]
+        while following := _NEXT_OBJECT.match(text, end):
+            item, end = decode(text, following.end())
+            found.append((following.end(), item))
     return found, end
 
 
@@ -86,8 +85,10 @@ def _flatten(item: JsonObject) -> dict[str, str]:
     """Return the cells of an object, those of objects in it after their names; nothing of one that is no row."""
     cells: dict[str, Json] = {}
     for key, value in item.items():
-        inner = value if isinstance(value, dict) else {"": value}
-        cells |= {f"{key}.{name}".rstrip("."): each for name, each in inner.items()}
+        if isinstance(value, dict):
+            cells |= {f"{key}.{name}": each for name, each in value.items()}
+        else:
+            cells[key] = value
     written = {key: clean_line(_write_cell(value)) for key, value in cells.items() if value is not None}
     plain = all(len(each) <= _LONGEST_VALUE and "{" not in each for each in written.values())
     return written if plain else {}

@@ -240,6 +240,11 @@ def test_a_list_of_alike_objects_in_json_is_a_table(name: str, content: str, tmp
     assert found.line_at(found.start + found.text.index(row)) == (own if apart else None)
 
 
+def test_names_in_objects_are_kept_to_their_last_sign(tmp_path: Path) -> None:
+    content = [{"No.": n, "No": 10 * n, "of": {"": n}} for n in range(1, 6)]
+    assert "Row 2: No.: 2; No: 20; of.: 2" in read(tmp_path, "a.json", json.dumps(content)).text
+
+
 @pytest.mark.parametrize(
     "content",
     [
