@@ -11,12 +11,12 @@ from leanrag_engine.core.errors import StoreUnreachable
 
 from .index import Stores
 from .job_runner import JobProgress, find_later_documents
+from .pending import PendingIndex
 from .repair import rebuild_vectors, repair_first
 from .snapshots import Snapshots
 
 if TYPE_CHECKING:
     from .building.generation import GivenLayers
-    from .pending import PendingIndex
 
 # What only some jobs need is imported where it is used: clustering takes a second to import.
 
@@ -78,7 +78,6 @@ class Dispatcher:
         self, job: jobs.Job, request: jobs.IngestRequest, progress: JobProgress
     ) -> jobs.IngestResult:
         from .ingest.run import ingest_all
-        from .pending import PendingIndex
 
         if not request.dry_run:
             with suppress(StoreUnreachable):  # documents go in all the same
@@ -97,7 +96,6 @@ class Dispatcher:
         self, job: jobs.Job, request: jobs.ImportRequest, progress: JobProgress
     ) -> jobs.ImportResult:
         from .ingest.importing import import_graph
-        from .pending import PendingIndex
 
         with suppress(StoreUnreachable):  # the documents go in all the same
             await repair_first(self._stores, job.collection, progress.report)
