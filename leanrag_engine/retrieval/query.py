@@ -92,7 +92,10 @@ async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> Q
     run.warn_of_undated(undated)
     run.warn_of_unused()
     if query.mode in (Mode.LCA, Mode.GLOBAL) and asks_about_everything(run) and not has_sentences(run):
-        return await _answer_outline(run)
+        run.warnings.append(
+            "No summaries were written here: an outline of the documents follows. Ask about one of its subjects, or call get_outline."
+        )
+        return _make_result(run, subgraph.EMPTY, (), (), ((),), (await outline_documents(run),))
     if query.mode == Mode.NAIVE or index.state is BuildState.MISSING:
         return await _answer_naive(run)
     if query.mode == Mode.LCA and wants_overview(run):
@@ -112,14 +115,6 @@ async def _answer_naive(run: QueryRun) -> QueryResult:
     else:
         windows = [await value_windows(run, each, ()) for each in found]
     return _make_result(run, subgraph.EMPTY, rank_sources(run, windows), found, windows)
-
-
-async def _answer_outline(run: QueryRun) -> QueryResult:
-    """Answer with an outline of the documents: nothing is written that tells what all of them are about."""
-    run.warnings.append(
-        "No summaries were written here: an outline of the documents follows. Ask about one of its subjects, or call get_outline."
-    )
-    return _make_result(run, subgraph.EMPTY, (), (), ((),), (await outline_documents(run),))
 
 
 async def _answer_seeds(run: QueryRun) -> QueryResult:

@@ -61,13 +61,8 @@ _LEVEL = re.compile(
 _ACCESS = re.compile(r"\S+ \S+ \S+ \[\d{2}/\w{3}/\d{4}:\d{2}:\d{2}:\d{2}")  # A line of a web server's log
 
 
-def find_reason(path: Path) -> str:
-    """Return why a file of a folder is not worth reading, with the way to read it all the same; "" if it is."""
-    kind = _kind(path)
-    return f"{kind}, no prose; to read it all the same, ingest it by its own path" if kind else ""
-
-
 def _kind(path: Path) -> str:
+    """Return what a file of a folder is that is not worth reading; "" if it is."""
     name, suffix = path.name.lower(), path.suffix.lower()
     if name in _LOCKS:
         return "a lock file"
@@ -347,7 +342,10 @@ def _reason_to_skip(path: Path, status: os.stat_result) -> str:
         format_of(path.name, start=b"" if path.suffix.lower() in SUPPORTED_SUFFIXES else _read_start(path))
     except FormatUnsupported:
         return f"not supported yet: {f'{path.suffix.lower()} files' if path.suffix else 'a file without a suffix'}"
-    return find_reason(path) if status.st_size else "empty"
+    if not status.st_size:
+        return "empty"
+    kind = _kind(path)
+    return f"{kind}, no prose; to read it all the same, ingest it by its own path" if kind else ""
 
 
 def _read_start(path: Path) -> bytes:

@@ -14,7 +14,7 @@ import networkx as nx
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.grouping import group
-from leanrag_engine.core.model import Chunk, Document, Entity, Relation, join_passages
+from leanrag_engine.core.model import Entity, Relation, join_passages
 from leanrag_engine.exchange.exporting.graph import ExportedGraph
 from leanrag_engine.exchange.formats import ExportFormat
 from leanrag_engine.exchange.parquet import write_parquet_rows
@@ -198,8 +198,11 @@ def write_vault(graph: ExportedGraph, path: Path) -> None:
         note = "\n".join(_entity_note(entity, links, members[entity.id], around[entity.id], cited))
         (path / _folder(entity) / f"{entities[entity.id]}.md").write_text(note, encoding="utf-8")
     for document in graph.documents:
-        note = "\n".join(_document_note(document, graph.passages[document.id]))
-        (path / "Documents" / f"{documents[document.id]}.md").write_text(note, encoding="utf-8")
+        lines = [*_front_matter(title=document.title, source=document.source, date=document.date)]
+        for chunk in graph.passages[document.id]:
+            # An identifier on a line of its own names the block before it.
+            lines += (chunk.text, "", f"^{_block(chunk.citation)}", "")
+        (path / "Documents" / f"{documents[document.id]}.md").write_text("\n".join(lines), encoding="utf-8")
 
 
 def _entity_note(
@@ -231,13 +234,6 @@ def _relation_line(entity: Entity, relation: Relation, links: Mapping[str, str])
     types = f"({', '.join(relation.types)})" if relation.types else ""
     said = " ".join([types, *relation.description.split()]).strip()
     return f"- {links[other]}: {said}" if said else f"- {links[other]}"
-
-
-def _document_note(document: Document, chunks: Iterable[Chunk]) -> Iterator[str]:
-    yield from _front_matter(title=document.title, source=document.source, date=document.date)
-    for chunk in chunks:
-        # An identifier on a line of its own names the block before it.
-        yield from (chunk.text, "", f"^{_block(chunk.citation)}", "")
 
 
 def _front_matter(**fields: object) -> Iterator[str]:

@@ -49,14 +49,6 @@ def find_definitions(passages: Sequence[ParsedChunk]) -> frozenset[str]:
     return frozenset(name for line in code for found in _DEFINITION.findall(line) for name in found if name)
 
 
-def find_in_code(line: str, names: frozenset[str]) -> Iterator[Mention]:
-    """Yield the mentions of ``names`` in a line of code."""
-    if names:
-        for match in _IDENTIFIER.finditer(line):
-            if match[0] in names:
-                yield Mention(match[0], Kind.CODE, match.start(), match.end())
-
-
 def extract(
     chunks: Sequence[Chunk], title: str, *, pulse: Callable[[], None] = lambda: None
 ) -> list[Extract]:
@@ -127,7 +119,8 @@ def _find_names(
             elif _ROW.match(sentence.text):
                 found = list(find_in_row(sentence.text)) if rows else []
             else:
-                found = list(find_in_code(sentence.text, defined))
+                named = (each for each in _IDENTIFIER.finditer(sentence.text) if each[0] in defined)
+                found = [Mention(each[0], Kind.CODE, each.start(), each.end()) for each in named]
             keyed = [
                 (lexicon.add(mention, coarse_type(mention, sentence.text)), mention) for mention in found
             ]

@@ -257,12 +257,9 @@ def _member_names(near: Entity, far: Entity, members: Iterable[Entity]) -> Itera
     allowed = f"{name_key(near.name)} \n {name_key(far.name)}"
     for member in members:
         key = name_key(member.name)
-        if _is_proper(member.name) and key and key not in allowed:
+        is_proper = len(member.name) > 2 if has_cjk(member.name) else any(map(str.isupper, member.name))  # noqa: PLR2004
+        if is_proper and key and key not in allowed:
             yield member.name
-
-
-def _is_proper(name: str, *, shortest_cjk: int = 3) -> bool:
-    return len(name) >= shortest_cjk if has_cjk(name) else any(character.isupper() for character in name)
 
 
 def _read_sentence(names: Sequence[str], item: JsonObject, *, least_words: int = 4) -> str:

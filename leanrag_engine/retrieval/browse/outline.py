@@ -181,14 +181,16 @@ def list_sections(parts: Sequence[PassageText], media_type: str) -> list[Section
     density = sum(part.tokens for part in parts) / max(1, sum(len(part.text) for part in parts))
     found = list(headings(text, media_type))
     sections = []
-    for (heading, end), path in zip(_with_ends(found, len(text)), _paths(found), strict=True):
+    above: list[Heading] = []
+    for heading, end in _with_ends(found, len(text)):
+        above = [*(each for each in above if each.level < heading.level), heading]
         body = len(text[heading.start : end].rstrip())
         start = base + heading.start
         first, last = find_chunks(parts, start, start + body)
         sections.append(
             Section(
                 heading.level,
-                path,
+                tuple(each.title for each in above),
                 start,
                 base + end,
                 first.number,
@@ -210,13 +212,6 @@ def _with_ends(found: Sequence[Heading], length: int) -> Iterator[tuple[Heading,
     yield from (
         (each, each.breaks[-1] if each.breaks else end) for each, end in zip(found, ends, strict=True)
     )
-
-
-def _paths(found: Sequence[Heading]) -> Iterator[tuple[str, ...]]:
-    path: list[Heading] = []
-    for heading in found:
-        path = [*(above for above in path if above.level < heading.level), heading]
-        yield tuple(each.title for each in path)
 
 
 def find_section(outline: Outline, name: str) -> Section:

@@ -95,19 +95,10 @@ class SupportedSentence:
     support: tuple[QuotedSupport, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _StatedSentence:
-    text: str
-    finding: bool
-    chunk_ids: tuple[str, ...]
-    exact: bool = True
-    """Whether it rests on each of the chunks; else on at least one of them."""
-
-
 async def find_support(index: IndexSnapshot, item: Entity | Relation) -> list[SupportedSentence]:
     """Return the sentences of an entity or relation, each once, with what supports them in the documents as
     they are now. A sentence all of whose chunks are gone is left out."""
-    ids = dict.fromkeys(id_ for each in _list_sentences(item) for id_ in each.chunk_ids)
+    ids = dict.fromkeys(id_ for _, _, named, _ in _list_sentences(item) for id_ in named)
     loaded = await index.documents.chunks(index.collection.name, list(ids))
     return match_support(item, {each.id: each for each in loaded})
 
@@ -115,13 +106,14 @@ async def find_support(index: IndexSnapshot, item: Entity | Relation) -> list[Su
 def match_support(item: Entity | Relation, chunks: Mapping[str, Chunk]) -> list[SupportedSentence]:
     """Return the sentences of an entity or relation as ``find_support``, from the ``chunks`` by id."""
     return [
-        SupportedSentence(each.text, each.finding, support)
-        for each in _list_sentences(item)
-        if (support := _support_of(each, chunks))
+        SupportedSentence(text, finding, support)
+        for text, finding, ids, exact in _list_sentences(item)
+        if (support := _support_of(text, [chunks[id_] for id_ in ids if id_ in chunks], exact=exact))
     ]
 
 
-def _list_sentences(item: Entity | Relation) -> Iterator[_StatedSentence]:
+def _list_sentences(item: Entity | Relation) -> Iterator[tuple[str, bool, tuple[str, ...], bool]]:
+    """Yield each sentence, whether it is of a finding, its chunks, and whether it rests on each of them; else on one at least."""
     seen: set[str] = set()
     for each in cut_description(item):
         text = " ".join(item.description[each.start : each.end].split())
@@ -129,25 +121,23 @@ def _list_sentences(item: Entity | Relation) -> Iterator[_StatedSentence]:
             seen.add(text)
             # Where the evidence names no chunk, the best of the first 50 is looked for.
             ids = each.chunk_ids if each.exact else tuple(islice(each.chunk_ids, 50))
-            yield _StatedSentence(text, False, ids, each.exact)
+            yield text, False, ids, each.exact
     for finding in item.findings if isinstance(item, Entity) else ():
         # What heads a finding that was made without a model is a name, which states nothing.
         texts = (finding.summary, finding.explanation) if item.method.written else (finding.explanation,)
         for text in (each[start:end] for each in texts for start, end in sentences(each)):
             if text not in seen:
                 seen.add(text)
-                yield _StatedSentence(text, True, finding.chunk_ids)
+                yield text, True, finding.chunk_ids, True
 
 
-def _support_of(sentence: _StatedSentence, chunks: Mapping[str, Chunk]) -> tuple[QuotedSupport, ...]:
-    known = [chunks[id_] for id_ in sentence.chunk_ids if id_ in chunks]
-    found = [(chunk, find_quotation(sentence.text, chunk.text)) for chunk in known]
+def _support_of(sentence: str, chunks: Sequence[Chunk], *, exact: bool) -> tuple[QuotedSupport, ...]:
+    found = [(chunk, find_quotation(sentence, chunk.text)) for chunk in chunks]
     found.sort(key=lambda pair: -pair[1].likeness)
-    return tuple(_place(*pair) for pair in (found if sentence.exact else found[:1]))
-
-
-def _place(chunk: Chunk, found: Quotation) -> QuotedSupport:
-    return QuotedSupport(chunk, chunk.start + found.start, chunk.start + found.end, found.match)
+    return tuple(
+        QuotedSupport(chunk, chunk.start + at.start, chunk.start + at.end, at.match)
+        for chunk, at in (found if exact else found[:1])
+    )
 
 
 _BETWEEN = re.compile(r"\s+(?:—|–|--?)\s+")

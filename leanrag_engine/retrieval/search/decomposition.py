@@ -37,7 +37,8 @@ def find_parts(text: str) -> tuple[str, ...]:
     it asks several ("Who came, and what did he bring?"), and the innermost description in each ("the person who
     voices Z")."""
     whole = _read_question(text)
-    asked = _split_questions(whole)
+    told = (whole[start:end].rstrip("?. ") for start, end in sentences(whole))
+    asked = [part for each in told for part in _NEXT_QUESTION.split(each)]
     found = [part for each in asked for part in _find_inner(each)]
     distinct = dict.fromkeys(part.strip(" ,;:") for part in (*(asked if len(asked) > 1 else ()), *found))
     # Unlike these, "what is it" cannot be searched for alone.
@@ -49,13 +50,6 @@ def _read_question(text: str) -> str:
     longest = 1000  # the patterns take quadratic time
     line = " ".join(text.split()).rstrip("?. ")
     return line if len(line) <= longest else ""
-
-
-def _split_questions(text: str) -> list[str]:
-    """Return the questions that stand one after another."""
-    return [
-        part for start, end in sentences(text) for part in _NEXT_QUESTION.split(text[start:end].rstrip("?. "))
-    ]
 
 
 def _find_inner(text: str) -> Iterator[str]:

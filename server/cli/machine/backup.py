@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
+from functools import cache, partial
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -87,7 +88,13 @@ def show_bytes() -> Iterator[ProgressReport]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield say_waiting()
+        say = cache(partial(typer.echo, err=True))  # for whom the command waits, once
+
+        def report(now: Progress) -> None:
+            if now.message:
+                say(now.message)
+
+        yield report
         return
     columns = bars.TextColumn("{task.description}"), bars.BarColumn(), bars.DownloadColumn()
     with bars.Progress(*columns, console=console, transient=True) as bar:
@@ -95,15 +102,3 @@ def show_bytes() -> Iterator[ProgressReport]:
         yield lambda now: bar.update(
             task, description=now.message or now.stage, completed=now.done, total=now.total or None
         )
-
-
-def say_waiting() -> ProgressReport:
-    """Return what prints, once, for whom the command waits."""
-    said = set[str]()
-
-    def report(now: Progress) -> None:
-        if now.message and now.message not in said:
-            said.add(now.message)
-            typer.echo(now.message, err=True)
-
-    return report

@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -186,11 +185,11 @@ def open_place(file: Path, line: int) -> None:
 async def show_document(engine: LeanRAG, document: str) -> ReplyModel:
     from ...replies.sources import OutlineReply  # noqa: PLC0415 - heavy
 
-    outline = None
     name = engine.settings.collection
-    with suppress(NotFound):
+    try:
         outline = await engine.outline(to_whole_path(document), collection=name)
-    outline = outline or await engine.outline(document, collection=name)
+    except NotFound:
+        outline = await engine.outline(document, collection=name)
     return OutlineReply.from_engine(outline, 0, engine.count_tokens)
 
 

@@ -118,7 +118,10 @@ def tokenize(text: str, *, technical: bool, offset: int = 0) -> list[Token]:
 def _tokenize_marked(match: re.Match[str], group: str, *, technical: bool, offset: int) -> list[Token]:
     inner = match[group].strip()
     if group in _CODE_MARKS and _COMMAND.search(inner):
-        return _tokenize_command(match[group], match.start(group) + offset)
+        # The name of a command and its options are identifiers: *uv run --isolated app.py*.
+        found = [*filter(None, [_COMMAND_NAME.match(match[group])]), *_OPTION.finditer(match[group])]
+        at = match.start(group) + offset
+        return [Token(each[0], "i", each.start() + at, each.end() + at, each[0].lower()) for each in found]
     kind = _kind_of_marked(inner, group, technical=technical)
     start, end = match.start() + offset, match.end() + offset
     if kind:
@@ -135,14 +138,6 @@ def _tokenize_marked(match: re.Match[str], group: str, *, technical: bool, offse
 _COMMAND = re.compile(r"(?=[^\"'(){}\[\]]+$)[a-z][\w.-]*(?= ).* (?:--?[A-Za-z]|\S+\.[a-z]{1,5}(?![^ ]))")
 _COMMAND_NAME = re.compile(r"[a-z][\w-]+(?: [a-z][a-z-]+(?= |$)){0,2}")
 _OPTION = re.compile(r"(?<!\S)--[a-z][\w-]+")
-
-
-def _tokenize_command(text: str, offset: int) -> list[Token]:
-    """Return the name of a command and its options as identifiers: *uv run --isolated app.py*."""
-    found = [*filter(None, [_COMMAND_NAME.match(text)]), *_OPTION.finditer(text)]
-    return [
-        Token(each[0], "i", each.start() + offset, each.end() + offset, each[0].lower()) for each in found
-    ]
 
 
 _CODE_MARKS = frozenset(["literal", "tick", "role"])
