@@ -2,7 +2,8 @@
 ``entities``, ``relations`` and ``attributes`` is a mapping of types to descriptions, or a list of types; what is left out is
 open. The YAML is read as nodes and never as values, so that every fault names its line, and no tag can make an object."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ _DESCRIPTION_CHARACTERS = 200
 _FILE_BYTES = 100_000
 
 _READY = files(__package__).joinpath("ready")
+_Fault = Callable[[Any, str], InvalidInput]
 
 
 def ready_schemas() -> dict[str, ExtractionSchema]:
@@ -69,74 +71,66 @@ def parse_schema(text: str, name: str, origin: str) -> ExtractionSchema:
     """Return the schema in a YAML text. ``origin`` names it in errors. Raises ``InvalidInput`` with the line or key."""
     import yaml  # noqa: PLC0415 - only where a schema is set
 
-    faults = _Faults(origin)
+    fault = partial(_make_fault, origin)
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as problem:
-        raise faults.at(problem.problem_mark, f"this is no YAML: {problem.problem or problem}") from None
+        raise fault(problem.problem_mark, f"this is no YAML: {problem.problem or problem}") from None
     except yaml.YAMLError as problem:
-        raise faults.at(None, f"this is no YAML: {one_line(str(problem))}") from None
+        raise fault(None, f"this is no YAML: {one_line(str(problem))}") from None
     except RecursionError:
-        raise faults.at(None, "the YAML is nested too deeply") from None
+        raise fault(None, "the YAML is nested too deeply") from None
     if not isinstance(root, yaml.MappingNode):
-        raise faults.at(root and root.start_mark, f"expected a mapping with {', '.join(SECTIONS)}")
+        raise fault(root and root.start_mark, f"expected a mapping with {', '.join(SECTIONS)}")
     sections: dict[str, dict[str, str]] = {}
     for key, node in root.value:
         section = key.value if isinstance(key, yaml.ScalarNode) else ""
         if section not in SECTIONS:
-            raise faults.at(
+            raise fault(
                 key.start_mark, f"the key {_quote(section)} is unknown; expected only {', '.join(SECTIONS)}"
             )
         if section in sections:
-            raise faults.at(key.start_mark, f"the key {section!r} is there twice")
-        sections[section] = _read_section(section, node, faults)
+            raise fault(key.start_mark, f"the key {section!r} is there twice")
+        sections[section] = _read_section(section, node, fault)
     entities, relations, attributes = (sections.get(each, {}) for each in SECTIONS)
     schema = ExtractionSchema(name, entities, relations, attributes)
     if not any((schema.entities, schema.relations, schema.attributes)):
-        raise faults.at(
-            root.start_mark, "there is no type; expected at least one, such as person under entities"
-        )
+        raise fault(root.start_mark, "there is no type; expected at least one, such as person under entities")
     return schema
 
 
-class _Faults:
-    """Makes the errors of one schema."""
-
-    def __init__(self, origin: str) -> None:
-        self._origin = origin
-
-    def at(self, mark: Any, problem: str) -> InvalidInput:
-        """Return the error at a mark of the YAML reader; None: of the whole text."""
-        line = f", line {mark.line + 1}" if mark is not None else ""
-        return InvalidInput(
-            f"{self._origin}{line}: {problem}.",
-            "Correct the schema and set it again; the collection is as it was. "
-            "`leanrag schema show people` shows one that is right.",
-        )
+def _make_fault(origin: str, mark: Any, problem: str) -> InvalidInput:
+    """Return the error at a mark of the YAML reader; None: of the whole text."""
+    line = f", line {mark.line + 1}" if mark is not None else ""
+    return InvalidInput(
+        f"{origin}{line}: {problem}.",
+        "Correct the schema and set it again; the collection is as it was. "
+        "`leanrag schema show people` shows one that is right.",
+    )
 
 
-def _read_section(section: str, node: Any, faults: _Faults) -> dict[str, str]:
+def _read_section(section: str, node: Any, fault: _Fault) -> dict[str, str]:
     found: dict[str, str] = {}
     lines: dict[str, int] = {}
-    entries = list(_entries(section, node, faults))
+    entries = list(_entries(section, node, fault))
     if len(entries) > _TYPES:
-        raise faults.at(node.start_mark, f"{section} has {len(entries):,} types; expected at most {_TYPES}")
+        raise fault(node.start_mark, f"{section} has {len(entries):,} types; expected at most {_TYPES}")
     for given, description, mark in entries:
         name = " ".join(clean(given).replace("_", " ").lower().split())
         key = name_key(name)
         if not key:
-            raise faults.at(mark, f"a type of {section} has an empty name; expected a word or two")
+            raise fault(mark, f"a type of {section} has an empty name; expected a word or two")
         if len(name) > _NAME_CHARACTERS:
-            raise faults.at(
+            raise fault(
                 mark,
                 f"the name {_quote(name)} in {section} has {len(name):,} characters; "
                 f"expected at most {_NAME_CHARACTERS}",
             )
         if key in lines:
-            raise faults.at(mark, f"{name!r} is in {section} twice (also line {lines[key]})")
+            raise fault(mark, f"{name!r} is in {section} twice (also line {lines[key]})")
         said = " ".join(clean(description).split())
         if len(said) > _DESCRIPTION_CHARACTERS:
-            raise faults.at(
+            raise fault(
                 mark,
                 f"the description of {name!r} in {section} has {len(said):,} characters; "
                 f"expected at most {_DESCRIPTION_CHARACTERS}",
@@ -146,15 +140,13 @@ def _read_section(section: str, node: Any, faults: _Faults) -> dict[str, str]:
     return found
 
 
-def _entries(section: str, node: Any, faults: _Faults) -> Iterator[tuple[str, str, Any]]:
+def _entries(section: str, node: Any, fault: _Fault) -> Iterator[tuple[str, str, Any]]:
     """Yield the name, the description and the place of each type of a section."""
     import yaml  # noqa: PLC0415 - only where a schema is set
 
     def read(each: Any) -> str:
         if not isinstance(each, yaml.ScalarNode):
-            raise faults.at(
-                each.start_mark, f"{section}: expected a type and, after a colon, its description"
-            )
+            raise fault(each.start_mark, f"{section}: expected a type and, after a colon, its description")
         return "" if each.tag == "tag:yaml.org,2002:null" else str(each.value)
 
     if isinstance(node, yaml.MappingNode):
@@ -164,7 +156,7 @@ def _entries(section: str, node: Any, faults: _Faults) -> Iterator[tuple[str, st
         for each in node.value:
             yield read(each), "", each.start_mark
     elif read(node):
-        raise faults.at(node.start_mark, f"{section}: expected a list of types, or types with descriptions")
+        raise fault(node.start_mark, f"{section}: expected a list of types, or types with descriptions")
 
 
 def list_types(schema: ExtractionSchema) -> str:
