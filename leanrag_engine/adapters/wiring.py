@@ -160,14 +160,10 @@ async def choose_workers(settings: Settings, size: int) -> Workers:
         from .workers.cluster import DaskCluster  # noqa: PLC0415 - only those pay who use it
 
         return await DaskCluster.connect(settings.dask)
+    from .workers.pool import InProcess, ProcessPool  # noqa: PLC0415
+
     processes = settings.workers or (os.cpu_count() or 1 if size >= LEAST_BYTES else 1)
-    if size and processes > 1:
-        from .workers.pool import ProcessPool  # noqa: PLC0415
-
-        return ProcessPool(processes)
-    from .workers.pool import InProcess  # noqa: PLC0415
-
-    return InProcess()
+    return ProcessPool(processes) if size and processes > 1 else InProcess()
 
 
 def open_processes(most: int = 1) -> AbstractAsyncContextManager[Workers]:

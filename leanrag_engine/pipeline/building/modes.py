@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
-import numpy as np
-
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
-from leanrag_engine.core.graphs.rows import decode_ids, find_same
+from leanrag_engine.core.graphs.rows import decode_ids, find_missing, find_same
 from leanrag_engine.core.jobs import AskedMode
 from leanrag_engine.core.model import Chunk, ChunkHead, Collection, Generation
 from leanrag_engine.core.ports import Embedder, EmbedderSource
@@ -116,9 +114,8 @@ def _measure_drift(generation: Generation, moved: float) -> str:
 def _count_moved(base: Graph, before: Hierarchy) -> int:
     then = before.layers[0]
     same = find_same(then.entities, base.entities)
-    gone = np.ones(len(then.entities), dtype=bool)
-    gone[same[same >= 0]] = False
-    return len({*base.nodes.ids[same < 0].tolist()} ^ {*then.nodes.ids[gone].tolist()})
+    gone = then.nodes.ids[find_missing(same, len(then.entities))]
+    return len({*base.nodes.ids[same < 0].tolist()} ^ {*gone.tolist()})
 
 
 def _compare_options(generation: Generation, options: HierarchyOptions) -> str:
