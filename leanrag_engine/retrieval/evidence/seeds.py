@@ -18,7 +18,9 @@ async def select_seeds(run: QueryRun) -> tuple[list[SearchHits], list[Seed]]:
     wanted = walk_seeds(query)
     found = await search_all(run.index, run.scope, query.texts, wanted, query.search_options, paper=paper)
     run.warn_of_dense(found)
-    hits = unite([each.rank_entities(2 * wanted, paper=paper) for each in found], 2 * wanted)
+    # Twice as many only where some may be without passages: to read an entity costs more than to find it.
+    most = wanted + len(named) if run.index.state is BuildState.READY else 2 * wanted
+    hits = unite([each.rank_entities(2 * wanted, paper=paper) for each in found], most)
     entities = await run.index.generations.entities(run.index.generation.number, [hit.id for hit in hits])
     scores = {hit.id: hit.score for hit in hits}
     seeds = {entity.id: Seed(entity, 1.0) for entity in named}
