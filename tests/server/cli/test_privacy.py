@@ -144,7 +144,7 @@ async def test_a_server_over_http_with_its_vectors_on_a_chroma_server_reaches_lo
 def test_reading_on_a_dask_cluster_reaches_loopback_alone(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed")
     cluster, notes = tmp_path / "scheduler.json", tmp_path / "notes"
     given = ["--scheduler-file", str(cluster), "--no-dashboard"]
     notes.mkdir()
@@ -156,10 +156,13 @@ def test_reading_on_a_dask_cluster_reaches_loopback_alone(
         subprocess.Popen([*dask, "worker", *given, "--no-nanny", "--local-directory", str(tmp_path)]) as worker,
     ):  # fmt: skip
         try:
-            while not cluster.exists():
+            while not (cluster.exists() and cluster.read_text().endswith("}")):  # it is not written at once
                 assert scheduler.poll() is None
                 time.sleep(0.1)
-            monkeypatch.setenv("LEANRAG_DASK", json.loads(cluster.read_text())["address"])
+            address = json.loads(cluster.read_text())["address"]
+            with distributed.Client(address, set_as_default=False) as client:
+                client.wait_for_workers(1, timeout=60)  # a cluster without a worker is refused
+            monkeypatch.setenv("LEANRAG_DASK", address)
             command = [sys.executable, "-P", "-m", "leanrag_mcp", "ingest", str(notes), "--no-build"]
             assert "2 added" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
         finally:
