@@ -35,7 +35,7 @@ _UNITS = (
 """What an amount is told in: "how many" of them asks for one number."""
 asks_for_list: TextSearch = re.compile(
     r"\b(?:(?:full|complete|whole) list|list (?:of|all|every|the|them)|(?:name|give|tell|show)(?: me)? (?:all|every|each)\b|enumerate|"
-    rf"(?:all|every|each) (?:of )?(?!(?:day|night|week|month|quarter|year|time|my|his|her|its|their|our|your|it)\b)(?:the |kind |kinds )?\w+|how many(?! {_UNITS}\b|.{{0,80}}\b(?:by default|at (?:most|least))\b|(?: \w+){{1,4}} (?:must|may|can|should)\b)|everything|what else"
+    rf"(?:all|every|each) (?:of )?(?!(?:day|night|week|month|quarter|year|time|my|his|her|its|their|our|your|it)\b)(?:the |kind |kinds )?\w+|(?:the|these|our|my) (?:various|different|several|individual) \w+s\b|how many(?! {_UNITS}\b|.{{0,80}}\b(?:by default|at (?:most|least))\b|(?: \w+){{1,4}} (?:must|may|can|should)\b)|everything|what else"
     r"|(?:which|what) (?:are )?(?:the )?(?:(?!(?:is|was|does|did)\b)\w+ |(?:\w+, )*\w+,? (?:and|or) )?(?!(?:does|was|this|has|is|its)\b)\w{3,}(?<!s)s (?:did|do|does|can|could|will|are|were|has|have|had|may|with|of|to|in)\b"
     r"|(?:liste|nenne) (?:mir )?(?:alle|die|sämtliche)\b|welche \w+ gibt es|wie viele|quel(?:le)?s sont|(?:tous|toutes) les|combien de|cuáles son|tod[oa]s l[oa]s|quais são)",
     re.IGNORECASE,
@@ -104,7 +104,7 @@ _SENT = re.compile(
 
 _COLLECTION = (
     r"(?:(?:all|any|some|most) (?:of )?)?(?:the|these|those|this|my|our|your) (?:(?:various|different|other) )?"
-    r"(?:pages?|docs?|documents?|documentation|files?|notes|guides|manual|book|texts?|sources|folder|collection)"
+    r"(?:pages?|docs?|documents?|documentation|files?|notes|guides?|manuals?|book|texts?|sources|folder|collection)"
 )
 _FRAME = re.compile(
     rf"\b(?:(?:where|what|how) )?(?:do|does|did) {_COLLECTION} (?:say|mention|tell|discuss|describe|state|explain|cover|talk|speak|warn|give|name|list"

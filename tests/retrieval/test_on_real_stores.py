@@ -319,6 +319,20 @@ async def test_a_question_whose_own_noun_stands_nowhere_is_weak_and_one_whose_ve
         assert ("No document has 'kubectl'" in reply.text) is ("kubectl" in question)
 
 
+async def test_plain_words_that_a_hyphen_joins_are_no_name(tmp_path: Path) -> None:
+    sources = [
+        DocumentSource(
+            text=f"# {name.title()}\n\nThe {name} keeps a fire extinguisher by its door. Fire extinguishers are checked in {month}.",
+            id=name,
+        )
+        for name, month in (("kitchen", "May"), ("library", "June"), ("office", "July"), ("cellar", "August"))
+    ]
+    label = "# Label\n\nThe shelf has the label `fire-extinguisher-fund`, and a box is called fire-extinguisher here."
+    question = "In which month is the fire-extinguisher of the library checked?"
+    replies = await replies_on(tmp_path, [DocumentSource(text=label, id="label"), *sources], (question,))
+    assert 0 < replies[question].text.find("June") < replies[question].text.find("fund") % 10_000
+
+
 @pytest.mark.parametrize(
     ("question", "document"),
     [

@@ -256,9 +256,12 @@ def find_spellings(word: str, text: str) -> list[str]:
 
 
 def match_whole_word(word: str) -> Callable[[str], bool]:
-    """Return what finds ``word`` as written in a text of :func:`plain_letters`; one with underscores is not found within a longer name."""
-    parts = plain_letters(_OUTER(word).sub("", word)).split() or [""]
-    spaced = r"\s+".join(map(re.escape, parts))
+    """Return what finds ``word`` as written in a text of :func:`plain_letters`; one with underscores is not found within a longer name,
+    and plain words that a hyphen joins are found apart too."""
+    plain = plain_letters(_OUTER(word).sub("", word))
+    joined = word == plain and word.replace("-", "").isalpha()
+    parts = (plain.replace("-", " ") if joined else plain).split() or [""]
+    spaced = (r"[-\s]+" if joined else r"\s+").join(map(re.escape, parts))
     letter = r"\w" if "_" in spaced.strip("_") else r"[^\W_]"
     pattern = spaced if has_cjk(word) else rf"(?<!{letter}){spaced}(?!{letter})"
     # Most texts do not have it: that is found ten times as fast, and without the pattern being compiled.
