@@ -32,6 +32,7 @@ from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, Query
         ("How long do they have to get all their money back?", False),
         ("Is the gate open all day?", False),
         ("What do all members pay?", True),
+        ("What advice do the various guides give for seals?", True),
         ("Welche Werkzeuge gibt es?", True),
         ("Quels sont les dépôts du projet ?", True),
         ("¿Cuáles son los puertos?", True),
