@@ -481,6 +481,22 @@ async def test_names_that_no_passage_has_together_are_told(
     assert ("No passage found has 'Unox' and 'Bremen' together: it may not be told." in told) is apart
 
 
+async def test_what_is_told_of_others_than_the_one_who_is_asked_for_may_not_be_told(tmp_path: Path) -> None:
+    texts = (
+        "Ines Falk is the director. Her salary is 4,850 EUR a month, and she has thirty days of leave.",
+        "Tomas Reuter guides the school classes and trains the volunteers. He speaks Danish.",
+        *(f"The lamp of stairs {number} burns all night and is trimmed by Bo." for number in range(9)),
+    )
+    async with open_engine(tmp_path, embedder="minilm") as held:
+        sources = [DocumentSource(id=f"t{at}", text=text) for at, text in enumerate(texts)]
+        await finish(held, await held.submit_ingest(sources))
+        asked = [
+            (await held.query(Query(f"What is {who}'s salary?"))).warnings
+            for who in ("Tomas Reuter", "Ines Falk")
+        ]
+    assert asked == [("No passage found with 'Tomas Reuter' has 'salary': it may not be told.",), ()]
+
+
 async def test_a_weekday_and_a_plain_compound_are_no_names_that_stand_nowhere_else(tmp_path: Path) -> None:
     texts = (
         "The soup of Sunday has been missed twice, both times because of snow. Nobody plays then.",

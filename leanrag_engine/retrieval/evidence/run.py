@@ -130,29 +130,40 @@ class QueryRun:
             self.warnings.append(f"No document has {' or '.join(missing[:5])}{other}.")
 
     def warn_of_apart(self, rankings: Sequence[Sequence[RankedWindow]]) -> None:
-        """Warn of the names in a question for one thing that none of the first passages has together: what is asked of them may not
-        be told."""
+        """Warn of the names in a question for one thing that none of the first passages has together, and of what it asks of names where
+        passages have it of others alone (*Ann's salary*): it may not be told."""
         for text, windows in zip(self.query.texts, rankings, strict=False):
+            words = find_whole_words(text)
             names = [
                 each
-                for each in find_whole_words(text)
+                for each in words
                 if is_name(each)
                 and not (each.islower() and all(map(is_english_word, each.split("-"))))  # *full-time*
                 and not (text.startswith(each) or _IS_DATE.fullmatch(each) or each.casefold() in DATE_WORDS)
             ]
             told_apart = asks_for_several(text) or find_parts(text) or not _asks_one_hop(text)
-            if told_apart or len(names) < 2 or not self.absent.keys().isdisjoint(names):  # noqa: PLR2004
+            if told_apart or not self.absent.keys().isdisjoint(names):
                 continue
-            tests = [match_whole_word(each) for each in names]
+            nouns = [each for each in words if each not in names]
+            asked = all(map(str.isalpha, names)) and all(map(_is_noun, nouns))
+            asked = asked and 0 < len(nouns) <= 2 and self.absent.keys().isdisjoint(nouns)  # noqa: PLR2004
+            tests = [match_whole_word(each) for each in names if len(names) > 1 or asked]
             # Turns of one passage are windows of their own.
-            passages = {(each.chunk.id, each.heading): each for each in windows[:100]}.values()
+            passages = {(each.chunk.id, each.heading): each for each in windows[:100] if tests}.values()
             told = (
                 f"{each.chunk.title}\n{each.heading}\n{each.chunk.text}\n{each.chunk.source}"
                 for each in passages
             )
-            if not any(all(test(each) for test in tests) for each in map(plain_letters, told)):
+            held = [(each, sum(test(each) for test in tests)) for each in map(plain_letters, told)]
+            named = [each for each, count in held if count]
+            if len(names) > 1 and all(count < len(names) for _, count in held):
                 self.warnings.append(
                     f"No passage found has {' and '.join(map(repr, names))} together: it may not be told."
+                )
+            elif asked and named and not any(map(QueryWords(nouns).find, named)):
+                what = " or ".join(map(repr, nouns))
+                self.warnings.append(
+                    f"No passage found with {' '.join(names)!r} has {what}: it may not be told."
                 )
 
     def _is_thing(self, word: str) -> bool:
@@ -272,6 +283,10 @@ class QueryRun:
             self.warnings.append(
                 "Search by meaning found nothing at all: the vector index may be missing; keywords alone served."
             )
+
+
+def _is_noun(word: str) -> bool:
+    return word.isalpha() and word.islower() and parts_of_speech(word)[:1] == "n"
 
 
 _ONE_HOP = 10  # Words of a question up to which it asks for one thing
