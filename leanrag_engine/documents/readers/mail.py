@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from email import policy
 from email.errors import MessageError
 from email.header import decode_header
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
+from email.policy import EmailPolicy
 from email.utils import parsedate_to_datetime
 from itertools import groupby
 
@@ -22,7 +22,7 @@ from .html import read_html
 from .reading import MALFORMED, Reading, reading_as
 
 _MESSAGE_START = re.compile(
-    rb"^From [^\n]*\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\n]*\d:\d\d[^\n]*\n", re.MULTILINE
+    rb"^From [^\n]{0,300}?\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\n]{0,300}?\d:\d\d[^\n]*\n", re.MULTILINE
 )
 """The line before each message of a mailbox, with sender and time; within a message, such a line is written ">From"."""
 _READ = ("text/plain", "text/html", "text/markdown", "text/x-patch", "text/x-diff")
@@ -97,8 +97,15 @@ def read_web_archive(data: bytes, name: str) -> Reading:
     return read_html(content, name)
 
 
+class _ShortHeaders(EmailPolicy):
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        most = 10_000 if name.title() in (*_SHOWN, "Subject") else 1_000  # time and memory are squared
+        return name, value if len(value) <= most else f"{value[:most]} …"
+
+
 def _parse(data: bytes) -> EmailMessage:
-    return BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
+    return BytesParser(EmailMessage, policy=_ShortHeaders()).parsebytes(data)  # type: ignore[return-value]
 
 
 def _read(message: MIMEPart, name: str, level: int = 1, deepest: int = 4) -> _Mail:
