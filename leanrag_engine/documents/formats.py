@@ -109,7 +109,7 @@ _VOICE, _VOICE_END = re.compile(r"<v[^ <>]{0,80} ([^<>]{1,200})>"), re.compile(r
 _HEAD = re.compile(r"WEBVTT[ \t]*(?:-[ \t]*)?(?P<title>[^\n]*)")
 _MAIL_START = re.compile(r"\s*\*{0,2}(?:From|Von|De|Da|Van|Subject|Betreff|Date|To)\*{0,2} ?:", re.IGNORECASE)
 _BETWEEN_CUES = re.compile(r"\n[ \t]*\n")
-_PAGE_BREAK = re.compile(r"(?<![^\n])[ \t]*\f+|\f+(?=[\r\n]|\Z)")
+_PAGE_BREAK = re.compile(r"(?<![^\n])[ \t]*\f+|(?<!\f)\f++(?=[\r\n]|\Z)")
 """One beside the end of a line; editors show it there."""
 _LONGEST_PAGE = 100  # Lines of a printed page, at most
 _OTHER_BREAK = re.compile("[\x0b\x85\u2028\u2029]")

@@ -191,7 +191,7 @@ _DEFINITION = re.compile(
     r"(?=[ \t]*(?:[({:<=;\[]|$|(?:extends|implements|where|on|as)\b))",
     re.MULTILINE,
 )
-_COMMENTS = re.compile(rf"(?:^{_COMMENT})+\Z", re.MULTILINE)  # Right above a line
+_COMMENT_LINE = re.compile(_COMMENT)
 _NUMBERED = re.compile(
     r"^(?P<number>\d{1,2}(?:\.\d{1,2}){0,3})\.?[ \t]+(?P<title>[^\W\d_a-z][^\n]{0,100})$", re.MULTILINE
 )
@@ -261,14 +261,13 @@ def _markdown(text: str) -> Iterator[Heading]:
 
 def _markup_headings(text: str) -> Iterator[Heading]:
     """Find Markdown's ``#``, lines over and under titles (styles rank by first appearance), and chapters."""
-    styles: list[str] = []
+    styles: dict[str, int] = {}
     for found in _outside_fences(_MARKED.finditer(text)):
         if found["sharps"]:
             yield _sharp_heading(found)
         elif found["under"] and _underlines(text, found):
-            style = (found["over_sign"] or "") + found["sign"]
-            styles += [style] if style not in styles else []
-            yield _heading(found, styles.index(style) + 1, found["lined_title"])
+            level = styles.setdefault((found["over_sign"] or "") + found["sign"], len(styles) + 1)
+            yield _heading(found, min(level, _TABLE_LEVEL - 1), found["lined_title"])
         elif found["chapter"] and _stands_alone(text, found) and _CHAPTER_NUMBER.match(found["chapter"]):
             yield _heading(found, _LEVELS.get((found["rank"] or "").lower(), 2), found["chapter"])
 
@@ -322,8 +321,10 @@ def _definitions(text: str, media_type: str) -> Iterator[Heading]:
         if blanked.startswith(each["title"], each.start("title"))  # else it is an example in a comment
     ]
     for start, end, name in find_functions(blanked, media_type):
-        above = _COMMENTS.search(text, max(0, start - 2_000), start)
-        found.append((above.start() if above else start, end, name, text[start].isspace()))
+        first, lowest = start, max(0, start - 2_000)  # Comments right above belong to it
+        while first > lowest <= (above := text.rfind("\n", lowest, first - 1) + 1) and _COMMENT_LINE.match(text, above, first):  # fmt: skip
+            first = above
+        found.append((first, end, name, text[start].isspace()))
     for start, end, title, inner in sorted(found):
         line_end = text.find("\n", end)
         yield Heading(start, line_end if line_end >= 0 else len(text), 2 if inner else 1, title)

@@ -1,5 +1,6 @@
 """Texts of a few signs over and over, as nobody writes them, are read and cut in time in proportion to their length."""
 
+import json
 import time
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from leanrag_engine.documents.loading import FileContent, parse_file
 from leanrag_engine.extraction.heuristic.extract import extract
 
 TALK = "Ann: Hi.\nBo: Where is it?\nAnn: There.\nBo: Ah.\nAnn: Yes.\nBo: Good.\n"
+MESSAGE = {"ts": "1.0", "type": "message", "user": "Ann"}
+DEEP = json.loads("[" * 900 + "]" * 900)
 SHORT_OF_GUARDED = 190_000  # Characters: longer ones are read in a process with limits
 
 
@@ -43,6 +46,17 @@ def repeat(sign: str, before: str = "", after: str = "") -> str:
         ("a.txt", repeat("=", after="x\n")),
         ("a.txt", repeat(".", f"{TALK}date")),
         ("a.md", repeat("_", "a-\n")),
+        ("a.txt", repeat("\f", "a", "x")),
+        ("a.txt", "{0}\nA line\n\f{0}\nA line\n\f{0}".format(repeat("1 ")[:60_000])),
+        ("a.txt", repeat("\u0316\u0301", "a")),
+        ("a.rst", "".join(f"{chr(0xF0000 + number) * 3}\nAB\n===\n\nx\n\n" for number in range(12_000))),
+        ("a.c", repeat("*\n" * 500 + "f(){}\n" * 150)),
+        ("a.json", json.dumps([{"a": DEEP}] * 6)),
+        ("a.json", json.dumps([{**MESSAGE, "files": [{"title": f"{number}"} for number in range(9_000)]}])),
+        ("a.mbox", repeat("Mon ", "From a Mon 10:00\nSubject: x\n\nhi\nFrom ")),
+        ("a.eml", repeat("=?utf-8?q?a?= ", "From: a@b.c\nSubject: ", "\n\nLamp\n")),
+        ("a.eml", repeat("Ann <a@b.c>, ", "Subject: a\nTo: ", "\n\nLamp\n")),
+        ("a.eml", repeat("; a=b", "Subject: a\nContent-Type: text/plain", "\n\nLamp\n")),
         ("a.html", repeat("<td colspan=100 rowspan=100>", "<table><tr>", "<tr><td>a" * 99)),
     ],
 )

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from itertools import groupby, islice
 
 from leanrag_engine.core.text.shortening import one_line
 
@@ -34,6 +35,8 @@ _INVISIBLE = re.compile(
     # A joiner is part of the spelling in Arabic and Indic scripts, and only hides text elsewhere.
     "|(?<![\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff])[\u200c\u200d]"
 )
+_MARKS, _MOST_MARKS = re.compile(r"[^\w\s\x00-\x7f]{33,}"), 32
+"""Signs that may be marks of one letter: more than 32 are written by no language, and ordering them takes time squared."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -51,7 +54,12 @@ def clean(text: str) -> str:
         return text
     if not printable:  # else there is no other space than the plain one, and no surrogate
         text = _LONE_SURROGATE.sub("\ufffd", _ODD_SPACE.sub(" ", text))
-    return unicodedata.normalize("NFC", text)
+    return unicodedata.normalize("NFC", _MARKS.sub(_drop_marks, text))
+
+
+def _drop_marks(found: re.Match[str]) -> str:
+    runs = groupby(found[0], lambda each: unicodedata.combining(each) > 0)
+    return "".join(each for marked, run in runs for each in islice(run, _MOST_MARKS if marked else None))
 
 
 def clean_line(text: str) -> str:

@@ -243,8 +243,8 @@ def _read_message(message: JsonObject) -> _ChatTurn:
     beside = [*map(message.get, keys), {"name": message.get("file_name")}]
     texts = [*([(said, False)] if isinstance(said, str) else []), *_find_texts(beside)]
     # A text that comes again is a copy for programs that show less; the values of fields may be equal.
-    told = [text for at, (text, is_value) in enumerate(texts) if is_value or (text, False) not in texts[:at]]
-    whole = unescape(_LINKED.sub(r"\1", "\n".join(told)))
+    told = dict.fromkeys((text, at * is_value) for at, (text, is_value) in enumerate(texts, 1))
+    whole = unescape(_LINKED.sub(r"\1", "\n".join(text for text, _ in told)))
     lines = [line.strip() for line in whole.split("\n") if line.strip()]
     stamp = str(next(filter(None, map(message.get, ("ts", "timestamp", "date", "time", "created_at")))))
     is_number = stamp.replace(".", "", 1).isdigit()

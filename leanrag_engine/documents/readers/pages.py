@@ -22,7 +22,7 @@ _CUT_WORD = re.compile(
     r"(?P<right>[^\W\d_]{2,}+)(?P<rest>[^\s-]{0,40}+)(?P<space>[ \t]*)"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_PRINTED_LINE = "\1printed"
+_PRINTED_LINE, _LONGEST = "\1printed", 400
 
 
 def drop_running_lines(pages: Sequence[str]) -> list[str]:
@@ -50,7 +50,7 @@ def _running_keys(line: str, number: int) -> set[str]:
     if _PRINTED.fullmatch(line):
         return {_PRINTED_LINE}
     keys = {line} if line and ":" not in line else set[str]()
-    for found in _PAGE_NUMBER.finditer(line):
+    for found in _PAGE_NUMBER.finditer(line) if len(line) <= _LONGEST else ():
         rest = f"{line[: found.start()]} {line[found.end() :]}"
         # "Invoice 7" is no running head, "7 Our FAQ" is.
         if not found.start() or not _NAMING.search(rest) or len(rest.split()) > 2:  # noqa: PLR2004

@@ -52,7 +52,7 @@ def read_objects(reading: Reading) -> Reading | None:
     text = reading.text
     for start in islice(_OBJECTS.finditer(text), 3):
         found, end = _decode_objects(text, start.end())
-        rows = [_flatten(item) for _, item in found]
+        rows = [cells for _, cells in found]
         header = list(dict.fromkeys(key for row in rows for key in row))
         alike = sum(map(len, rows)) >= 0.5 * len(rows) * len(header)
         much = end - start.start() > 0.8 * len(text.rstrip())
@@ -70,14 +70,15 @@ def read_objects(reading: Reading) -> Reading | None:
     return None
 
 
-def _decode_objects(text: str, at: int) -> tuple[list[tuple[int, JsonObject]], int]:
-    """Return the objects that follow each other from ``at``, each with its place, and where the last one ends."""
-    found: list[tuple[int, JsonObject]] = []
+def _decode_objects(text: str, at: int) -> tuple[list[tuple[int, dict[str, str]]], int]:
+    """Return the cells of objects that follow each other from ``at``, each with its place, and where the last one ends."""
+    found: list[tuple[int, dict[str, str]]] = []
     decode, end = JSONDecoder().raw_decode, at
     with suppress(ValueError, RecursionError):
         while following := _NEXT_OBJECT.match(text, end):
-            item, end = decode(text, following.end())
-            found.append((following.end(), item))
+            item, after = decode(text, following.end())
+            found.append((following.end(), _flatten(item)))
+            end = after
     return found, end
 
 
