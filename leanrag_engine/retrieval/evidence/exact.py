@@ -113,7 +113,7 @@ async def find_exact_words(run: QueryRun, text: str) -> list[ExactMatch]:
         counted += await documents.find_rare_words(name, days, most_windows=_FEW_WINDOWS)
     if nearest:  # what was meant may be a common name
         counted += await documents.find_rare_words(name, nearest, _MANY, _FEW_WINDOWS)
-    if uses := [word for word in words if asks_for_uses(text) and _IDENTIFIER.search(word)]:
+    if uses := [*filter(_IDENTIFIER.search, words)] if asks_for_uses(text) else []:
         counted = [each for each in counted if each.word not in uses]
         counted += await documents.find_rare_words(name, uses, _MANY, _MANY)
     about = " ".join(word for word in words if not _is_of_date(word))
@@ -311,7 +311,7 @@ async def _find_words(run: QueryRun, text: str) -> list[str]:
                     run.absent[word] = ()
                 place = words.index(word)
                 words[place : place + 1] = filter(None, re.split("[-./]", word))
-    return words
+    return [*dict.fromkeys(words)][:_MANY]
 
 
 async def _note_absent(

@@ -216,6 +216,28 @@ def test_a_call_of_countless_values_is_refused_before_each_becomes_an_error(ligh
     anyio.run(call_all)
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "a-" * 4_900,
+        "a." * 4_900,
+        "the." * 2_400,
+        "the " * 2_400,
+        "a" * 9_900,
+        "-".join(map(str, range(2_000))),
+        "lamp" + "\u0316\u0301" * 100_000,
+    ],
+    ids=lambda query: query[:12],
+)
+def test_a_question_of_one_word_without_an_end_is_answered_in_two_seconds(
+    reader: Callable[[str, dict[str, Any]], Any], query: str
+) -> None:
+    reader("query_lca_context", {"query": "lamp"})  # what the first call loads
+    started = time.process_time()
+    check_reply("query_lca_context", reader("query_lca_context", {"query": query}))
+    assert time.process_time() - started < 2
+
+
 @pytest.mark.parametrize("name", [*READING, *WRITING])
 def test_no_combination_of_odd_values_is_answered_with_a_bare_error(
     schemas: dict[str, dict[str, Any]], lighthouses: Path, tmp_path: Path, name: str

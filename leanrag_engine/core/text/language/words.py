@@ -80,6 +80,7 @@ _ACCENT = re.compile("[\u0300-\u036f]")
 _PART = re.compile(r"[^\W_]+")
 _COMPOUND = re.compile(r"[^\W_]++(?:[-_./@:\\>]++[^\W_]++)+")
 _JOINED = re.compile(r"[^\W_]++(?:(?:-|_++)[^\W_]++)+")
+_BEGUN, _LONGEST = re.compile(r"\w+\Z"), 300
 _SEPARATOR = re.compile(r"[-_,'’]|^[vV](?=\d+\.)|\.$")
 _COMMA = re.compile("[0-9][,'’][0-9]{3}")
 _VERSION = re.compile(r"[vV][0-9]+\.")
@@ -154,7 +155,7 @@ def index_terms(text: str, limit: int = 32) -> list[str]:
     ways of writing it a text has; any other (``pkg.func``, a path, an address) is a phrase of its parts."""
     text = fold_letters(text)
     names = (name.lower() for name in _COMPOUND.findall(text) if not has_cjk(name))
-    phrases = [name for name in names if not _JOINED.fullmatch(name)]
+    phrases = [name for name in names if len(name) <= _LONGEST and not _JOINED.fullmatch(name)]
     parts = [term.replace("_", "") for term in search_terms(text, limit)]
     others = (_OTHER_NUMBER[part] for part in parts if part in _OTHER_NUMBER)
     return list(dict.fromkeys([*phrases, *_join_parts(text), *parts, *others]))[:limit]
@@ -162,8 +163,10 @@ def index_terms(text: str, limit: int = 32) -> list[str]:
 
 def whole_forms(word: str) -> list[list[str]]:
     """Return the ways in which a text made by :func:`search_text` may hold a word, an identifier or a phrase
-    as a whole. A text that holds it has all terms of one of them."""
+    as a whole. A text that holds it has all terms of one of them; of a long one, those of its beginning."""
     word = _EDGES(word).sub("", POSSESSIVE.sub("", fold_letters(word).replace('"', " ")))
+    if len(word) > _LONGEST:  # an index looks up each of its words, as often as it stands there
+        word = _BEGUN.sub("", word[:_LONGEST]) or word
     if has_cjk(word) and (" " in word or not has_hangul(word)):
         return [
             [word],
@@ -178,7 +181,7 @@ def whole_forms(word: str) -> list[list[str]]:
         return [[word], _join_parts(word)]
     forms = [[each] for each in dict.fromkeys((word, _OTHER_NUMBER.get(word.lower(), word)))]
     if word.isascii() and word.isalpha() and word.islower() and not is_english_word(word):
-        cuts = ((word[:at], word[at:]) for at in range(3, len(word) - 2))  # chatbot, chat bot
+        cuts = ((word[:at], word[at:]) for at in range(3, min(len(word), _LONGEST) - 2))  # chatbot, chat bot
         forms += [[" ".join(each)] for each in cuts if all(map(is_english_word, each))]
     return forms
 
