@@ -5,14 +5,22 @@ from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import PurePath
 
 from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words, find_whole_words
-from leanrag_engine.documents.dates import MONTH, YEAR_IN_NAME, find_date, find_dates, month_number
-from leanrag_engine.retrieval.intent import NOW, asks_for_now
+from leanrag_engine.documents.dates import (
+    DATE_WORDS,
+    MONTH,
+    YEAR_IN_NAME,
+    find_date,
+    find_dates,
+    month_number,
+)
+from leanrag_engine.retrieval.intent import NOW, asks_for_now, asks_for_one
 from leanrag_engine.retrieval.search.relevance import QueryWords
 
 from .relevance import NO_RECENCY, RankedWindow
@@ -56,6 +64,7 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 """A text asks for more than what holds."""
+_AMOUNT = re.compile(r"(?<![\w.,])(\d+(?:[.,]\d+)*)[ \u00a0]?([^\W\d_]+|[€$£%°])")
 _YEARS = 1900  # Reports of two years both hold
 _BETWEEN = re.compile(r"\b(?:between|from)\b.+\b(?:and|through|to|until|till)\b", re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:after|before|by|compar\w+|since|until|till)\b", re.IGNORECASE)
@@ -160,7 +169,8 @@ def nearness(own: str, named: Sequence[str]) -> float:
 
 def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
     """Return ``windows``; none of the first stands before one of a later version of its file, or, where ``text`` asks for what holds now and it holds
-    half of the words, a newer one, that holds all words of the text that it says, and is nearly as near: it is marked as older. Where the text names a date (a year: if it does not ask for now) or,
+    half of the words, a newer one, that holds all words of the text that it says, and is nearly as near: it is marked as older. So it is where the text asks for
+    one thing, and the newer one says another amount with these words. Where the text names a date (a year: if it does not ask for now) or,
     not asking for now, a version, they stay."""
     most, near = 30, 0.6
     first = list(windows[:most])
@@ -170,9 +180,11 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     stale = not (now or _NUMBERED.search(text)) and any(map(_is_replaced, first))
     tests += [_is_later, _is_valid] if now else [_is_valid_text] * stale
     named = find_named_dates(text)
+    words = QueryWords(find_whole_words(NOW.sub(" ", text)))
+    if not (now or named or _NUMBERED.search(text)) and asks_for_one(text):
+        tests.append(partial(_says_other_amount, words))
     if not tests or (named and not (now and all(map(str.isdecimal, named)))):
         return list(windows)
-    words = QueryWords(find_whole_words(NOW.sub(" ", text)))
     held = {each.key: words.find(each.indexed_text) for each in first}
     # The title says what the whole document is about: a newer one may be called otherwise.
     told = {each.key: words.find(f"{each.heading}\n{each.text}") for each in first}
@@ -239,6 +251,30 @@ def _is_later(window: RankedWindow, other: RankedWindow) -> bool:
 
 def _is_valid(window: RankedWindow, other: RankedWindow) -> bool:
     return _is_replaced(other) and not _is_replaced(window)
+
+
+def _says_other_amount(words: QueryWords, window: RankedWindow, other: RankedWindow) -> bool:
+    """Return whether a later window has a sentence with as much of the question as another one's, and other amounts in one unit."""
+    if not _is_later(window, other):
+        return False
+    (said, amounts), (before, amounts_before) = (_find_amounts(words, each.text) for each in (window, other))
+    held = words.find(f"{other.chunk.title}\n{other.heading}\n{PurePath(other.chunk.source).stem}") | before
+    units = amounts.keys() & amounts_before.keys()
+    other_amounts = any(amounts[unit].isdisjoint(amounts_before[unit]) for unit in units)
+    return other_amounts and said >= before and 2 * len(held) >= words.count
+
+
+@lru_cache(maxsize=1 << 6)  # each of the first windows is compared with all others
+def _find_amounts(words: QueryWords, text: str) -> tuple[frozenset[str], Mapping[str, set[str]]]:
+    """Return the words of a question that the sentence of a text with the most of them and an amount holds, and the amounts by units."""
+    told = [text[start:end] for start, end in sentences(text)]
+    told = [each for each in told if _AMOUNT.search(each)]
+    best = max(told, key=lambda each: len(words.find(each)), default="")
+    amounts: dict[str, set[str]] = {}
+    for number, unit in _AMOUNT.findall(best):
+        date_of = unit.casefold() in DATE_WORDS
+        amounts.setdefault("" if date_of else unit, set()).add(f"{number} {unit}" if date_of else number)
+    return frozenset(words.find(best)), amounts
 
 
 def _is_replaced(window: RankedWindow) -> bool:

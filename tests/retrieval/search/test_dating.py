@@ -122,6 +122,23 @@ def test_a_newer_statement_stands_before_an_older_one_that_says_no_more_of_the_q
     assert put_newer_first(found, "Who was the treasurer?") == found
 
 
+def test_a_newer_statement_of_another_amount_stands_first_where_one_thing_is_asked_for() -> None:
+    found = statements(
+        ("2023-11-06", "The roof leaks. Admission for adults stays at 7 EUR in the coming season.", 5.0),
+        ("2024-10-14", "From the next season adults pay 9 EUR admission. The crane turns again.", 4.5),
+        ("2025-02-10", "The boiler for adults who pay no admission cost 2,600 francs.", 4.4),
+    )
+    ranked = put_newer_first(found, "How much is admission for adults?")
+    assert [(each.chunk.id, each.older) for each in ranked] == [("c1", False), ("c0", True), ("c2", False)]
+    for other in ("How did admission for adults change?", "How much was admission for adults in 2023?"):
+        assert put_newer_first(found, other) == found
+    moved = statements(
+        ("2025-02-02", "The ferry to Bergen leaves on 2 June.", 5.0),
+        ("2025-03-16", "As the exam was put off, the ferry to Bergen leaves on 9 June.", 4.5),
+    )
+    assert put_newer_first(moved, "When does the ferry to Bergen leave?")[0].chunk.id == "c1"
+
+
 def test_a_newer_document_that_shares_one_word_of_many_makes_none_older() -> None:
     found = statements(
         ("2024-05-27", "The cost of a membership goes up to 52 euros.", 5.0),
