@@ -25,13 +25,14 @@ _OF_SPEAKER, _OF_OTHER = (
     for each in (read_words("language", "first_person"), read_words("language", "second_person"))
 )
 EMPTY = read_words("language", "acknowledgements")
+_PLAIN = re.compile(r"\b(?![A-ZÀ-Þ])\w+")  # no name
 _WHEN = re.compile(
     rf"\b(?:yesterday|today|tonight|tomorrow|just|recently|lately|ago|{'|'.join(sorted(DATE_WORDS))}"
     r"|(?:last|next|this|past|few) (?:day|week|weekend|month|year|morning|night|spring|summer|autumn|fall|winter)s?)\b",
     re.IGNORECASE,
 )
 
-GREETING = 15  # Characters up to which a sentence that speaks of nobody tells nothing
+GREETING = 15  # Characters up to which a sentence of names and words such as *hello* tells nothing
 
 TurnNearness = Mapping[tuple[str, int], float]
 """How near turns are to a text, by the id of the chunk and the start in it: 1 the nearest, 0 half of them."""
@@ -54,20 +55,19 @@ TURNS = TurnOptions()
 
 class SpokenSentence(NamedTuple):
     """``text[start:end]`` of a passage; ``own`` and ``other`` are how many of its words speak of the speaker, and of the one who is
-    spoken to; ``counts``: it has figures."""
+    spoken to; ``says``: it is more than a greeting."""
 
     start: int
     end: int
     own: int
     other: int
     asks: bool
-    counts: bool
+    says: bool
 
     @property
     def tells(self) -> bool:
         """Whether it is no question, no greeting and not on the one who is spoken to, as praise is."""
-        told = self.own > 0 or self.counts or self.end - self.start > GREETING
-        return not self.asks and self.other <= self.own and told
+        return not self.asks and self.other <= self.own and (self.own > 0 or self.says)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,8 @@ def _cut_turn(start: int, body: str) -> SpokenTurn:
             own=len(_OF_SPEAKER.findall(body, said + first, said + last)),
             other=len(_OF_OTHER.findall(body, said + first, said + last)),
             asks=body[said + last - 1] in "?？",
-            counts=any(map(str.isdigit, body[said + first : said + last])),
+            says=last - first > GREETING
+            or not EMPTY.issuperset(_PLAIN.findall(body, said + first, said + last)),
         )
         for first, last in sentences(without_shared(body)[said:])
     )

@@ -308,3 +308,16 @@ async def test_a_span_of_time_takes_the_days_of_a_long_conversation_and_the_mail
     assert "500" in costs
     assert not any(f"{month}00" in costs for month in (1, 2, 7))
     assert "weighs much in Apr" in mailed
+
+
+async def test_a_short_turn_is_shown_whole_where_several_things_are_asked(tmp_path: Path) -> None:
+    """Its few words beside a longer sentence, *a shade darker*, may be what is asked for."""
+    text = (
+        "Tom: The replacement tiles came today. A shade darker.\n\n"
+        "Ann: Then they are for the showers, not for the big hall of the pool.\n\n"
+        "Tom: Fine. I will tell the tilers from Bergen tomorrow morning.\n"
+    )
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [DocumentSource(text=text, title="Tiles", id="tiles")])
+        result = await engine.query(Query("What happened with the tiles, in order?", token_budget=400))
+    assert "The replacement tiles came today. A shade darker." in result.context.text
