@@ -34,6 +34,8 @@ NOTES = {
     "refs.md": "# Fetched\n\n3a3c8a731d16 HEAD\n\n86b077b7a21e refs/heads/pairs\n\n4e03e4bf0f1e refs/heads/d-i\n",
     "talk/2026-03-01.txt": "Ines: I am centred, the loaf was kneaded twice.\n\nBoris: Good, kneading takes an hour.\n\nInes: Yes.\n\nBoris: See you.\n",
     "talk/2026-03-08.txt": "Ines: Is anybody kneading today?\n\nBoris: I knead it myself, as you saw.\n\nInes: Fine.\n\nBoris: See you.\n",
+    "talk/2026-04-02 van.txt": "[08:00] Nadia: I drive the van to Bergen.\n[08:05] Olaf: Take the ferry.\n[08:09] Nadia: I do.\n[08:10] Olaf: Good.\n",
+    "meetings/2025-08-18 steering group.md": "# Steering group, 18 August 2025\n\nThe paint will be a pale yellow from Lund.\n",
     "mast.md": "# Mast\n\nThe light of the second mast was mailed back in weekly parcels.\n",
     "post.md": "# Post\n\nLetters are answered in a week. These timelines may extend on holidays.\n",
     "LICENSE.md": "# Licence\n\nCopyright 2014 Pallets. IN NO EVENT SHALL THE COPYRIGHT HOLDER BE LIABLE IN CONTRACT OR TORT.\n",
@@ -562,3 +564,10 @@ async def test_an_overview_of_a_document_has_a_line_for_each_of_its_sections_and
     assert re.findall(r"^- (\w+): The", text, re.MULTILINE) == ["Summary", "Oil", "Glass", "Keepers"]
     assert "lamp0.md" not in text
     assert "Outline" not in paper  # whose context is as printed
+
+
+async def test_the_heading_of_a_document_says_nothing_twice(engine: LeanRAG) -> None:
+    headings = await read_headings(engine, "Which paint did the steering group choose?")
+    headings += await read_headings(engine, "Who drives the van to Bergen?")
+    assert "meetings/2025-08-18 steering group.md:3" in headings
+    assert "talk/2026-04-02 van.txt: conversation of Nadia and Olaf" in headings

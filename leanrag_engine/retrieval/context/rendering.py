@@ -21,7 +21,7 @@ from leanrag_engine.core.text.language.sentences import find_turn, is_conversati
 from leanrag_engine.core.text.records import TABLE_LINE
 from leanrag_engine.core.text.shortening import count_things, one_line, shorten
 from leanrag_engine.core.text.wrapping import drop_targets, join_wrapped_lines
-from leanrag_engine.documents.dates import find_date
+from leanrag_engine.documents.dates import DATE_WORDS, find_date
 from leanrag_engine.documents.notices import MAIL_HEAD, QUOTED, SIGNATURE, without_notices
 from leanrag_engine.retrieval.search.relevance import RankedWindow
 
@@ -37,7 +37,7 @@ STATEMENTS = "Written about these documents, each with its sources"
 OUTLINE_LINE, OUTLINE = "outline line", "Outline of the documents"
 """The kind of a statement that stands for a document, and the heading of such."""
 
-_WORD = re.compile(r"\w+")
+_WORD, _LETTERS = re.compile(r"\w+"), re.compile(r"[^\W_]+")
 _NAMES_WEEKDAY = re.compile(
     rf"\b(?:{'|'.join(day_name)}|(?:last|this|next) (?:{'|'.join(day_abbr)}))\b", re.IGNORECASE
 )
@@ -106,7 +106,7 @@ def count_parts(chunks: Iterable[Chunk]) -> int:
 
 
 def format_document(chunk: Chunk, start: int | None = None, parts: int = 2, pages: str = "") -> str:
-    """Return the heading of a document: its title, unless that is the name of its file, the last ``parts`` of its path with
+    """Return the heading of a document: its title, unless its path has all words of that, the last ``parts`` of its path with
     the line of the character ``start``, by default that of the chunk, or the ``pages``, and the date if it is known."""
     title = format_label(chunk.title, 60)
     path = format_label("/".join(part for part in _path_of(chunk).parts[-parts:] if part != "/"))
@@ -120,12 +120,23 @@ def format_document(chunk: Chunk, start: int | None = None, parts: int = 2, page
     place += f", {pages}" if pages else ""
     name, stem = _letters(PurePosixPath(path).name), _letters(PurePosixPath(path).stem)
     known = _letters(title) in (name, stem) or (title.endswith("…") and stem.startswith(_letters(title)))
-    return f"### {place}{dated}" if known else f"### {title} ({place}){dated}"
+    if known or _words_of(title) <= _words_of(path):
+        return f"### {place}{dated}"
+    rest = title.removeprefix(PurePosixPath(path).stem)  # *talk.txt: conversation of Ada and Bo*
+    return f"### {place}{rest}{dated}" if rest.startswith(": ") else f"### {title} ({place}){dated}"
 
 
 def _letters(text: str) -> str:
     """Return what two spellings of a name share: a file ``a_christmas_carol.txt`` is named like its title."""
     return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _words_of(text: str) -> set[str]:
+    """Return the words of a title or path, a date in any notation as one."""
+    day = find_date(text)
+    figures = {each.lstrip("0") for each in day.split("-")} | (DATE_WORDS if day else set())
+    found = (each for each in _LETTERS.findall(text.casefold()) if each.lstrip("0") not in figures)
+    return {*found, *filter(None, [day])}
 
 
 _OF_TABLE = " > Table, "
