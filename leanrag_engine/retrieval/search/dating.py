@@ -1,25 +1,18 @@
 """Weigh documents by their dates: those that a question names, and the newest where it asks for what holds now."""
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from itertools import product
 from pathlib import PurePath
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words, find_whole_words
-from leanrag_engine.documents.dates import (
-    DATE_WORDS,
-    MONTH,
-    YEAR_IN_NAME,
-    find_date,
-    find_dates,
-    month_number,
-)
+from leanrag_engine.documents.dates import MONTH, YEAR_IN_NAME, find_date, find_dates, month_number
 from leanrag_engine.retrieval.intent import NOW, asks_for_now, asks_for_one
 from leanrag_engine.retrieval.search.relevance import QueryWords
 
@@ -65,6 +58,9 @@ _NUMBERED = re.compile(
 )
 """A text asks for more than what holds."""
 _AMOUNT = re.compile(r"(?<![\w.,])(\d+(?:[.,]\d+)*)[ \u00a0]?([^\W\d_]+|[€$£%°])")
+_OF_DATE = re.compile(rf"(?i)^(?:{MONTH})$")
+_SECTION = re.compile(r"(?:§|[^\W\d_]+\.?)? ?(\d+[a-z]?)\b")
+_OF_SECTION = r"(?i:§|\b(?:section|abschnitt|sección|clause|article|art\.|artikel|artículo|articolo|item))"
 _YEARS = 1900  # Reports of two years both hold
 _BETWEEN = re.compile(r"\b(?:between|from)\b.+\b(?:and|through|to|until|till)\b", re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:after|before|by|compar\w+|since|until|till)\b", re.IGNORECASE)
@@ -170,7 +166,7 @@ def nearness(own: str, named: Sequence[str]) -> float:
 def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
     """Return ``windows``; none of the first stands before one of a later version of its file, or, where ``text`` asks for what holds now and it holds
     half of the words, a newer one, that holds all words of the text that it says, and is nearly as near: it is marked as older. So it is where the text asks for
-    one thing, and the newer one says another amount with these words. Where the text names a date (a year: if it does not ask for now) or,
+    one thing, and the newer one says another amount with these words, or amends the section of the older one. Where the text names a date (a year: if it does not ask for now) or,
     not asking for now, a version, they stay."""
     most, near = 30, 0.6
     first = list(windows[:most])
@@ -183,6 +179,9 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     words = QueryWords(find_whole_words(NOW.sub(" ", text)))
     if not (now or named or _NUMBERED.search(text)) and asks_for_one(text):
         tests.append(partial(_says_other_amount, words))
+    titles = {each.chunk.title.casefold() for each in first}
+    if any(one != other and one in other for one, other in product(titles, titles) if " " in one):
+        tests.append(_amends)
     if not tests or (named and not (now and all(map(str.isdecimal, named)))):
         return list(windows)
     held = {each.key: words.find(each.indexed_text) for each in first}
@@ -195,20 +194,18 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
         newer = [
             other
             for other, each in enumerate(first)
-            if (answers or is_newer in (_is_later_version, _is_valid_text))
-            and (held[each.key] >= told[older.key] or is_newer is _is_valid_text)
+            if (answers or is_newer in (_is_later_version, _is_valid_text, _amends))
+            and (held[each.key] >= told[older.key] or is_newer in (_is_valid_text, _amends))
             and not (older.older or each.older)
             and is_newer(each, older)
-            and each.near >= near * older.near
+            and (each.near >= near * older.near or is_newer is _amends)
         ]
         if newer:
             first[place] = replace(older, older=True)
-            newest = newer[0]
-            for other in newer[1:]:
-                newest = other if is_newer(first[other], first[newest]) else newest
-            lack = older.value - first[newest].value
-            if lack >= 0:
-                first[newest] = first[newest].add("recent", lack + 0.01)
+            at = reduce(lambda one, other: other if is_newer(first[other], first[one]) else one, newer)
+            if (lack := older.value - first[at].value) >= 0:
+                first[at] = first[at].add("recent", lack + 0.01)
+            first[at] = replace(first[at], near=max(first[at].near, older.near))
     found = [*first, *windows[most:]]
     replaced = {
         each.chunk.document_id
@@ -216,21 +213,12 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
         if (each.older and _is_replaced(each))
         or (_is_later_version in tests and any(_is_later_version(b, each) for b in first))
     }
-    found = _put_back(found, replaced) if replaced else found
-    return sorted(found, key=lambda each: -each.value)
-
-
-def _put_back(
-    windows: Sequence[RankedWindow], replaced: Container[str], share: float = 0.4
-) -> list[RankedWindow]:
-    """Return the windows, those of documents that are ``replaced`` by a later version with so much less value: what the later one
-    says too would be told twice, and its own windows do not all come as near."""
-    return [
-        each.add("recent", -share * each.value)
-        if each.chunk.document_id in replaced and each.value > 0
-        else each
-        for each in windows
-    ]
+    # What a later version says too would be told twice, and its own windows do not all come as near.
+    put_back = (
+        each.add("recent", -0.4 * each.value * (each.value > 0 and each.chunk.document_id in replaced))
+        for each in found
+    )
+    return sorted(put_back if replaced else found, key=lambda each: -each.value)
 
 
 def _tell_date(window: RankedWindow) -> tuple[str, str]:
@@ -253,28 +241,33 @@ def _is_valid(window: RankedWindow, other: RankedWindow) -> bool:
     return _is_replaced(other) and not _is_replaced(window)
 
 
+def _amends(window: RankedWindow, other: RankedWindow) -> bool:
+    """Return whether a window speaks of the section that another one is of, in a document that is named after that one's."""
+    title, named = (each.chunk.title.casefold() for each in (other, window))
+    section = (
+        _SECTION.match(other.heading.rpartition(" > ")[2]) if title in named and title != named else None
+    )
+    return bool(section and re.search(rf"{_OF_SECTION}\s?{section[1]}(?!\w|\.\d)", window.text))
+
+
 def _says_other_amount(words: QueryWords, window: RankedWindow, other: RankedWindow) -> bool:
     """Return whether a later window has a sentence with as much of the question as another one's, and other amounts in one unit."""
     if not _is_later(window, other):
         return False
-    (said, amounts), (before, amounts_before) = (_find_amounts(words, each.text) for each in (window, other))
+    (said, amounts), (before, others) = (_find_amounts(words, each.text) for each in (window, other))
     held = words.find(f"{other.chunk.title}\n{other.heading}\n{PurePath(other.chunk.source).stem}") | before
-    units = amounts.keys() & amounts_before.keys()
-    other_amounts = any(amounts[unit].isdisjoint(amounts_before[unit]) for unit in units)
-    return other_amounts and said >= before and 2 * len(held) >= words.count
+    told_anew = dict(amounts).keys() & dict(others) and not amounts & others and said >= before
+    return bool(told_anew) and 2 * len(held) >= words.count
 
 
 @lru_cache(maxsize=1 << 6)  # each of the first windows is compared with all others
-def _find_amounts(words: QueryWords, text: str) -> tuple[frozenset[str], Mapping[str, set[str]]]:
-    """Return the words of a question that the sentence of a text with the most of them and an amount holds, and the amounts by units."""
-    told = [text[start:end] for start, end in sentences(text)]
-    told = [each for each in told if _AMOUNT.search(each)]
+def _find_amounts(words: QueryWords, text: str) -> tuple[set[str], set[tuple[str, str]]]:
+    """Return the words of a question that the sentence of a text with the most of them and an amount holds, and its units and amounts."""
+    told = [text[start:end] for start, end in sentences(text) if _AMOUNT.search(text[start:end])]
     best = max(told, key=lambda each: len(words.find(each)), default="")
-    amounts: dict[str, set[str]] = {}
-    for number, unit in _AMOUNT.findall(best):
-        date_of = unit.casefold() in DATE_WORDS
-        amounts.setdefault("" if date_of else unit, set()).add(f"{number} {unit}" if date_of else number)
-    return frozenset(words.find(best)), amounts
+    return words.find(best), {
+        (_OF_DATE.sub("", unit), number + unit) for number, unit in _AMOUNT.findall(best)
+    }
 
 
 def _is_replaced(window: RankedWindow) -> bool:
@@ -307,9 +300,9 @@ def _are_alike(window: RankedWindow, other: RankedWindow, least: float = 0.5) ->
     return len(words & others) >= least * min(len(words), len(others))
 
 
-@lru_cache(maxsize=1 << 6)  # each of the first windows is compared with all others, more than once
-def _read_words(text: str) -> frozenset[str]:
-    return content_words(text)
+_read_words = lru_cache(maxsize=1 << 6)(
+    content_words
+)  # each of the first windows is compared with all others
 
 
 @lru_cache(maxsize=1 << 9)  # likewise

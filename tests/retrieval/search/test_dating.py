@@ -182,6 +182,31 @@ async def test_of_like_notes_that_of_the_month_that_is_named_comes_first(tmp_pat
             assert found.sources[0].chunk.document_id == f"log{(1, 2, 3, 4, 6, 7)[place]}"
 
 
+async def test_what_amends_a_section_is_shown_before_it_although_it_has_no_word_of_the_question(
+    tmp_path: Path,
+) -> None:
+    lease = (
+        "# Lease of the mill\n\n## § 1 Object\n\nThe mill at the brook with its pond and the barn behind it is let for the grinding of rye and oats.\n\n"
+        "## § 4 Payment\n\nThe miller pays within 14 days of the invoice, and by transfer alone.\n\n"
+        "## § 5 Repairs\n\nThe owner mends the wheel and the dam, the miller mends what stands under the roof.\n"
+    )
+    amendment = (
+        "# Second amendment to the lease of the mill\n\n1. § 5 is extended: the owner mends the roof as well.\n"
+        "2. § 4 is replaced: 21 days.\n"
+    )
+    others = [
+        f"# Field {crop}\n\nThe {crop} is cut in week {at}, the invoice for {crop} is paid by the buyers in {at + 1} days."
+        for at, crop in enumerate(
+            ("rye", "oats", "spelt", "barley", "wheat", "maize", "flax", "hemp", "peas")
+        )
+    ]
+    async with open_engine(tmp_path, embedder="minilm") as engine:
+        await ingest(engine, [DocumentSource(text=each) for each in (lease, amendment, *others)])
+        found = await engine.query(Query("Within how many days does the miller pay an invoice?"))
+    shown = found.context.text
+    assert 0 < shown.find("§ 4 is replaced: 21 days") < shown.index("within 14 days")
+
+
 async def test_a_heading_that_repeats_title_and_date_is_not_shown(tmp_path: Path) -> None:
     talk = (
         "# Conversation of Ann and Bo, 2023-02-03\n\nBo: When do we sail?\n\nAnn: We sail on Friday at noon.\n\n"
