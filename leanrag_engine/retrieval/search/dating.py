@@ -244,9 +244,7 @@ def _is_valid(window: RankedWindow, other: RankedWindow) -> bool:
 def _amends(window: RankedWindow, other: RankedWindow) -> bool:
     """Return whether a window speaks of the section that another one is of, in a document that is named after that one's."""
     title, named = (each.chunk.title.casefold() for each in (other, window))
-    section = (
-        _SECTION.match(other.heading.rpartition(" > ")[2]) if title in named and title != named else None
-    )
+    section = title in named and title != named and _SECTION.match(other.heading.rpartition(" > ")[2])
     return bool(section and re.search(rf"{_OF_SECTION}\s?{section[1]}(?!\w|\.\d)", window.text))
 
 
@@ -300,9 +298,8 @@ def _are_alike(window: RankedWindow, other: RankedWindow, least: float = 0.5) ->
     return len(words & others) >= least * min(len(words), len(others))
 
 
-_read_words = lru_cache(maxsize=1 << 6)(
-    content_words
-)  # each of the first windows is compared with all others
+# Each of the first windows is compared with all others.
+_read_words = lru_cache(maxsize=1 << 6)(content_words)
 
 
 @lru_cache(maxsize=1 << 9)  # likewise
