@@ -1,6 +1,7 @@
 """Find the names in the title and the headings of a document."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -37,6 +38,7 @@ _QUESTION = re.compile(r"(?:how|what|why|when|where|who|which)\b", re.IGNORECASE
 _LEADS_ON = re.compile(r"(?:to|if|then|or|and|but|see|note) ", re.IGNORECASE)
 _PLAIN_ARTICLE = re.compile(r"The [^A-Z]")
 _SPELLED = re.compile(r"[^\W\d_]{2}")
+_WORD = re.compile(r"[^\W_]+")
 _STEP = " > "  # Separates the headings of a chunk's path, outermost first
 
 _DEFINITION = re.compile(
@@ -53,7 +55,9 @@ class Topics:
 
     title: str
     headings: dict[str, str]  # Heading as written → the name in it
-    phrases: tuple[tuple[str, str], ...]  # Lower-case form and name of what prose may repeat, longest first
+    phrases: dict[
+        str, list[tuple[int, str, str]]
+    ]  # What prose may repeat, by its rarest word: its place (longest first), form, name
 
     @classmethod
     def of(cls, title: str, passages: Sequence[ParsedChunk]) -> Self:
@@ -64,14 +68,20 @@ class Topics:
         again = {topic.lower(): topic for topic in [*headings.values(), main] if len(topic.split()) > 1}
         if main:
             again.setdefault(without_remark(main).lower(), main)
-        return cls(main, headings, tuple(sorted(again.items(), key=lambda item: (-len(item[0]), item[0]))))
+        times = Counter(word for phrase in again for word in _WORD.findall(phrase))
+        phrases: dict[str, list[tuple[int, str, str]]] = {}
+        for at, phrase in enumerate(sorted(again, key=lambda phrase: (-len(phrase), phrase))):
+            word = min(_WORD.findall(phrase), key=times.__getitem__, default="")
+            phrases.setdefault(word, []).append((at, phrase, again[phrase]))
+        return cls(main, headings, phrases)
 
     def mentions(self, text: str) -> Iterator[Mention]:
         """Yield the mentions of the title or of a heading of several words in a sentence."""
         small = text.lower()
         if len(small) != len(text):
             return
-        for phrase, name in self.phrases:
+        held = {"", *_WORD.findall(small)}
+        for _, phrase, name in sorted(each for word in held for each in self.phrases.get(word, ())):
             start = small.find(phrase)
             while start >= 0:
                 end = start + len(phrase)
