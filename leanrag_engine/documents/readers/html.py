@@ -2,7 +2,7 @@
 bare: with BeautifulSoup on top of it, a 5 MB page took 36 times as long."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -28,10 +28,11 @@ _BLOCKS = read_words("files", "block_tags")
 _LINES = frozenset({"br", "dd", "li", "tr"})
 _LAYOUT = frozenset({"table", "ul", "ol", "pre", "blockquote", *_HEADINGS})
 
-_WIDEST, _MOST_COLUMNS = 100, 1_000  # Rows or columns of a cell; beyond so many, a cell is of one column
+_WIDEST, _MOST_COLUMNS = 100, 200  # Rows or columns of a cell; beyond so many, a cell is of one column
 
 _WHITE = re.compile(r"\s+")
 _INLINE = re.compile(rb"</?(?:font|b|i|u|em|strong|small|big|tt|center|span)\b[^<>]*>", re.IGNORECASE)
+_CROWDED = re.compile(rb"<[A-Za-z](?:[^<>\s=\"']*+[\s=\"']++){3000}[^<>]*+>")  # libxml2 compares each two attributes  # fmt: skip
 _PAGE = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)[^\s()<>]+")  # An address within the site
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _DECLARED = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
@@ -52,7 +53,7 @@ def read_html(data: bytes, name: str) -> Reading:
 def read_page(data: bytes, name: str, *, links: bool) -> Reading:
     """Read the visible text of a page. Raises :class:`DocumentUnreadable` if it has no HTML element or encoding."""
     characters, note = _characters(data, name)
-    markup = _XML_DECLARATION.sub("", clean(characters)).encode("utf-8")
+    markup = _CROWDED.sub(b"", _XML_DECLARATION.sub("", clean(characters)).encode("utf-8"))
     root, is_whole = _parse(markup)
     if not is_whole:  # tags that are never closed nest without end, and these change only how text looks
         root, is_whole = _parse(_INLINE.sub(b"", markup))
@@ -84,9 +85,9 @@ def _write_links(root: _Element) -> None:
         address = link.get("href", "").strip()
         if (
             _PAGE.fullmatch(address)
+            and not any(True for _ in link.iterancestors("a", "pre", *_HEADINGS))
             and "".join(link.itertext()).strip()
             and not any(True for _ in link.iter(*_BLOCKS, *_LINES, *_LAYOUT))
-            and not any(True for _ in link.iterancestors("pre", *_HEADINGS))
         ):
             link.text = f"[{link.text or ''}"
             etree.SubElement(link, "span").text = f"]({address})"
@@ -101,8 +102,16 @@ def _date(root: _Element) -> dict[str, str]:
     return {}
 
 
-_COMMENT = "@id = 'comments' or contains(concat(' ', @class, ' '), ' comments ') or contains(concat(' ', @class, ' '), ' comment ')"
-_COMMENTS = f"//*[{_COMMENT}][not(ancestor::*[{_COMMENT} or self::main or @role = 'main'] or self::main or descendant::main)]"
+_COMMENTS = frozenset({"comment", "comments"})
+
+
+def _find_comments(root: _Element, main: _Element) -> Iterator[_Element]:
+    """Yield the elements of comments outside the main part, none within another."""
+    around, walk = {main, *main.iterancestors()}, etree.iterwalk(root, events=("start",))
+    for _, each in walk:
+        if each is main or each.get("id") == "comments" or _COMMENTS & {*each.get("class", "").split()}:
+            walk.skip_subtree()
+            yield from [each] * (each not in around)
 
 
 def _main_text(root: _Element) -> str:
@@ -111,7 +120,7 @@ def _main_text(root: _Element) -> str:
     text = _HtmlText(root).text
     parts = root.xpath("//main | //*[@role = 'main']")
     if len(parts) == 1:
-        main = "\n\n".join(_HtmlText(each).text for each in (*parts, *root.xpath(_COMMENTS)))
+        main = "\n\n".join(_HtmlText(each).text for each in (*parts, *_find_comments(root, parts[0])))
         # The rest is menus, hints and footers.
         if 4 * len(main) >= len(text):
             return main
@@ -200,7 +209,7 @@ class _HtmlText:
         number = int(given) if number and given.isdecimal() else number
         if number:
             self._items[-1] = number + 1
-        return "  " * (len(self._items) - 1) + (f"{number}. " if number else "- ")
+        return "  " * min(len(self._items) - 1, 9) + (f"{number}. " if number else "- ")
 
     def _start_cell(self, element: _Element) -> None:
         if any(True for _ in element.iter(*_LAYOUT)):
