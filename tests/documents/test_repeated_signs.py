@@ -57,6 +57,11 @@ def repeat(sign: str, before: str = "", after: str = "") -> str:
         ("a.eml", repeat("=?utf-8?q?a?= ", "From: a@b.c\nSubject: ", "\n\nLamp\n")),
         ("a.eml", repeat("Ann <a@b.c>, ", "Subject: a\nTo: ", "\n\nLamp\n")),
         ("a.eml", repeat("; a=b", "Subject: a\nContent-Type: text/plain", "\n\nLamp\n")),
+        ("a.txt", "".join(f"Changes in 1.{n}.1\n\n- lamp\n\n" for n in range(7_000))),
+        ("a.html", repeat("<b>a</b>", "<a href=p><span>" * 900)),
+        ("a.html", repeat("<li>a", "<ul><li>" * 1_000)),
+        ("a.html", f"<p {' '.join(f'a{number}=1' for number in range(60_000))}>lamp"),
+        ("a.html", repeat("<p class=comment>a", f"<main>{'a' * 90_000}</main>{'<div>' * 1_500}")),
         ("a.html", repeat("<td colspan=100 rowspan=100>", "<table><tr>", "<tr><td>a" * 99)),
     ],
 )

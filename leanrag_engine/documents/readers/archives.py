@@ -74,7 +74,7 @@ _TAGS = {
     "p": "p", "list": "ul", "list-item": "li", "list-header": "li", "table": "table", "table-header-rows": "thead", "table-row": "tr", "table-cell": "td", "line-break": "br", "section": "div", "page": "div", "notes": "div", "note": "q", "annotation": "q",
 }  # fmt: skip
 _BEFORE = {"s": " ", "tab": " ", "note": " (", "annotation": " (", "notes": "Notes:"}
-_MOST_ROWS, _MOST_EQUAL = 1 << 20, 1_000  # of a sheet; a row or cell with a text may repeat as often
+_MOST_ROWS, _MOST_COLUMNS, _MOST_EQUAL = 1 << 20, 1 << 14, 1_000  # of a sheet; a row or cell with a text may repeat as often  # fmt: skip
 
 
 def read_odf(data: bytes, name: str) -> Reading:
@@ -120,7 +120,7 @@ def _read_rows(sheet: Any) -> Iterator[Sequence[str]]:
         cells = list[str]()
         for cell in row:
             text = _get(cell, "date-value").removesuffix("T00:00:00") or clean_line(" ".join(cell.itertext()))
-            cells += repeat(text, min(_MOST_EQUAL, int(_get(cell, "number-columns-repeated") or 1)))
+            cells += repeat(text, min(_MOST_EQUAL, _MOST_COLUMNS - len(cells), int(_get(cell, "number-columns-repeated") or 1)))  # fmt: skip
         most, count = (_MOST_EQUAL if any(cells) else _MOST_ROWS), int(_get(row, "number-rows-repeated") or 1)
         yield from repeat(cells if any(cells) else (), min(most, count))
         if any(cells) and count > most:

@@ -1,6 +1,7 @@
 """Texts, sheets and slides of LibreOffice are read with headings, lists, tables and notes."""
 
 import io
+import time
 import zipfile
 from pathlib import Path
 
@@ -21,6 +22,9 @@ NAMES = {
 }
 DECLARED = " ".join(f'xmlns:{key}="{value}"' for key, value in NAMES.items())
 META = f"<office:document-meta {DECLARED}><office:meta><dc:title>The Rock</dc:title><dc:date>2024-05-06T10:00:00</dc:date></office:meta></office:document-meta>"
+
+
+MANY_CELLS = '<table:table-cell table:number-columns-repeated="1000"><text:p>x</text:p></table:table-cell>'
 
 
 def pack(kind: str, body: str) -> bytes:
@@ -92,6 +96,20 @@ def test_a_row_that_repeats_without_end_is_read_often_and_the_rest_is_told(tmp_p
     text = read(tmp_path, "crew.ods", pack("spreadsheet", sheet)).text
     assert text.count("Role: mate") == 1000
     assert "(the row above 4,000 more times)" in text
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        f'<table:table-row table:number-rows-repeated="1000">{MANY_CELLS * 20}</table:table-row>' * 20,
+        '<table:table-row table:number-rows-repeated="1048576"><table:table-cell/></table:table-row>' * 2_000,
+    ],
+)
+def test_a_sheet_that_repeats_more_cells_than_any_holds_is_refused_soon(tmp_path: Path, rows: str) -> None:
+    started = time.process_time()
+    with pytest.raises(DocumentUnreadable, match="repeats more than 10,000,000 cells"):
+        read(tmp_path, "a.ods", pack("spreadsheet", f'<table:table table:name="A">{rows}</table:table>'))
+    assert time.process_time() - started < 8
 
 
 def test_slides_of_libreoffice_are_sections_with_their_notes(tmp_path: Path) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 import zipfile
 from pathlib import Path
 
 import docx
 import pytest
 from openpyxl import Workbook
+from openpyxl.utils import get_column_letter
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import Chunk, DocumentSource, LoadedDocument
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import load
@@ -201,6 +204,30 @@ def test_a_sheet_of_two_far_cells_is_read_for_what_it_holds(tmp_path: Path) -> N
     content = workbook({"A1": "here", "XFD1048576": "far away"})
     text = read(tmp_path, "x.xlsx", content).text
     assert text == "Table Sheet, 2 rows\nRow 1: here\nRow 1048576: XFD: far away"
+
+
+def test_a_sheet_whose_rows_reach_to_the_last_column_is_refused_before_it_fills_the_memory(
+    tmp_path: Path,
+) -> None:
+    far = workbook({"A1": "here"} | {f"XFD{row}": "far" for row in range(1, 700)})
+    with pytest.raises(DocumentUnreadable, match="more than 10,000,000 cells"):
+        read(tmp_path, "x.xlsx", far)
+
+
+def test_cells_merged_downwards_cost_no_time_in_rows_that_do_not_reach_them(tmp_path: Path) -> None:
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for column in range(2, 9_000):
+        sheet.merged_cells.add(f"{get_column_letter(column)}1:{get_column_letter(column)}1000000")
+    sheet["MHA1"] = "far"
+    for _ in range(30_000):
+        sheet.append(["lamp"])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    started = time.process_time()
+    assert "Row 30001: lamp" in read(tmp_path, "x.xlsx", buffer.getvalue()).text
+    assert time.process_time() - started < 4
 
 
 def test_a_semicolon_in_a_cell_is_a_comma_so_that_one_divides_cells_alone(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from leanrag_engine.documents.records import Rows, format_table, has_header
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
 _COMPUTED = re.compile(rb"(?:</(?:\w+:)?f>|<(?:\w+:)?f [^<>]*/>)\s*<(?:\w+:)?v>[^<]")
 _LITERAL = re.compile(r'"[^"]*"|[\\_*].')  # Signs in the format of a number that stand for themselves
+_MOST_CELLS = 10_000_000  # With the empty ones between: of so many the text would be too long
 _Merged = Sequence[tuple[int, ...]]
 _MERGED = re.compile(rb'mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 
@@ -84,9 +85,9 @@ def _repeat_merged(rows: Iterable[Sequence[object]], merged: _Merged) -> Iterato
         starts.setdefault(row, {})[column - 1] = last
     values: dict[int, tuple[object, int]] = {}
     for number, cells in enumerate(map(list, rows), 1):
-        for at, (value, end) in values.items() if any(cell is not None for cell in cells) else ():
-            if number <= end and at < len(cells):
-                cells[at] = value
+        for at in range(len(cells)) if values and any(cell is not None for cell in cells) else ():
+            value, end = values.get(at, (None, 0))
+            cells[at] = value if number <= end else cells[at]
         values |= {at: (cells[at], end) for at, end in starts.get(number, {}).items() if at < len(cells)}
         yield cells
 
@@ -122,10 +123,14 @@ def _join_headers(rows: Rows, merged: _Merged) -> tuple[str, ...]:
 
 def _find_filled_rows(rows: Iterable[Sequence[object]]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield the rows that hold anything with their numbers, without the empty cells at their end."""
+    seen = 0
     for number, row in enumerate(rows, 1):
         cells = [_format_value(value) for value in row]
         while cells and not cells[-1]:
             cells.pop()
+        seen += 1 + len(cells)
+        if seen > _MOST_CELLS:
+            raise ValueError(f"a sheet holds or repeats more than {_MOST_CELLS:,} cells")
         if cells:
             yield number, tuple(cells)
 
