@@ -88,11 +88,9 @@ class QueryRun:
 
     def warn_of_unused(self) -> None:
         """Warn of the parts of the query that have no effect."""
-        if not self.query.entities:
-            return
-        if self.index.state is BuildState.MISSING:
+        if self.query.entities and self.index.state is BuildState.MISSING:
             self.warnings.append("The entities were ignored: there are none before the first build.")
-        elif self.query.mode in (Mode.NAIVE, Mode.GLOBAL):
+        elif self.query.entities and self.query.mode in (Mode.NAIVE, Mode.GLOBAL):
             self.warnings.append(f"The entities were ignored: mode {self.query.mode} starts from none.")
 
     def warn_of_seen(self, count: int, doubtful: Sequence[str], *, nothing_new: bool) -> None:
@@ -145,26 +143,21 @@ class QueryRun:
             if told_apart or not self.absent.keys().isdisjoint(names):
                 continue
             nouns = [each for each in words if each not in names]
-            asked = all(map(str.isalpha, names)) and all(map(_is_noun, nouns))
-            asked = asked and 0 < len(nouns) <= 2 and self.absent.keys().isdisjoint(nouns)  # noqa: PLR2004
+            asked = 0 < len(nouns) <= 2 and "".join(names).isalpha() and self.absent.keys().isdisjoint(nouns)  # noqa: PLR2004
+            asked = asked and all(each.islower() and parts_of_speech(each)[:1] == "n" for each in nouns)
             tests = [match_whole_word(each) for each in names if len(names) > 1 or asked]
-            # Turns of one passage are windows of their own.
-            passages = {(each.chunk.id, each.heading): each for each in windows[:100] if tests}.values()
-            told = (
+            told = {
                 f"{each.chunk.title}\n{each.heading}\n{each.chunk.text}\n{each.chunk.source}"
-                for each in passages
-            )
-            held = [(each, sum(test(each) for test in tests)) for each in map(plain_letters, told)]
-            named = [each for each, count in held if count]
-            if len(names) > 1 and all(count < len(names) for _, count in held):
+                for each in windows[: 100 * bool(tests)]
+            }
+            held = [each for each in map(plain_letters, told) if any(test(each) for test in tests)]
+            if len(names) > 1 and not any(all(test(each) for test in tests) for each in held):
                 self.warnings.append(
                     f"No passage found has {' and '.join(map(repr, names))} together: it may not be told."
                 )
-            elif asked and named and not any(map(QueryWords(nouns).find, named)):
-                what = " or ".join(map(repr, nouns))
-                self.warnings.append(
-                    f"No passage found with {' '.join(names)!r} has {what}: it may not be told."
-                )
+            elif asked and held and not any(map(QueryWords(nouns).find, held)):
+                said = f"{' '.join(names)!r} has {' or '.join(map(repr, nouns))}"
+                self.warnings.append(f"No passage found with {said}: it may not be told.")
 
     def _is_thing(self, word: str) -> bool:
         """Return whether a word is a noun alone, or stands where no verb can that may be one: *what mortgage*, *his rent*, not *what went*."""
@@ -283,10 +276,6 @@ class QueryRun:
             self.warnings.append(
                 "Search by meaning found nothing at all: the vector index may be missing; keywords alone served."
             )
-
-
-def _is_noun(word: str) -> bool:
-    return word.isalpha() and word.islower() and parts_of_speech(word)[:1] == "n"
 
 
 _ONE_HOP = 10  # Words of a question up to which it asks for one thing
