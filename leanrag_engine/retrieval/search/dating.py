@@ -205,7 +205,7 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
             at = reduce(lambda one, other: other if is_newer(first[other], first[one]) else one, newer)
             if (lack := older.value - first[at].value) >= 0:
                 first[at] = first[at].add("recent", lack + 0.01)
-            first[at] = replace(first[at], near=max(first[at].near, older.near))
+            first[at] = replace(first[at], near=max(first[at].near, older.near * (is_newer is _amends)))
     found = [*first, *windows[most:]]
     replaced = {
         each.chunk.document_id
