@@ -417,8 +417,20 @@ async def test_a_row_is_shown_under_the_name_of_its_sheet(tmp_path: Path) -> Non
 
 async def test_a_folder_is_found_by_its_name_and_no_document_is_said_to_lack_it(engine: LeanRAG) -> None:
     assert "talk/" in (await read_headings(engine, "talk"))[0]
-    told = (await engine.query(Query("Which talk was about a loaf that was kneaded?"))).warnings
-    assert not any("talk" in each for each in told)
+    for question in ("Which talk was about a loaf that was kneaded?", "Which talks were on bread?", "talks"):
+        told = (await engine.query(Query(question))).warnings
+        assert not any("talk" in each for each in told)
+
+
+async def test_a_word_for_one_is_found_in_the_name_of_a_folder_for_many(tmp_path: Path) -> None:
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    for name, text in NOTES.items():
+        folder.joinpath(name.replace("/", "-")).write_text(text, encoding="utf-8")
+    async with open_engine(tmp_path / "data", embedder="minilm") as held:
+        await finish(held, await held.submit_ingest([DocumentSource(path=str(folder))], allowed=None))
+        told = (await held.query(Query("Is there an oven policy?"))).warnings
+    assert not any("policy" in each for each in told)
 
 
 async def test_mails_by_a_person_come_before_those_that_quote_or_name_that_person(tmp_path: Path) -> None:

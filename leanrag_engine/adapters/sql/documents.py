@@ -561,15 +561,19 @@ def find_newest(connection: Connection, collection: int, words: Sequence[str]) -
     return max(dates) if len(dates) > 2 else ""  # noqa: PLR2004 - a series
 
 
+_NUMBER = re.compile(r"(?<=[a-z]{3})(?:y|ies|s)$")  # *policy* names the folder *policies*
+
+
 def find_called(connection: Connection, collection: int, word: str) -> list[str]:
-    called = word.casefold()
+    called, stem = word.casefold(), _NUMBER.sub("", word.casefold())
     held = select(documents.c.number, documents.c.source).where(
-        documents.c.collection == collection, contains_letters(documents.c.source, word)
+        documents.c.collection == collection, contains_letters(documents.c.source, stem)
     )
     numbers = []
     for number, source in connection.execute(held):
         path = PurePath(source.casefold())
-        if called in {path.name, *re.split(r"[\W_]+", f"{path.parent.name} {path.stem}")}:
+        parts = re.split(r"[\W_]+", f"{path.parent.name} {path.stem}")
+        if called == path.name or stem in {_NUMBER.sub("", each) for each in parts}:
             numbers.append(number)
     found = select(chunks.c.id).where(chunks.c.collection == collection, among(chunks.c.document, numbers))
     return list(connection.execute(found.order_by(chunks.c.number, chunks.c.document)).scalars())
