@@ -50,7 +50,7 @@ from .pipeline.status import (
     staleness_warnings,
     vector_counts,
 )
-from .retrieval.graph.adjacency_cache import AdjacencyCache
+from .retrieval.graph.adjacency_cache import AdjacencyCache, read_layers
 from .retrieval.index import IndexSnapshot
 
 if TYPE_CHECKING:
@@ -785,11 +785,11 @@ class LeanRAG:
         """Return documents, passages and all layers of the published generation, for an export."""
         from .exchange.exporting.graph import read_graph
 
-        return await self._snapshots.read(
-            collection,
-            lambda index: read_graph(index.documents, index.generations, index.generation),
-            built=True,
-        )
+        async def read(index: IndexSnapshot) -> ExportedGraph:
+            layers = await read_layers(index.generations, index.generation)
+            return await read_graph(index.documents, collection, layers)
+
+        return await self._snapshots.read(collection, read, built=True)
 
     async def history(self, *, collection: str = "default") -> list[HistoryEntry]:
         """Return what each generation of a collection changed, why it was published and what it cost, newest first."""

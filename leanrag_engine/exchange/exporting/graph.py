@@ -6,8 +6,8 @@ from functools import cached_property
 
 from leanrag_engine.core.graphs.graph import Graph
 from leanrag_engine.core.grouping import group
-from leanrag_engine.core.model import Chunk, Document, Entity, Generation, Relation
-from leanrag_engine.core.ports import DocumentStore, GenerationStore
+from leanrag_engine.core.model import Chunk, Document, Entity, Relation
+from leanrag_engine.core.ports import DocumentStore
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,11 @@ class ExportedGraph:
         return [self.chunks[each].citation for each in chunk_ids if each in self.chunks]
 
 
-async def read_graph(
-    documents: DocumentStore, generations: GenerationStore, built: Generation
-) -> ExportedGraph:
-    """Read the documents of a collection and the layers of the generation ``built``."""
-    graphs = [
-        Graph(
-            tuple(await generations.layer(built.number, each.layer)),
-            tuple(await generations.relations(built.number, each.layer)),
-        )
-        for each in built.layers
-    ]
+async def read_graph(documents: DocumentStore, collection: str, layers: tuple[Graph, ...]) -> ExportedGraph:
+    """Read the documents of a collection, of which these are the published layers."""
     return ExportedGraph(
-        built.collection,
-        tuple(await documents.find_all(built.collection)),
-        {each.id: each for each in await documents.all_chunks(built.collection)},
-        tuple(graphs),
+        collection,
+        tuple(await documents.find_all(collection)),
+        {each.id: each for each in await documents.all_chunks(collection)},
+        layers,
     )
