@@ -583,3 +583,12 @@ async def test_the_heading_of_a_document_says_nothing_twice(engine: LeanRAG) -> 
     headings += await read_headings(engine, "Who drives the van to Bergen?")
     assert "meetings/2025-08-18 steering group.md:3" in headings
     assert "talk/2026-04-02 van.txt: conversation of Nadia and Olaf" in headings
+
+
+async def test_a_list_of_what_a_name_has_that_stands_nowhere_is_not_sought_in_other_passages(
+    engine: LeanRAG,
+) -> None:
+    context = (await engine.query(Query("Which Kubernetes settings does the oven need?"))).context
+    assert "Weak evidence" in context.text
+    assert context.tokens < 300
+    assert "Weak evidence" not in (await engine.query(Query("Which ovens did Priya compare?"))).context.text

@@ -166,11 +166,13 @@ class QueryRun:
         return alone or (kinds != "v" and any(map(named.search, self.query.texts)))
 
     def _lacks_subject(self, text: str) -> bool:
-        """Return whether a noun or name of a question for one thing or a number stands nowhere, and no window has words like those asked; a
-        common noun if it is asked for itself (*how many mice*, *whose boat*), not if it is said of that."""
+        """Return whether a noun or name of a question for one thing or a number stands nowhere, or a name of one for several, and no window
+        has words like those asked; a common noun if it is asked for itself (*how many mice*, *whose boat*), not if it is said of that."""
         alike, counts = self.likeness.get(text, 1.0), _HOW_MANY.match(text)
-        if alike >= ALIKE or (asks_for_several(text) and not counts) or not _asks_one_hop(text):
+        if alike >= ALIKE or not _asks_one_hop(text):
             return False
+        if asks_for_several(text) and not counts:
+            return any(is_name(each) and not text.startswith(each) for each in self._find_missing(text))
         # *Mice* are not counted where an antibody is from *mouse*.
         return bool(counts and alike < LIKE + 0.05) or any(
             is_name(each)
