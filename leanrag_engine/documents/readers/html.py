@@ -111,7 +111,8 @@ def _find_comments(root: _Element, main: _Element) -> Iterator[_Element]:
     for _, each in walk:
         if each is main or each.get("id") == "comments" or _COMMENTS & {*each.get("class", "").split()}:
             walk.skip_subtree()
-            yield from [each] * (each not in around)
+            if each not in around:
+                yield each
 
 
 def _main_text(root: _Element) -> str:

@@ -105,6 +105,7 @@ class _ShortHeaders(EmailPolicy):
 
 
 def _parse(data: bytes) -> EmailMessage:
+    # The class is given; by their types, the policy alone decides what is made.
     return BytesParser(EmailMessage, policy=_ShortHeaders()).parsebytes(data)  # type: ignore[return-value]
 
 

@@ -55,9 +55,8 @@ class Topics:
 
     title: str
     headings: dict[str, str]  # Heading as written → the name in it
-    phrases: dict[
-        str, list[tuple[int, str, str]]
-    ]  # What prose may repeat, by its rarest word: its place (longest first), form, name
+    phrases: dict[str, list[tuple[int, str, str]]]
+    """What prose may repeat, by its rarest word: its place (longest first), form, name."""
 
     @classmethod
     def of(cls, title: str, passages: Sequence[ParsedChunk]) -> Self:

@@ -145,10 +145,12 @@ class QueryRun:
             nouns = [each for each in words if each not in names]
             asked = 0 < len(nouns) <= 2 and "".join(names).isalpha() and self.absent.keys().isdisjoint(nouns)  # noqa: PLR2004
             asked = asked and all(each.islower() and parts_of_speech(each)[:1] == "n" for each in nouns)
-            tests = [match_whole_word(each) for each in names if len(names) > 1 or asked]
+            if not asked and len(names) <= 1:
+                continue
+            tests = [match_whole_word(each) for each in names]
             told = {
                 f"{each.chunk.title}\n{each.heading}\n{each.chunk.text}\n{each.chunk.source}"
-                for each in windows[: 100 * bool(tests)]
+                for each in windows[:100]
             }
             held = [each for each in map(plain_letters, told) if any(test(each) for test in tests)]
             if len(names) > 1 and not any(all(test(each) for test in tests) for each in held):

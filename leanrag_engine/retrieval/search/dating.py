@@ -205,7 +205,8 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
             at = reduce(lambda one, other: other if is_newer(first[other], first[one]) else one, newer)
             if (lack := older.value - first[at].value) >= 0:
                 first[at] = first[at].add("recent", lack + 0.01)
-            first[at] = replace(first[at], near=max(first[at].near, older.near * (is_newer is _amends)))
+            if is_newer is _amends:
+                first[at] = replace(first[at], near=max(first[at].near, older.near))
     found = [*first, *windows[most:]]
     replaced = {
         each.chunk.document_id
@@ -214,11 +215,9 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
         or (_is_later_version in tests and any(_is_later_version(b, each) for b in first))
     }
     # What a later version says too would be told twice, and its own windows do not all come as near.
-    put_back = (
-        each.add("recent", -0.4 * each.value * (each.value > 0 and each.chunk.document_id in replaced))
-        for each in found
-    )
-    return sorted(put_back if replaced else found, key=lambda each: -each.value)
+    back = {each.key for each in found if each.value > 0 and each.chunk.document_id in replaced}
+    found = [each.add("recent", -0.4 * each.value) if each.key in back else each for each in found]
+    return sorted(found, key=lambda each: -each.value)
 
 
 def _tell_date(window: RankedWindow) -> tuple[str, str]:
