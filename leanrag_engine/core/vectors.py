@@ -1,14 +1,33 @@
 """Arithmetic on rows of vectors, (n, d)."""
 
+import os
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 _Float = TypeVar("_Float", np.float32, np.float64)
+
+
+MAPPED = 32 * 2**20
+"""Bytes of an array from which on it lies in a file: 20,000 rows of 384 dimensions."""
+
+
+def allocate(rows: int, dimension: int, folder: Path | None) -> NDArray[np.float32]:
+    """Return an array (rows, dimension) to be filled. A large one lies in a file without a name in ``folder``, if that has room
+    for it: the system can then write it out when memory becomes scarce."""
+    shape, size = (rows, dimension), 4 * rows * dimension
+    if folder is not None and size >= MAPPED and hasattr(os, "posix_fallocate"):
+        with suppress(OSError), TemporaryFile(dir=folder) as file:
+            # Without this, a page for which the disk has no room would end the process.
+            os.posix_fallocate(file.fileno(), 0, size)
+            return np.memmap(file, np.float32, "r+", shape=shape).view(np.ndarray)
+    return np.empty(shape, dtype=np.float32)
 
 
 def unit_rows(rows: NDArray[_Float], *, out: NDArray[_Float] | None = None) -> NDArray[_Float]:

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
+from pathlib import Path
 
 import anyio.to_thread
 import numpy as np
@@ -24,11 +25,14 @@ from leanrag_engine.core.ports import (
     VectorStore,
     ignore_progress,
 )
+from leanrag_engine.core.vectors import allocate
 from leanrag_engine.pipeline.index import Stores, embed_shared, locate_chunks, texts_by_kind, texts_of_windows
 
 from .windows import IndexedChunks
 
 logger = logging.getLogger(__name__)
+
+PORTION = 50 * 1024  # Texts that are embedded at once: 75 MB of vectors of 384 dimensions
 
 
 class DigestIndex:
@@ -85,11 +89,13 @@ class ReusingEmbedder(EmbedderWrapper):
         vectors: VectorStore,
         windows: EmbeddedTexts,
         shelves: Sequence[SpaceIndex] = (),
+        folder: Path | None = None,
     ) -> None:
         super().__init__(inner)
         self.vectors = vectors
         self.windows = windows
         self.shelves = shelves
+        self.folder = folder
         self.ahead: list[tuple[DigestIndex, Vectors]] = []
         self.reused = self.embedded = 0
 
@@ -120,16 +126,16 @@ class ReusingEmbedder(EmbedderWrapper):
     async def _embed(self, texts: Sequence[str], report: ProgressReport | None) -> tuple[Vectors, int, int]:
         """Return the rows of texts, how many were found on shelves, and how many were embedded."""
         digests = digest_all(texts)
-        rows = np.empty((len(texts), self.dimension), dtype=np.float32)
+        rows = allocate(len(texts), self.dimension, self.folder)
         missing = await anyio.to_thread.run_sync(self._take_ahead, digests, rows)
         fresh = await self._fetch_unchanged(digests, missing, rows, report or ignore_progress)
-        if len(fresh):
-            wanted = await anyio.to_thread.run_sync(select_rows, texts, fresh.tolist())
-            embed = partial(self.inner.embed, report=_after(len(texts) - len(fresh), len(texts), report))
-            made = await embed_shared(wanted, self.windows, embed, self._embed_windows)
-            if len(fresh) == len(texts):  # a copy would take as much memory again
-                return made, 0, len(fresh)
-            rows[fresh] = made
+        for start in range(0, len(fresh), PORTION):  # all at once would take as much memory as the rows
+            part = fresh[start : start + PORTION]
+            wanted = await anyio.to_thread.run_sync(select_rows, texts, part.tolist())
+            known = len(texts) - len(fresh) + start
+            beside = report and partial(_report_among, report, known, len(part), len(texts))
+            embed = partial(self.inner.embed, report=beside)
+            rows[part] = await embed_shared(wanted, self.windows, embed, self._embed_windows)
         return rows, len(missing) - len(fresh), len(fresh)
 
     def knows(self, text: str) -> bool:
@@ -222,7 +228,7 @@ async def reuse_vectors(
     same = before and (before.embedder, before.dimension) == (embedder.identity, embedder.dimension)
     if before and hierarchy and same:
         shelves = await index_build(stores, before, hierarchy, chunks)
-    return ReusingEmbedder(embedder, stores.vectors, chunks.windows, shelves)
+    return ReusingEmbedder(embedder, stores.vectors, chunks.windows, shelves, stores.settings.data_dir)
 
 
 async def index_build(
@@ -243,14 +249,6 @@ async def index_build(
     return found
 
 
-def _after(held: int, texts: int, report: ProgressReport | None) -> ProgressReport | None:
-    """Return a report that counts the reused texts as done while the rest is embedded."""
-    if report is None or not held:
-        return report
-
-    def report_rest(step: Progress) -> None:
-        said = f"{held} of {texts} texts unchanged"
-        # What is left is counted as the embedder does: in windows or sentences.
-        report(replace(step, done=step.done + held, total=step.total + held, message=said))
-
-    return report_rest
+def _report_among(report: ProgressReport, known: int, part: int, texts: int, step: Progress) -> None:
+    """Report a step on a ``part`` of the ``texts``, of which an embedder counts windows or sentences, as one on all of them."""
+    report(replace(step, done=known + part * step.done // max(step.total, 1), total=texts))

@@ -16,6 +16,7 @@ from leanrag_engine.core.graphs.rows import Places, decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.model import Collection, Vectors, VectorSpaces
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
+from leanrag_engine.core.vectors import allocate
 from leanrag_engine.pipeline.index import Stores, VectorRows, announce_vector_change, upsert, write_space
 from leanrag_engine.pipeline.token_vectors import cut_between_chunks, embed_and_keep
 
@@ -54,7 +55,7 @@ async def write_windows_early(
     """Embed the windows of a build that reuses none, and write each portion to their space at once: a build that breaks off
     goes on there."""
     space = VectorSpaces.of_build(collection, embedder.identity, {"windows": windows.key}).windows
-    held, done = np.empty((len(windows), embedder.dimension), dtype=np.float32), 0
+    held, done = allocate(len(windows), embedder.dimension, stores.settings.data_dir), 0
     async with announce_vector_change(stores):
         for part, beside in cut_between_chunks(windows, report):
             ids = decode_ids(part.ids)
