@@ -150,15 +150,6 @@ def _find_chunk(part: str, texts: Mapping[str, str]) -> str | None:
     return next((id_ for id_, text in texts.items() if folded in text and pattern.search(text)), None)
 
 
-def reduce_summary(cluster: Entity, lost: Collection[str], left: Collection[str]) -> Entity | None:
-    """Return a written summary without what rested on chunks that are gone: what cites none of those
-    ``left``, or has a word that is ``lost``. None if that is its name or its whole description."""
-    if set(lost) & content_words(cluster.name):
-        return None
-    # Not all but ``gone``: a cited chunk may be one of an earlier version of the document.
-    return cut_summary(cluster, left, lost)
-
-
 def cut_summary(
     cluster: Entity, chunk_ids: Collection[str], lost: Collection[str] = frozenset()
 ) -> Entity | None:

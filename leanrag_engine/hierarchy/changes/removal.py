@@ -2,20 +2,23 @@
 goes; shared descriptions keep the sentences that a remaining chunk says (see ``core/graphs/restriction.py``).
 Heuristic summaries that used them are hidden; written ones lose those sentences."""
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+from typing import TypeVar
 
 from leanrag_engine.core.graphs.graph import Graph, Hierarchy
 from leanrag_engine.core.graphs.restriction import (
     cut_sentence,
+    cut_summary,
     find_lost_words,
     hide_summary,
     reduce_entity,
     reduce_relation,
-    reduce_summary,
     text_of_summary,
 )
+from leanrag_engine.core.grouping import group
 from leanrag_engine.core.model import Chunk, Entity, Evidence, Extract, Method, Relation, Staleness
 from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.hierarchy.texts.attribution import ChunkFinder, best_first
@@ -24,6 +27,7 @@ from leanrag_engine.hierarchy.texts.naming import join_names
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
 
 Pair = tuple[str, str]
+T = TypeVar("T", Entity, Relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,9 @@ def remove_chunks(hierarchy: Hierarchy, remaining: RemainingChunks) -> Hierarchy
         for each in base.relations
         if {each.source_id, each.target_id} <= ids and (stated := _reduce_relation(each, remaining))
     ]
-    touched = _find_changes(base.entities, entities) | _ends(
-        _find_changes(base.relations, relations), base.relations
-    )
+    touched = {each.id for each in _find_changed(base.entities, entities)}
+    for each in _find_changed(base.relations, relations):
+        touched |= {each.source_id, each.target_id}
     return _rebuild_layers(hierarchy, Graph(tuple(entities), tuple(relations)), touched, remaining)
 
 
@@ -86,41 +90,22 @@ def _find_lost(item: Entity | Relation, left: Collection[str], remaining: Remain
     return _find_lost_words(item.description, {*item.chunk_ids} - {*left}, left, remaining)
 
 
-def _find_changes(before: Iterable[Entity | Relation], after: Iterable[Entity | Relation]) -> set[str]:
-    """Return the ids of what was removed or changed."""
-    left = {each.id: each for each in after}
-    return {each.id for each in before if left.get(each.id) is not each}
-
-
-def _ends(ids: Collection[str], relations: Iterable[Relation]) -> set[str]:
-    return {end for each in relations if each.id in ids for end in (each.source_id, each.target_id)}
+def _find_changed(before: Iterable[T], after: Iterable[T]) -> list[T]:
+    """Return what was removed or changed."""
+    left = set(map(id, after))
+    return [each for each in before if id(each) not in left]
 
 
 # --- the layers above ----------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _ClusterRest:
-    """What is left below one cluster."""
-
-    members: int = 0
-    mentions: int = 0
-    foremost: list[Entity] = field(default_factory=list)
-    """The base entities with most mentions, which a hidden summary names, and which name it."""
-
-    def add(self, child: Entity, foremost: Sequence[Entity], *, most: int = 5) -> None:
-        self.members += 1
-        self.mentions += child.mentions if child.layer else 1
-        known = [*self.foremost, *foremost]
-        self.foremost = sorted(known, key=lambda each: (-each.mentions, each.id))[:most]
-
-
 @dataclass(frozen=True, slots=True)
-class _ChunksBeneath:
-    """The chunks that the base entities beneath a cluster had: those that are gone, and those that remain."""
+class _Beneath:
+    """What lies beneath one cluster: the base entities that remain, and the chunks that all had, those that are gone and the others."""
 
-    gone: set[str]
-    left: set[str]
+    entities: list[Entity] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
 
 
 def _rebuild_layers(
@@ -128,7 +113,7 @@ def _rebuild_layers(
 ) -> Hierarchy:
     """Return all layers above the remaining G0; ``touched`` are the entities that are gone or changed."""
     layers = [base]
-    foremost: dict[str, list[Entity]] = {each.id: [each] for each in base.entities}
+    kept = {each.id: each for each in base.entities}
     lifted = {each.id: each.id for each in hierarchy.layers[0].entities}
     for below, old in zip(hierarchy.layers, hierarchy.layers[1:], strict=False):
         parents = {each.id: each.parent_id or "" for each in below.entities}
@@ -138,21 +123,23 @@ def _rebuild_layers(
             if _find_missing(each, remaining):
                 changes.setdefault(each.id, Staleness(cut=1))
         touched = set(changes)
-        chunks = _chunks_beneath(hierarchy.layers[0], lifted, touched, remaining)
-        beneath: dict[str, _ClusterRest] = defaultdict(_ClusterRest)
-        for child in layers[-1].entities:
-            beneath[child.parent_id or ""].add(child, foremost[child.id])
-        entities = [
-            _reduce_cluster(each, beneath[each.id], changes[each.id], chunks[each.id], remaining)
+        beneath = {id_: _Beneath() for id_ in touched}
+        for each in hierarchy.layers[0].entities:
+            if (found := beneath.get(lifted[each.id])) is not None:
+                found.entities.extend([kept[each.id]] if each.id in kept else ())
+                for id_ in each.chunk_ids:
+                    (found.left if id_ in remaining.chunks else found.gone).add(id_)
+        members = Counter(each.parent_id or "" for each in layers[-1].entities)
+        entities = tuple(
+            _reduce_cluster(each, members[each.id], changes[each.id], beneath[each.id], remaining)
             if each.id in touched
             else each
             for each in old.entities
-            if each.id in beneath
-        ]
-        relations = _recount_relations(old, layers[-1], chunks, remaining)
-        foremost = {id_: each.foremost for id_, each in beneath.items()}
-        layers[-1] = _drop_missing_parents(layers[-1], {each.id for each in entities})
-        layers.append(Graph(tuple(entities), tuple(relations)))
+            if each.id in members
+        )
+        relations = tuple(_recount_relations(old, layers[-1], beneath, remaining))
+        layers[-1] = _drop_missing_parents(layers[-1], members)
+        layers.append(Graph(entities, relations))
     return Hierarchy(tuple(layers))
 
 
@@ -167,37 +154,25 @@ def _count_changes(before: Graph, after: Graph, touched: Collection[str]) -> dic
     return changes
 
 
-def _chunks_beneath(
-    base: Graph, lifted: Mapping[str, str], clusters: Collection[str], remaining: RemainingChunks
-) -> dict[str, _ChunksBeneath]:
-    found = {id_: _ChunksBeneath(set(), set()) for id_ in clusters}
-    for each in base.entities:
-        if (beneath := found.get(lifted[each.id])) is not None:
-            for id_ in each.chunk_ids:
-                (beneath.left if id_ in remaining.chunks else beneath.gone).add(id_)
-    return found
-
-
 def _reduce_cluster(
-    cluster: Entity,
-    rest: _ClusterRest,
-    changes: Staleness,
-    chunks: _ChunksBeneath,
-    remaining: RemainingChunks,
+    cluster: Entity, members: int, changes: Staleness, beneath: _Beneath, remaining: RemainingChunks
 ) -> Entity:
     """Return a cluster whose members changed: what a model or an agent wrote of it is cut, other summaries are hidden."""
     reduced = None
     if cluster.method.written:
-        gone = chunks.gone | _find_missing(cluster, remaining)
-        lost = _find_lost_words(text_of_summary(cluster), gone, chunks.left, remaining)
-        reduced = reduce_summary(cluster, lost, remaining.chunks)
+        gone = beneath.gone | _find_missing(cluster, remaining)
+        lost = _find_lost_words(text_of_summary(cluster), gone, beneath.left, remaining)
+        if lost.isdisjoint(content_words(cluster.name)):
+            # Not all but ``gone``: a cited chunk may be one of an earlier version of the document.
+            reduced = cut_summary(cluster, remaining.chunks, lost)
+    mentions = len(beneath.entities)
     if reduced is not None:
-        stale = changes.since(cluster.stale)
-        return replace(reduced, members=rest.members, mentions=rest.mentions, stale=stale)
-    names = [each.name for each in rest.foremost]
-    description = f"{HIDDEN} {rest.mentions} entities are beneath it, such as {', '.join(names)}."
+        return replace(reduced, members=members, mentions=mentions, stale=changes.since(cluster.stale))
+    foremost = nsmallest(5, beneath.entities, key=lambda each: (-each.mentions, each.id))
+    names = [each.name for each in foremost]
+    description = f"{HIDDEN} {mentions} entities are beneath it, such as {', '.join(names)}."
     hidden = hide_summary(cluster, join_names(names[:3]), description)
-    return replace(hidden, members=rest.members, mentions=rest.mentions, stale=None)
+    return replace(hidden, members=members, mentions=mentions, stale=None)
 
 
 def _find_missing(item: Entity | Relation, remaining: RemainingChunks) -> set[str]:
@@ -220,57 +195,39 @@ def _drop_missing_parents(layer: Graph, above: Collection[str]) -> Graph:
 
 
 def _recount_relations(
-    old: Graph, below: Graph, touched: Mapping[str, _ChunksBeneath], remaining: RemainingChunks
-) -> list[Relation]:
-    """Return inter-cluster relations that a relation below still joins, with their figures counted again; of the ``touched``
+    old: Graph, below: Graph, touched: Mapping[str, _Beneath], remaining: RemainingChunks
+) -> Iterator[Relation]:
+    """Yield inter-cluster relations that a relation below still joins, with their figures counted again; of the ``touched``
     clusters those that are written stay unless their sentence rested on a deleted chunk."""
     parents = {each.id: each.parent_id or "" for each in below.entities}
-    strength: Counter[Pair] = Counter()
-    weight: Counter[Pair] = Counter()
-    support: Counter[Pair] = Counter()
-    for each in below.relations:
-        pair = order_pair(parents[each.source_id], parents[each.target_id])
-        strength[pair] += 1
-        weight[pair] += each.weight
-        support[pair] += each.support
-    left = []
+    joining = group(
+        (order_pair(parents[each.source_id], parents[each.target_id]), each) for each in below.relations
+    )
     for each in old.relations:
         pair = order_pair(each.source_id, each.target_id)
-        if not strength[pair]:
+        if not (stated := joining.get(pair)):
             continue
         ends = [touched[end] for end in pair if end in touched]
         if missing := _find_missing(each, remaining):
-            ends.append(_ChunksBeneath(missing, {origin.chunk_id for origin in each.evidence} - missing))
+            cited = {origin.chunk_id for origin in each.evidence}
+            ends.append(_Beneath(gone=missing, left=cited - missing))
         if not ends:
-            left.append(each)
+            yield each
             continue
-        counted = replace(each, strength=strength[pair], weight=weight[pair], support=support[pair])
+        weight, support = (sum(getattr(one, name) for one in stated) for name in ("weight", "support"))
+        counted = replace(each, strength=len(stated), weight=weight, support=support)
         cut = None
         if each.method.written and not _rests_on_deleted(each, ends, remaining):
-            cut = cut_sentence(counted, remaining.chunks) or _cite_again(counted, below, parents, remaining)
+            cut = cut_sentence(counted, remaining.chunks) or cite_again(
+                counted, [one for one in below.entities if one.parent_id in pair], stated, remaining.chunks
+            )
         if cut is not None:
-            lost = Staleness(left=each.support - counted.support)
-            left.append(replace(cut, stale=lost.since(each.stale)))
+            yield replace(cut, stale=Staleness(left=each.support - support).since(each.stale))
         else:
-            left.append(replace(counted, description=HIDDEN, method=Method.JOINED, evidence=(), stale=None))
-    return left
+            yield replace(counted, description=HIDDEN, method=Method.JOINED, evidence=(), stale=None)
 
 
-def _cite_again(
-    sentence: Relation, below: Graph, parents: Mapping[str, str], remaining: RemainingChunks
-) -> Relation | None:
-    """Return a relation of two clusters with evidence from what is left beneath it in the layer ``below``."""
-    pair = order_pair(sentence.source_id, sentence.target_id)
-    members = [each for each in below.entities if each.parent_id in pair]
-    joining = [
-        each
-        for each in below.relations
-        if order_pair(parents[each.source_id], parents[each.target_id]) == pair
-    ]
-    return cite_again(sentence, members, joining, remaining.chunks)
-
-
-def _rests_on_deleted(relation: Relation, ends: Sequence[_ChunksBeneath], remaining: RemainingChunks) -> bool:
+def _rests_on_deleted(relation: Relation, ends: Sequence[_Beneath], remaining: RemainingChunks) -> bool:
     gone, left = (set().union(*(getattr(end, name) for end in ends)) for name in ("gone", "left"))
     return bool(_find_lost_words(relation.description, gone, left, remaining))
 
