@@ -4,10 +4,11 @@ transaction: a resumed job finds the documents again. Heuristic summaries that u
 import logging
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 import anyio.to_thread
@@ -115,7 +116,8 @@ async def delete_documents(
     if held.generation:
         built = held.generation.revision
         replaced = any(each.added <= built < each.revision for each in documents if each.id in wanted)
-        remains = await _compute_remaining(stores, held.generation, gone, kept, replaced=replaced)
+        numbers = {each.id: each.number for each in documents}
+        remains = await _compute_remaining(stores, held.generation, gone, kept, numbers, replaced=replaced)
     report(Progress("delete", 0, len(wanted)))
     record = await _update_vectors(stores, remains, gone, kept) if remains else BuildRecord()
     history = replace(
@@ -214,16 +216,26 @@ def _id_of(source: DocumentSource) -> str:
 
 
 async def _compute_remaining(
-    stores: Stores, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk], *, replaced: bool
+    stores: Stores,
+    generation: Generation,
+    gone: Sequence[Chunk],
+    kept: Sequence[Chunk],
+    documents: Mapping[str, int],
+    *,
+    replaced: bool,
 ) -> RemainingBuild:
-    """Return what remains of a build; ``replaced``: it was built from other versions of the deleted documents."""
+    """Return what remains of a build; ``replaced``: it was built from other versions of the deleted documents. ``documents``
+    are the numbers of all."""
     old = await read_hierarchy(stores, generation)
-    said = group((each.chunk_id, each) for each in await stores.documents.extracts(generation.collection))
-    living = RemainingChunks(
-        {each.id: each for each in kept}, said, {each.id: each for each in gone}, has_unknown_texts=replaced
-    )
-    left = await anyio.to_thread.run_sync(remove_chunks, old, living) if old.layers[0].entities else None
-    return RemainingBuild(generation, old, left, *await _remaining_embedder(stores, generation, kept))
+    left = {each.id: each for each in kept}
+    cut = [each.chunk_ids for each in old.layers[0].entities if not left.keys() >= {*each.chunk_ids}]
+    chunks = (left[id_] for id_ in {*chain.from_iterable(cut)} if id_ in left)
+    places = [(documents[each.document_id], each.number) for each in chunks]
+    read = await stores.documents.extracts_at(generation.collection, places)
+    said = group((each.chunk_id, each) for _, each in read)
+    living = RemainingChunks(left, said, {each.id: each for each in gone}, has_unknown_texts=replaced)
+    hierarchy = await anyio.to_thread.run_sync(remove_chunks, old, living) if old.layers[0].entities else None
+    return RemainingBuild(generation, old, hierarchy, *await _remaining_embedder(stores, generation, kept))
 
 
 async def _remaining_embedder(
