@@ -22,7 +22,7 @@ from leanrag_engine.core.errors import (
     StoreUnreachable,
     StoreUnusable,
 )
-from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy
+from leanrag_engine.core.graphs.graph import GenerationContent, Hierarchy, PublishedLayers
 from leanrag_engine.core.graphs.rows import decode_ids
 from leanrag_engine.core.graphs.texts import EmbeddedTexts
 from leanrag_engine.core.grouping import group
@@ -126,7 +126,7 @@ async def delete_documents(
         reason=f"{count_things(len(wanted), 'document was', 'documents were')} deleted",
         restored=0,
     )
-    content, changes = None, GraphChanges()
+    content, changes, previous = None, GraphChanges(), None
     if remains and remains.hierarchy:
         sizes = [len(each.layers[0].entities) for each in (remains.old, remains.hierarchy)]
         history = replace(history, moved=history.moved + sizes[0] - sizes[1])
@@ -138,10 +138,14 @@ async def delete_documents(
             replace(record, history=history),
         )
         changes = compare(remains.old, remains.hierarchy)
+        # Without the embedder its state goes, which rows that are shared would keep.
+        previous = PublishedLayers(remains.before.number, remains.old) if remains.embedder else None
     since = remains.before.revision if remains else -1
     publication = Publication(started, changes, since=since, removed=len(wanted))
     left = await _withdraw(stores, collection, wanted, asked) if asked else {}
-    generation = await stores.documents.delete(collection, sorted(wanted), content, publication, left)
+    generation = await stores.documents.delete(
+        collection, sorted(wanted), content, publication, left, previous
+    )
     if remains and remains.hierarchy and generation:
         await stores.adjacencies.keep(generation, remains.hierarchy.layers, kept)
     await drop_unused_spaces(stores, held)

@@ -34,8 +34,8 @@ def delete_documents(
 ) -> Generation | None:
     """Delete the documents ``ids`` with all that depends on them. ``left`` are the requests of unfinished jobs without them.
 
-    Publishes what is ``remaining`` of the published generation in its place and deletes every older one of the
-    collection; with ``None``, no entity is left and no generation either. Removes the documents from the records of jobs,
+    Publishes what is ``remaining`` of the published generation in its place, whose rows it may share, and deletes every older one
+    of the collection; with ``None``, no entity is left and no generation either. Removes the documents from the records of jobs,
     the names that no remaining entity has from the history, and every cached reply and text of an agent that rests on
     anything but present chunks and aggregated entities whose own text the deletion left as it was. The collection's
     revision grows by one, the vector version too.
@@ -50,10 +50,15 @@ def delete_documents(
     before = collection_rows.find_generations(connection, collection)
     untouched = _find_untouched(connection, before[0].number, remaining) if before and remaining else set()
     replies.drop_unfounded(connection, collection, untouched)
-    publishing.delete_generations(connection, before)
+    shares_rows = remaining is not None and remaining.base is not None
+    if not shares_rows:
+        publishing.delete_generations(connection, before)
     generation = None
     if before and remaining:
         generation = publishing.publish(connection, collection, before[0].revision, remaining, publication)
+        if shares_rows:
+            publishing.delete_generations(connection, before)
+            publishing.purge_words(connection, generation.number)
     history.forget_names(connection, collection, remaining.all_entities if remaining else ())
     _remove_from_jobs(connection, name, deleted, left)
     _remove_notes(connection, name, deleted.ids, left)

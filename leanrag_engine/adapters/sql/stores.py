@@ -40,6 +40,15 @@ class _Store:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
+    async def _share_rows(self, previous: PublishedLayers | None) -> publishing.SharedRows | None:
+        """Return the published layers with the positions of their rows."""
+        if previous is None:
+            return None
+        places = find_places(previous.hierarchy.layers)
+        if places is None:
+            places = await self._transactions.read(publishing.find_positions, previous.generation)
+        return publishing.SharedRows(previous, *places)
+
 
 Method = Callable[Concatenate[_Store, P], Coroutine[Any, Any, T]]
 
@@ -177,10 +186,13 @@ class SqlDocumentStore(_Store):
         remaining: GenerationContent | None,
         publication: Publication,
         left: Mapping[str, IngestRequest] | None = None,
+        previous: PublishedLayers | None = None,
     ) -> Generation | None:
-        """Delete documents in one transaction (see :func:`removal.delete_documents`). Raises ``InvalidInput`` if the layers of
-        what is ``remaining`` do not fit together."""
-        build = await to_thread.run_sync(publishing.prepare_build, remaining) if remaining else None
+        """Delete documents in one transaction (see :func:`removal.delete_documents`). With the ``previous`` layers, the published
+        ones, only what differs from them is written. Raises ``InvalidInput`` if the layers of what is ``remaining`` do not fit
+        together."""
+        shared = await self._share_rows(previous)
+        build = await to_thread.run_sync(publishing.prepare_build, remaining, shared) if remaining else None
         generation = await self._transactions.write(
             removal.delete_documents, collection, document_ids, build, publication, left or {}
         )
@@ -214,12 +226,7 @@ class SqlGenerationStore(_Store):
         written. ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published.
         ``note_places`` is called with where the rows are, which :meth:`open_layers` may be given. Raises ``InvalidInput`` if
         the hierarchy's layers do not fit together, ``StoreUnusable`` if the ``previous`` ones are no longer the published ones."""
-        shared = None
-        if previous is not None:
-            positions = find_places(previous.hierarchy.layers)
-            if positions is None:
-                positions = await self._transactions.read(publishing.find_positions, previous.generation)
-            shared = publishing.SharedRows(previous, *positions)
+        shared = await self._share_rows(previous)
         build = await to_thread.run_sync(publishing.prepare_build, content, shared, report)
         note_places((build.entities.positions, build.relations.positions))
         return await self._transactions.write(

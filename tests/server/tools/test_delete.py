@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sqlite3
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,27 @@ MANY = [
     }
     for number in range(24)
 ]
+
+
+@pytest.mark.parametrize(("embedder", "rewritten"), [("fitted", False), ("litellm/openai/away", True)])
+async def test_a_deletion_from_many_documents_leaves_no_word_whether_it_rewrites_their_rows_or_not(
+    serve_in_process: Serve, tmp_path: Path, embedder: str, rewritten: bool
+) -> None:
+    """Without the embedder its state is dropped, which a build whose rows are kept would keep."""
+    async with serve_in_process(tmp_path, embedder="fitted") as call:
+        for documents in ([*OTHERS, *MANY], [SECRET]):
+            await call.finish(await call("ingest_documents", documents=documents, wait_seconds=40))
+        built = (await call("get_index_status")).data["generation"]
+    assert traces(tmp_path)
+    async with serve_in_process(tmp_path, embedder=embedder) as call:
+        reply = await call.finish(await call("delete_documents", ids=["secret-file"], wait_seconds=40))
+        assert reply.data["status"] == "done", reply.text
+    assert traces(tmp_path) == []
+    with closing(sqlite3.connect(tmp_path / "graph.sqlite3")) as database:
+        since = [number for (number,) in database.execute("SELECT since FROM entities")]
+        states = [state for (state,) in database.execute("SELECT state FROM embedders")]
+    assert (sum(number > built for number in since) > len(since) / 2) is rewritten
+    assert [bool(each) for each in states] == [not rewritten]
 
 
 def gossip(request: Any) -> str:

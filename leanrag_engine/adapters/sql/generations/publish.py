@@ -352,6 +352,13 @@ def delete_generations(connection: Connection, found: Iterable[Generation]) -> N
     connection.execute(delete(embedders).where(embedders.c.identity.not_in(select(generations.c.embedder))))
 
 
+def purge_words(connection: Connection, generation: int) -> None:
+    """Remove from the full-text tables of a generation what they still hold of rows that were deleted."""
+    edition = select(generations.c.edition).where(generations.c.number == generation)
+    for open_index in fulltext.EDITION:
+        open_index(connection, connection.execute(edition).scalar_one()).purge()
+
+
 def _delete_rows_before(connection: Connection, edition: int, generation: int | None) -> None:
     """Delete the rows of an edition that ended before or with this generation, its oldest; None: it has no generation."""
     if generation is None:
