@@ -1,6 +1,7 @@
 """Compute the hierarchy that is left when chunks are deleted, without a new build. What only those chunks support
 goes; shared descriptions keep the sentences that a remaining chunk says (see ``core/graphs/restriction.py``).
-Heuristic summaries that used them are hidden; written ones lose those sentences."""
+Heuristic summaries that used them are hidden; written ones lose those sentences. An update would need the embedder, take in
+what is pending, and make all that a model described anew."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
