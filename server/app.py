@@ -32,7 +32,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.core.errors import LeanRAGError, OutOfTime
 from leanrag_engine.core.runtime.telemetry import measure
 from leanrag_engine.llm.prompts import Prompts
 
@@ -103,8 +103,8 @@ class LeanRAGServer(MCPServer[None]):
             async with self.handle.take_turn() if name in COMPUTING else nullcontext():
                 result = await super().call_tool(name, given, context)
             outcome = "answered"
-        except UnexpectedToolError as problem:
-            cause = problem.__cause__
+        except (UnexpectedToolError, OutOfTime) as problem:
+            cause = problem if isinstance(problem, OutOfTime) else problem.__cause__
             if isinstance(cause, LeanRAGError):
                 return error_result(self.offered.problem(self.handle.hide_collections(cause)))
             logger.exception("Tool %s crashed", name)

@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import Candidate, LeanRAGError, NotFound, UnknownCollection
+from leanrag_engine.core.runtime.threads import limit_time
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -60,7 +61,7 @@ class EngineHandle:
     @asynccontextmanager
     async def take_turn(self) -> AsyncIterator[None]:
         """Enclose work of the processor: of one holder of several at most two calls at once, and one while others call too, so that
-        these do not wait for all of it."""
+        these do not wait for all of it. Raises ``OutOfTime`` if the work, without its wait for a turn, takes longer than a call may."""
         holder = self.holder
         self._called[holder] = time.monotonic()
         async with self._turns:
@@ -68,7 +69,9 @@ class EngineHandle:
                 await self._turns.wait()
             self._running[holder] += 1
         try:
-            yield
+            # The call that opens the store takes as long as that does.
+            with limit_time(self.settings.max_call_seconds if self._engine else float("inf")):
+                yield
         finally:
             self._running[holder] -= 1
             with anyio.CancelScope(shield=True):

@@ -134,6 +134,8 @@ class Settings(BaseSettings):
     """Longest text of a document that is cut and extracted."""
     max_parse_mb: int = Field(default=2048, ge=256)
     """Most memory for this, in megabytes (Linux)."""
+    max_call_seconds: float = Field(default=30, gt=0)
+    """Most seconds for a call of a tool that reads; opening the store does not count, nor does a chat model."""
 
     @classmethod
     def settings_customise_sources(

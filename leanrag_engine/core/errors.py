@@ -13,6 +13,7 @@
      ├─ StoreUnusable          repair the data folder: read-only, newer, damaged
      │   └─ StoreUnreachable   start the server that keeps the store, correct its address, or make room
      ├─ ModelUnavailable       a model's service does not answer: wait, or use another
+     ├─ OutOfTime              ask for less at once
      ├─ WorkerLost             a process that worked for this one ended: try again
      ├─ ReplyUnusable          a model's reply has the wrong form: ask again, or do without
      └─ Cancelled              the user asked the work to stop
@@ -141,6 +142,10 @@ class ModelUnavailable(LeanRAGError):
 
 class ModelSilent(ModelUnavailable):
     """A model's service took a request and answered neither it nor any other within the time for one."""
+
+
+class OutOfTime(LeanRAGError):
+    """A call took longer than one may; nothing was changed."""
 
 
 class WorkerLost(LeanRAGError):

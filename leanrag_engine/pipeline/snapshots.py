@@ -18,7 +18,7 @@ from leanrag_engine.core.errors import (
 from leanrag_engine.core.jobs import describe_done
 from leanrag_engine.core.model import Collection, Entity, Generation
 from leanrag_engine.core.ports import Embedder
-from leanrag_engine.core.runtime.threads import run_chain
+from leanrag_engine.core.runtime.threads import load_apart, run_chain
 from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.retrieval.index import IndexSnapshot
 
@@ -148,7 +148,7 @@ class Snapshots:
     async def add_adjacency(self, index: IndexSnapshot) -> IndexSnapshot:
         """Return ``index`` with the graph that a walk needs, if there is a build."""
         if generation := index.collection.generation:
-            index = replace(index, adjacency=await self._stores.adjacencies.of(generation))
+            index = replace(index, adjacency=await load_apart(self._stores.adjacencies.of(generation)))
         return index
 
     async def add_embedder(self, index: IndexSnapshot) -> IndexSnapshot:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from leanrag_engine.core.model import Chunk, Context, Hit, RankedChunk, Seed, Subgraph
-from leanrag_engine.core.runtime.threads import run_chain
+from leanrag_engine.core.runtime.threads import is_over, run_chain
 from leanrag_engine.core.text.language.words import find_whole_words
 from leanrag_engine.retrieval.browse.entities import mark_namesakes
 
@@ -104,9 +104,9 @@ async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> Q
     return await _answer_global(run) if run.query.mode == Mode.GLOBAL else await _answer_seeds(run)
 
 
-async def _answer_naive(run: QueryRun) -> QueryResult:
-    """Answer with passages alone, as plain search finds them. Serves every mode before the first build."""
-    found = await search_windows(run.index, run.scope, run.query.texts, run.query.search_options)
+async def _answer_naive(run: QueryRun, found: Sequence[SearchHits] = ()) -> QueryResult:
+    """Answer with passages alone, those ``found`` or as plain search finds them. Serves every mode before the first build."""
+    found = found or await search_windows(run.index, run.scope, run.query.texts, run.query.search_options)
     run.warn_of_dense(found)
     if not run.query.include_sources:
         run.warnings.append("include_sources=false was ignored: passages are all that this answer has.")
@@ -120,8 +120,10 @@ async def _answer_naive(run: QueryRun) -> QueryResult:
 async def _answer_seeds(run: QueryRun) -> QueryResult:
     """Answer with the seeds, what joins or surrounds them, and passages."""
     found, all_seeds = await select_seeds(run)
-    if not all_seeds:
-        return await _answer_naive(run)
+    if late := run.query.ranking != Ranking.PAPER and is_over(0.5):
+        run.warnings.append("Late (see max_call_seconds): the graph was left out. Ask for less at once.")
+    if late or not all_seeds:
+        return await _answer_naive(run, found if late else ())
     seeds = all_seeds[: max(run.query.seeds, len(run.query.entities))]
     draw = _draw_neighbours if run.query.mode == Mode.LOCAL else _draw_paths
     graph, beneath = await draw(run, seeds)

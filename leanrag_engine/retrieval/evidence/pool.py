@@ -17,8 +17,10 @@ from leanrag_engine.core.model import (
     Subgraph,
     parse_window_id,
 )
+from leanrag_engine.core.runtime.threads import is_over
 from leanrag_engine.core.text.citation import CitationSet
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.shortening import shorten
 from leanrag_engine.retrieval.context.compose import keep_worth
 from leanrag_engine.retrieval.context.rendering import Statement
 from leanrag_engine.retrieval.context.statements import LineCitations, entity_statements, relation_statements
@@ -66,6 +68,9 @@ async def value_windows(
     run: QueryRun, found: SearchHits, graph: Sequence[Hit], graph_weight: float = 0.0
 ) -> list[RankedWindow]:
     """Return the windows of the passages that search or the ``graph``'s ranking of chunks puts first, best first."""
+    if is_over(0.7):
+        run.warnings.append(f"Late (see max_call_seconds): {shorten(found.text, 80)!r} was searched alone.")
+        return await rank_chunk_windows(run, (found.dense_chunks or found.keyword_chunks)[: run.query.top_k])
     options = run.query.relevance_options
     embedder = run.index.embedder
     measured = [each or 0.0 for each in (embedder.related, embedder.unrelated)] if embedder else []

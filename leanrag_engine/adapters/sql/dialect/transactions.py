@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from leanrag_engine.adapters.sql.schema.tables import UnknownFields
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, StoreUnusable
-from leanrag_engine.core.runtime.threads import current_chain
+from leanrag_engine.core.runtime.threads import check_time, current_chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ def map_driver_errors(
     try:
         yield
     except DBAPIError as problem:
+        check_time()  # SQLite was interrupted, perhaps
         raise map_error(problem.orig) from problem
     except (driver_error, SQLAlchemyError) as problem:
         raise map_error(problem) from problem
@@ -78,7 +79,8 @@ class Transactions:
     async def read(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run ``work``, within a chain of reads in the transaction of the chain."""
+        """Run ``work``, within a chain of reads in the transaction of the chain. Raises ``OutOfTime``."""
+        check_time()
         chain = current_chain()
         if chain is not None:
             with self._database.map_errors():

@@ -19,6 +19,7 @@ from leanrag_engine.adapters.sql.dialect.transactions import OpenedDatabase, map
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, NotReady, StoreUnusable
+from leanrag_engine.core.runtime.threads import is_over
 
 FILE = "graph.sqlite3"
 BUSY_SECONDS = 30.0
@@ -121,6 +122,7 @@ def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
         isolation_level=None,  # transactions begin in _begin, not implicitly in the driver
         check_same_thread=False,  # the pool hands a connection to one thread at a time
     )
+    connection.set_progress_handler(is_over, 100_000)  # instructions, which take a millisecond or two
     try:
         for pragma in _PRAGMAS:
             connection.execute(pragma)
