@@ -142,7 +142,7 @@ def _count_tokens(text: str, pieces: Iterator[_ChunkPart], tokenizer: Tokenizer)
     while batch := list(islice(pieces, 4_096)):
         counts = tokenizer.count_many([text[piece.start : piece.end] for piece in batch])
         for piece, tokens in zip(batch, counts, strict=True):
-            yield replace(piece, tokens=tokens)
+            yield _ChunkPart(piece.start, piece.end, piece.border, tokens)  # faster than replace()
 
 
 def _pieces(document: LoadedDocument, found: Sequence[Heading]) -> Iterator[_ChunkPart]:

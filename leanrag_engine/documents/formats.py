@@ -111,7 +111,7 @@ _MAIL_START = re.compile(r"\s*\*{0,2}(?:From|Von|De|Da|Van|Subject|Betreff|Date|
 _BETWEEN_CUES = re.compile(r"\n[ \t]*\n")
 _PAGE_BREAK = re.compile(r"(?<![^\n])[ \t]*\f+|(?<!\f)\f++(?=[\r\n]|\Z)")
 """One beside the end of a line; editors show it there."""
-_LONGEST_PAGE = 100  # Lines of a printed page, at most
+_LONGEST_PAGE, _MOST_PAGES = 100, 20_000  # Lines of a printed page, pages of a printed text
 _OTHER_BREAK = re.compile("[\x0b\x85\u2028\u2029]")
 """These end a line of a document, but not one of a file: editors count line feeds."""
 
@@ -158,7 +158,7 @@ def _text(data: bytes, name: str) -> Reading:
         return replace(said, metadata={**said.metadata, **reading.metadata})
     pages = decode(data, name)[0].split("\f") if b"\f" in data else ()
     # An RFC, or what was a PDF; not a list of changes that has one between releases
-    if len(pages) > 2 and max(page.count("\n") for page in pages) <= _LONGEST_PAGE:  # noqa: PLR2004
+    if 2 < len(pages) <= _MOST_PAGES and max(page.count("\n") for page in pages) <= _LONGEST_PAGE:  # noqa: PLR2004
         pages = drop_running_lines([clean(page).strip("\n") for page in pages])
         whole = join_pages(join_cut_words(pages, keep_lines=True), "")
         return replace(whole, metadata=reading.metadata, first_line=0)

@@ -21,17 +21,17 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ParsingLimits:
-    """The seconds and megabytes of memory that a document may take."""
+    """The seconds and megabytes of memory that a document may take, and the seconds that it has ``spent`` in a process."""
 
     seconds: float
     megabytes: int
+    spent: float = 0.0
 
-    def for_size(self, size: int, started: float) -> Self:
-        """Return what is left since ``started`` for a file of ``size`` bytes: for each megabyte of it the seconds count anew."""
-        megabytes = max(1.0, size / 1_000_000)
-        return replace(self, seconds=max(1.0, self.seconds * megabytes - (time.monotonic() - started)))
+    def for_size(self, size: int) -> Self:
+        """Return what is left for a file of ``size`` bytes: for each megabyte of it the seconds count anew."""
+        return replace(self, seconds=max(1.0, self.seconds * max(1.0, size / 1_000_000) - self.spent))
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,11 @@ class GuardedProcesses:
         task = (work, value, limits.megabytes)
         try:
             async with self._free:
+                began = time.monotonic()
                 with anyio.fail_after(limits.seconds):
-                    return await self.processes.run(_run_in_limited_memory, task, lambda _: None)
+                    done = await self.processes.run(_run_in_limited_memory, task, lambda _: None)
+                limits.spent += time.monotonic() - began
+                return done
         except TimeoutError as problem:
             raise DocumentUnreadable(
                 f"{name!r} was not read within {limits.seconds:.3g} seconds.",

@@ -27,7 +27,7 @@ from .readers.reading import Reading
 
 _LONGEST_TITLE = 200
 _SLACK_DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
-_READING = "reading-16"
+_READING = "reading-17"
 """Changed when readers make another text of the same file: a file is then read again though it has not changed."""
 
 

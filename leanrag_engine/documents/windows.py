@@ -5,7 +5,7 @@ not cut unless it is longer than a window may be, and code is never cut within a
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
@@ -106,12 +106,12 @@ def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
         if kind is _BlockKind.TEXT and prose and not (announced and deeper) and _hangs(body):
             kind = _BlockKind.LINES
         if kind is not _BlockKind.TEXT or not prose:
-            yield replace(block, kind=kind, announced=announced)
+            yield _Block(block.start, block.end, kind, announced)
         elif announced and deeper:
             kind = _BlockKind.CODE
-            yield replace(block, kind=kind, announced=True)
+            yield _Block(block.start, block.end, kind, announced=True)
         elif _ITEM.match(body) and len(body) <= 4 * _OPTIONS.target:
-            yield replace(block, kind=kind, announced=announced)
+            yield _Block(block.start, block.end, kind, announced)
         else:
             starts = [0, *[first for first, _ in sentences(body)][1:]]
             for number, (first, last) in enumerate(pairwise([*starts, len(body)])):

@@ -8,12 +8,15 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import anyio
 import docx
 import pytest
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.jobs import IngestResult
 from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.documents.guarding import GuardedProcesses, ParsingLimits
+from leanrag_engine.documents.loading import FileContent, parse_file
 from leanrag_engine.engine import LeanRAG
 
 pytestmark = pytest.mark.anyio
@@ -90,11 +93,58 @@ async def test_a_word_file_of_countless_paragraphs_ends_at_the_limit_though_it_i
     (tmp_path / "many.docx").write_bytes(word_file("<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 400_000))
     (tmp_path / "plain.txt").write_text("Isla Grant wrote.")
     assert (tmp_path / "many.docx").stat().st_size < 150_000
-    found = await outcomes(tmp_path, max_parse_seconds=12)
+    found = await outcomes(tmp_path, max_parse_seconds=8)
     status, error = found["many.docx"]
     assert status == "failed"
     assert "was not read within" in error
     assert found["plain.txt"] == ("added", "")
+
+
+async def test_a_text_of_countless_paragraphs_ends_at_the_limit_while_it_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "many.txt").write_text("a\n\n" * 150_000)
+    (tmp_path / "plain.txt").write_text("Isla Grant wrote.")
+    found = await outcomes(tmp_path, max_parse_seconds=1)
+    assert "was not read within 1 seconds" in found["many.txt"][1]
+    assert found["plain.txt"] == ("added", "")
+
+
+async def test_the_time_that_a_document_waits_for_a_process_does_not_count() -> None:
+    limits = ParsingLimits(60, 2048)
+    guard = GuardedProcesses(SleepingProcess())
+    async with anyio.create_task_group() as group:
+        group.start_soon(guard.run, _work, 2.0, ParsingLimits(60, 2048), "before")
+        await anyio.wait_all_tasks_blocked()
+        await guard.run(_work, 0.0, limits, "after")
+    assert limits.for_size(1).seconds > 59
+
+
+def _work(_: float, say: object) -> None:
+    del say
+
+
+class SleepingProcess:
+    """Sleeps for the seconds that each work is given."""
+
+    width = 1
+
+    async def run(self, work: object, value: Any, say: object) -> Any:
+        del work, say
+        await anyio.sleep(value[1])
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_a_text_of_more_form_feeds_than_a_print_has_pages_is_read_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "torn.txt").write_text("Isla Grant wrote.\n" + "\f" * 60_000 + "x")
+    (tmp_path / "print.txt").write_text("Isla Grant wrote.\n\f\nThe lamp burns.\n\f\nIt is out.\n")
+    found = await outcomes(tmp_path)
+    assert set(found.values()) == {("added", "")}
+    torn, printed = [
+        parse_file(DocumentSource(path=each.name), FileContent(each, each.read_bytes(), "", "", 0.0))
+        for each in (tmp_path / "torn.txt", tmp_path / "print.txt")
+    ]
+    assert (len(torn.pages), len(printed.pages)) == (0, 3)
 
 
 async def test_text_that_fills_the_memory_fails_at_the_limit_too(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Describe an entity by quoting its passage: whole sentences, or whole clauses of long ones, within a limit."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -133,8 +134,8 @@ def _within_borders(text: str, mentions: Sequence[Mention], border: re.Pattern[s
     borders = [0, *(match.end() for match in border.finditer(text)), len(text)]
     low = min((m.start for m in mentions), default=0)
     high = max((m.end for m in mentions), default=0)
-    first = max(i for i, place in enumerate(borders[:-1]) if place <= low)
-    last = min(i for i, place in enumerate(borders) if place >= high and i > first)
+    first = bisect_right(borders[:-1], low) - 1
+    last = max(first + 1, bisect_left(borders, high))
     while word_count(text[borders[first] : borders[last]]) < least and last + 1 < len(borders):
         last += 1
     clause = text[borders[first] : borders[last]].strip(" ;:,—-；，：")

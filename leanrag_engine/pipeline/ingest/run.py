@@ -2,7 +2,6 @@
 
 import logging
 import os
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -269,7 +268,7 @@ def to_kilobytes(size: int) -> int:
 DOCUMENTS = 16
 """Documents that may be read and not stored, for each worker: while one transaction is written, the next one gathers."""
 SIZE = 2_000_000  # Their bytes, for each worker; one document may have more
-LONG_TEXT = 500_000
+LONG_TEXT = 200_000
 """Characters from which on a document is cut and extracted in a process of its own, which ends at its limits."""
 CHUNKS = 200  # Chunks that are stored in one transaction; one document may have more
 
@@ -378,7 +377,6 @@ class Ingestion:
         stores, settings = self.stores, self.stores.settings
         limit = settings.max_document_mb * 1024 * 1024
         limits = ParsingLimits(settings.max_parse_seconds, settings.max_parse_mb)
-        started = time.monotonic()
         if source.text is None and source.path:
             id_, _ = identify(source, allowed=self.allowed)
             file = await anyio.to_thread.run_sync(
@@ -423,8 +421,8 @@ class Ingestion:
             chunks, extracts = await self.workers.run(read_document, task, say)
         else:
             say(f"{document.title}: reading {len(document.text):,} characters")
-            left = limits.for_size(size, started)
-            chunks, extracts = await self.guard.run(read_document, task, left, document.source or document.id)
+            left, name = limits.for_size(size), document.source or document.id
+            chunks, extracts = await self.guard.run(read_document, task, left, name)
         if stores.extractor is not None:
             extracts = await stores.extractor(document, chunks, partial(say, document.title))
         return ReadDocument(document, chunks, extracts)

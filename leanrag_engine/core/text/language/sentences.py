@@ -203,7 +203,10 @@ def sentences(text: str) -> list[tuple[int, int]]:
     """Return the sentences of ``text`` as ``(start, end)`` spans without surrounding white space. A blank
     line, a heading, a list item and a line of code end a sentence, a wrapped line does not. Each line of code
     is a span of its own; rules, code fences and other lines without a letter or digit are in no span."""
-    return [(piece.start, piece.end) for piece in pieces(text)]
+    body = text.strip()
+    if "\n" in body or _TERMINATOR.search(body) or count_fences(body) or _NO_WORD_LINE.fullmatch(body):
+        return [(piece.start, piece.end) for piece in pieces(text)]
+    return [(start := text.index(body), start + len(body))]
 
 
 def pieces(text: str, *, fenced: bool | None = None) -> list[Piece]:

@@ -261,7 +261,8 @@ _SIGNS = (
 
 def is_reference(sentence: Sentence) -> bool:
     """Return whether a sentence without a verb has three signs of a bibliography's entry (not tuned); two persons are two."""
-    if any(token.kind == "w" and token.lower in known.VERB_FORMS | known.BE for token in sentence.tokens):
+    words = {token.lower for token in sentence.tokens if token.kind == "w"}
+    if not (words.isdisjoint(known.VERB_FORMS) and words.isdisjoint(known.BE)):
         return False
     several = len(_SIGNS[0].findall(sentence.text)) > 1
     enough = 3
