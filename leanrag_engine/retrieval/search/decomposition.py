@@ -6,28 +6,11 @@ from collections.abc import Iterator
 
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words
+from leanrag_engine.core.text.word_lists import read_pattern
 
-_QUESTION_WORD = r"(?:who|whom|whose|what|which|when|where|why|how)"
-_AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
-
-_NEXT_QUESTION = re.compile(
-    rf",?\s+(?:and|but)\s+(?=(?:(?:in|on|at|by|for|from|to|with|of)\s+)?{_QUESTION_WORD}\b)"
-    rf"|,\s+and\s+(?={_AUXILIARY}\b)|,\s+(?=(?:what|how|why)\b)",
-    re.IGNORECASE,
+_NEXT_QUESTION, _CHAIN, _RELATIVE, _ASKS = (
+    read_pattern("questions", each) for each in ("next", "chain", "relative", "asks_itself")
 )
-_CHAIN = re.compile(
-    r"\b(?:the\s+)?(?P<outer>[\w'-]+(?:\s+[\w'-]+)?)\s+(?:of|in|for)\s+the\s+(?P<inner>(?:[\w'-]+\s+){1,3}(?:of|in|by|for|from)\s+.+)$",
-    re.IGNORECASE,
-)
-"""The X of the Y of Z."""
-_RELATIVE = re.compile(
-    r"\b(?:the|an?)\s+(?P<inner>(?:(?!(?:of|in|for)\b)[\w'-]+\s+){1,4}?(?:(?:in|from|with|to|by|for|of|on)\s+)?"
-    r"(?:who|whom|that|which|where|whose|when)\s+.+)$",
-    re.IGNORECASE,
-)
-"""The person who voices Z."""
-_ASKS = re.compile(r"\b(?:what|how|which\s+\w+\s*$)\b", re.IGNORECASE)
-"""It asks itself: the series that runs on what station."""
 _POSSESSIVE = re.compile(r"(?P<inner>(?:[A-Z][\w.-]*\s+)*[A-Z][\w.-]*['’]s?\s+[\w-]+)['’]s?\s+\w+")
 """Z's Y's X."""
 
