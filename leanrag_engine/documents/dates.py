@@ -21,7 +21,7 @@ class DateOrigin(StrEnum):
     METADATA = "metadata"  # Given by the caller, in front matter or in a page's meta tags
     TITLE = "title"
     FILE_NAME = "file name"
-    FIRST_LINES = "first lines"
+    TEXT = "text"  # Its first lines, the line of place and date of a letter, or a signature
     PROPERTIES = "file properties"  # Written into the file by the program that made it
     FILE_TIME = _FILE_TIME  # The time of the file's last change
 
@@ -92,7 +92,7 @@ def date_document(
         (next(dated, ""), DateOrigin.METADATA),
         (find_date(title), DateOrigin.TITLE),
         (find_date(file_name), DateOrigin.FILE_NAME),
-        (_date_in_first_lines(text, metadata), DateOrigin.FIRST_LINES),
+        (_date_in_first_lines(text, metadata) or _date_of_signing(text), DateOrigin.TEXT),
         (_date_in_properties(properties, file_name), DateOrigin.PROPERTIES),
         ("" if modified is None else _format_time(modified), DateOrigin.FILE_TIME),
     )
@@ -137,6 +137,16 @@ _ON_DOCUMENT = re.compile(
 """How a line begins that says of when a document is."""
 _ENDED = re.compile(r"(?i)\b(?:until|till|through|bis|jusqu'au|hasta|expires)\s[^,.;\n]{0,25}")
 """The end of a time, of which the document is not."""
+_SIGNED = re.compile(
+    r"(?i:(?:signed|agreed|executed|concluded|dated|(?:done|made|given) (?:at|in)|unterzeichnet|geschlossen|fait à|hecho en|firmado en)\b[^.:;|\d]{0,40}?)"
+    r"|(?:(?:En )?(?:[^\W\d_a-zß-ÿ][\w.'’-]*+[ /]?+){1,4}+,|(?i:date|datum|fecha):) (?:(?:den|the|on|am|le|a|em) )?"
+)
+"""What stands before the date in the line of a signature, and in that of a letter: *Lille, le 4 mai 2021*."""
+_AFTER = re.compile(r"\.?$|,? (?:at|in|by|between|zu|à|en)\b.{0,40}$")
+_GREETING = re.compile(r"(?i)(?:dear|sehr geehrte|liebe|madame|monsieur|chère?|estimad|to whom)")
+_CONCLUDED = re.compile(
+    r"(?i)\b(?:agreement|contract|lease|deed|amendment|addendum|licen[cs]e|memorandum)\b[^.;]{0,80}?\b(?:made|entered into|concluded|signed|executed|effective)\b"
+)
 _AMENDED = re.compile(
     r"(?i)\b(?:to|under|amend\w+|replac\w+|supersed\w+)\s[^.;\n]{0,60}\b(?:agreement|contract|lease|act|deed|order|regulation|directive|terms|policy"
     r"|licen[cs]e|vertrag)\s[^.;\n]{0,20}?\b(?:of|dated|made on|vom)\s[^,;\n]{0,25}"
@@ -169,6 +179,27 @@ def _date_in_first_lines(text: str, fields: Container[str] = (), *, lines: int =
     ]
     days = _find_days(heads) or [*dict.fromkeys(chain.from_iterable(map(find_dates, about)))]
     return days[0] if len(days) == 1 else ""
+
+
+def _date_of_signing(text: str, *, first: int = 20, last: int = 10) -> str:
+    """Return the day of the lines of place and date, or of signature, if they are among the first and the last ones and of one day (a
+    diary has more); else that of an opening such as *This agreement is made on 3 March 2022 between …*; "" for none."""
+    lines = [line for each in text.splitlines() if (line := each.strip(" \t*_>"))]
+    greeted = next((place for place, line in enumerate(lines[:first]) if _GREETING.match(line)), 0)
+    days = [_read_signing(line, alone=place < greeted) for place, line in enumerate(lines)]
+    if found := {*days} - {""}:
+        return found.pop() if len(found) == 1 and any(days[:first] + days[-last:]) else ""
+    head = _AMENDED.sub(" ", _ENDED.sub(" ", " ".join(lines[:first])[:1000]))
+    return find_date(head[opening.end() :][:50]) if (opening := _CONCLUDED.search(head)) else ""
+
+
+def _read_signing(line: str, *, alone: bool) -> str:
+    """Return the day in a line of place and date, of signature, or of a date ``alone``; "" for any other line."""
+    begun = _SIGNED.match(line)
+    rest = line[begun.end() :][:80] if begun else line * alone
+    told = (each for pattern in _PATTERNS for each in pattern.finditer(rest[:80]))
+    ends = (each for each in told if each.start() <= (40 if begun else 0) and _AFTER.match(rest, each.end()))
+    return next(map(_format_match, ends), "")
 
 
 def _find_days(lines: Iterable[str]) -> list[str]:
