@@ -138,7 +138,8 @@ _ON_DOCUMENT = re.compile(
 _ENDED = re.compile(r"(?i)\b(?:until|till|through|bis|jusqu'au|hasta|expires)\s[^,.;\n]{0,25}")
 """The end of a time, of which the document is not."""
 _SIGNED = re.compile(
-    r"(?i:(?:signed|agreed|executed|concluded|dated|(?:done|made|given) (?:at|in)|unterzeichnet|geschlossen|fait à|hecho en|firmado en)\b[^.:;|\d]{0,40}?)"
+    r"(?i:(?:signed|agreed|executed|concluded|dated|(?:done|made|given) (?:at|in)|unterzeichnet|geschlossen|fait à|hecho en|firmado en)\b"
+    rf"[^.:;|\d]{{0,40}}?(?=\d|\b(?:{MONTH})\b))"
     r"|(?:(?:En )?(?:[^\W\d_a-zß-ÿ][\w.'’-]*+[ /]?+){1,4}+,|(?i:date|datum|fecha):) (?:(?:den|the|on|am|le|a|em) )?"
 )
 """What stands before the date in the line of a signature, and in that of a letter: *Lille, le 4 mai 2021*."""
@@ -196,10 +197,9 @@ def _date_of_signing(text: str, *, first: int = 20, last: int = 10) -> str:
 def _read_signing(line: str, *, alone: bool) -> str:
     """Return the day in a line of place and date, of signature, or of a date ``alone``; "" for any other line."""
     begun = _SIGNED.match(line)
-    rest = line[begun.end() :][:80] if begun else line * alone
-    told = (each for pattern in _PATTERNS for each in pattern.finditer(rest[:80]))
-    ends = (each for each in told if each.start() <= (40 if begun else 0) and _AFTER.match(rest, each.end()))
-    return next(map(_format_match, ends), "")
+    rest = line[begun.end() :][:90] if begun else line * alone
+    told = (found for pattern in _PATTERNS if rest and (found := pattern.match(rest)))
+    return next((_format_match(each) for each in told if _AFTER.match(rest, each.end())), "")
 
 
 def _find_days(lines: Iterable[str]) -> list[str]:

@@ -121,6 +121,8 @@ def read(path: Path, text: str, **source: object) -> LoadedDocument:
             "2020-05-17",
             "file time",
         ),
+        ("a.txt", f"{RULES}\nHowever, the mill was shut on 3 May 2024.\n", {}, "2020-05-17", "file time"),
+        ("a.txt", f"{RULES}\nSigned by Ann Till and Bo Brandt on May 3, 2024\n", {}, "2024-05-03", "text"),
         ("a.txt", f"Judgment\n\n{RULES * 7}\nLisbon, 3 May 2024\n{RULES * 5}", {}, "2020-05-17", "file time"),
         (
             "a.eml",
