@@ -288,6 +288,13 @@ async def test_particles_of_names_make_no_question_foreign(engine: LeanRAG) -> N
         assert ("reads English alone" in text) == foreign
 
 
+@pytest.mark.parametrize(
+    "question", ["How did the matter of the oven end?", "Which problems come from the oven?"]
+)
+async def test_nouns_that_ask_for_nothing_themselves_are_not_missed(engine: LeanRAG, question: str) -> None:
+    assert "No document has" not in (await engine.query(Query(question))).context.text
+
+
 async def test_a_file_that_is_named_in_a_question_is_shown(engine: LeanRAG) -> None:
     for question in ("What is in Cellar.md?", "Summarise cellar.md"):
         result = await engine.query(Query(question))

@@ -32,6 +32,7 @@ from .run import SHORT, QueryRun
 _PHRASES = (each.replace("/", " ") for each in sorted(read_words("language", "empty_phrases")))
 _EMPTY = re.compile(rf"\b(?:{'|'.join(_PHRASES)})\b", re.IGNORECASE)
 
+_VAGUE = read_words("language", "vague")
 _COMPOUND = re.compile(r"-*[^\W\d_]+(?:[-/][^\W\d_]+)+|[^\W\d]\w*(?:\.[^\W\d]\w{3,})+")
 """Words joined by hyphens or slashes, or names by dots, if the last is no ending of a file or an address."""
 _IDENTIFIER = re.compile(r"\w(?:[\W_]|::)\w|[a-z][A-Z]")
@@ -335,7 +336,7 @@ async def _note_absent(
     english, newest = is_mostly_english([text]), asks_for_newest_release(text)
     nearest: list[str] = []
     for word in words:
-        asks = asks_for_overview(word) or asks_for_order(word) or word.casefold() in EVERYTHING
+        asks = asks_for_overview(word) or asks_for_order(word) or word.casefold() in EVERYTHING | _VAGUE
         asks = asks or (newest and bool(_OF_RELEASE.fullmatch(word))) or bool(_TIME.fullmatch(word))
         if word in absent and not (asks or word.casefold() in DATE_WORDS):
             misspelt = is_name(word) or (english and not is_english_word(word))
