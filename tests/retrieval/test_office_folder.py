@@ -40,8 +40,8 @@ FILES = {
     "team.txt": "[2024-06-03 09:12] Bo Lund: The millstone sounds odd this morning\n[2024-06-03 09:14] Lea Moe: ok\n[2024-06-03 09:20] Lea Moe: The bearing "
     "of the millstone is worn\n[2024-06-03 09:21] Bo Lund: 👍\n[2024-06-03 09:22] Bo Lund: Shall I stop the millstone?\n[2024-06-03 09:23] Lea Moe: ok\n"
     "[2024-06-03 09:30] Bo Lund: Stopped, a new bearing comes on Friday\n[2024-06-03 09:31] Lea Moe: thank you so much!\n",
-    "customers.csv": "customer,town,days,note\nCafe Ruth,Bergvik,30,closed in August\nInn at the Quay,Norhavn,14,own van\nPlum Bakery,Bergvik,14,wants rye\n"
-    "School,Sundby,30,\nHotel Anker,Norhavn,14,big oven\nKiosk,Ostby,21,cash\n",
+    "customers.csv": "customer,town,days,paid 2024,note\nCafe Ruth,Bergvik,30,yes,closed in August\nInn at the Quay,Norhavn,14,no,own van\n"
+    "Plum Bakery,Bergvik,14,yes,wants rye\nSchool,Sundby,30,yes,\nHotel Anker,Norhavn,14,no,big oven\nKiosk,Ostby,21,yes,cash\n",
     "mill.log": "2024-06-03T08:03:17.006Z WARN bearing temperature=91\n2024-06-03T09:31:02.551Z INFO millstone halted by hand\n",
     "grind.py": '# Copyright 2023 Bo Lund\n#\n# Licensed under the Mill License (the "License"); you may not use this file except in compliance.\n# Unless '
     'required by law, software is distributed on an "AS IS" BASIS,\n# WITHOUT WARRANTIES OF ANY KIND.\n"""How the mill grinds."""\n\n'
@@ -134,6 +134,10 @@ async def test_thanks_and_assent_in_a_chat_are_shown_only_where_they_answer_a_qu
         ("Which customers are not in Bergvik?", [2, 3, 4, 5, 6, 7]),
         ("Which customers are in Bergvik or have a big oven?", [2, 4, 6]),
         ("Which customers are in Norhavn or closed for a month?", [2, 3, 4, 5, 6, 7]),
+        ("Which customers have not paid for 2024?", [3, 6]),
+        ("Which customers paid in 2024?", [2, 4, 5, 7]),
+        ("Who hasn't paid yet?", [3, 6]),
+        ("Which customers in Bergvik have not paid?", [2, 3, 4, 5, 6, 7]),
     ],
 )
 async def test_a_question_for_the_rows_that_have_what_it_names_gets_these_alone(

@@ -31,6 +31,8 @@ FIRST = 5
 
 ALIKE = 0.75  # Share of a table's rows up to which those with a cell that is named are shown alone
 _OTHERWISE = read_words("language", "otherwise")
+_YES, _NO = frozenset(["yes", "true", "ja", "oui"]), frozenset(["no", "false", "nein", "non"])
+_NEGATED = re.compile(r"(?i)\b(?:not|no|never|without|nicht|keine?|pas)\b|n['’]t\b")
 
 
 def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow]:
@@ -48,13 +50,13 @@ def choose_rows(ranking: Sequence[RankedWindow], text: str) -> list[RankedWindow
         rows = [(window, span) for window in windows for span in _rows_of(window)]
         lines = [_complete(re.sub(label, "", window.chunk.text[slice(*span)]), days) for window, span in rows]
         found = [asked.find(line) | (pairs & _pairs_of(line)) for line in lines]
-        alike = _find_alike(lines, text, found) if several else []
+        alike = _find_alike(lines, text, found)
         best = alike or _stand_out(found)
         one_of = len(best) <= FIRST
         held = set[str]().union(*(found[place] for place in best))
         coded = any(len(word) > 2 and _IS_CODE.search(word) for word in held - pairs)  # noqa: PLR2004
-        few = not coded and len(held - pairs) < MOST * asked.count
-        if not best or (one_of and not alike if several else few):
+        few = one_of if several else not coded and len(held - pairs) < MOST * asked.count
+        if not best or (few and not alike):
             continue
         dropped |= {window.key for window in windows}
         first = max(windows, key=lambda each: each.value)
@@ -95,17 +97,19 @@ def _stand_out(found: Sequence[set[str]]) -> list[int]:
 
 
 def _find_alike(lines: Sequence[str], text: str, found: Sequence[set[str]]) -> list[int]:
-    """Return the places of the rows with a cell that the text names whole, a number with its column; none if the text excludes or
-    compares, if other rows hold another word of it, or if these are most rows."""
-    asked = words(text)
-    said = f" {' '.join(asked)} "
-    if not _OTHERWISE.isdisjoint(asked):
-        return []
+    """Return the places of the rows with a cell that the text names whole, a number with its column, if it asks for several things and does
+    not exclude or compare, or that say yes in a column that it names, or no if it does; none if other rows hold another word of it, or
+    if these are most rows."""
+    asked, meant = words(text), _NO if _NEGATED.search(text) else _YES
+    said, several = f" {' '.join(asked)} ", asks_for_several(text) and _OTHERWISE.isdisjoint(asked)
 
     def is_named(cell: str) -> bool:
         column, _, value = cell.partition(": ")
-        named = bool(content_words(value)) and f" {' '.join(words(value))} " in said
-        return named and (any(map(str.isalpha, value)) or not set(words(column)).isdisjoint(asked))
+        known = not content_words(column).isdisjoint(asked)
+        if value.casefold() in _YES | _NO:
+            return known and value.casefold() in meant
+        named = several and bool(content_words(value)) and f" {' '.join(words(value))} " in said
+        return named and (known or any(map(str.isalpha, value)))
 
     places = [place for place, line in enumerate(lines) if any(map(is_named, line.split("; ")))]
     told, held = (set[str]().union(*sets) for sets in (found, (found[place] for place in places)))
