@@ -282,6 +282,7 @@ async def test_particles_of_names_make_no_question_foreign(engine: LeanRAG) -> N
     for question, foreign in (
         ("Who is Ursula von der Leyen?", False),
         ("Where is Los Angeles?", False),
+        ("Sumatra Gayo price per kilo", False),
         ("Wie hoch ist die Miete der Wohnung von Helga?", True),
     ):
         text = (await engine.query(Query(question))).context.text

@@ -162,10 +162,10 @@ class QueryRun:
                 self.warnings.append(f"No passage found with {said}: it may not be told.")
 
     def _is_thing(self, word: str) -> bool:
-        """Return whether a word is a noun alone, or stands where no verb can that may be one: *what mortgage*, *his rent*, not *what went*."""
+        """Return whether a word is a noun alone, or stands where no verb can that may be one: *what mortgage*, *his rent*, not *what went*, *what changed*."""
         kinds, named = parts_of_speech(word), re.compile(rf"(?i)\b{_BEFORE_NOUN} {re.escape(word)}\b")
         alone = "v" not in kinds and kinds[:1] not in {"a", "r"}
-        return alone or (kinds != "v" and any(map(named.search, self.query.texts)))
+        return alone or ("n" in kinds and any(map(named.search, self.query.texts)))
 
     def _lacks_subject(self, text: str) -> bool:
         """Return whether a noun or name of a question for one thing or a number stands nowhere, or a name of one for several, and no window
