@@ -2,36 +2,36 @@
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.core.text.word_lists import read_pattern, read_words
 
 TextSearch = Callable[[str], re.Match[str] | None]
 
-_read = partial(read_pattern, "questions")
-
-OVERVIEW = _read("overview")
+OVERVIEW = read_pattern("questions", "overview")
 asks_for_overview: TextSearch = OVERVIEW.search
 """Says whether an English text asks what all is about."""
 EVERYTHING = read_words("language", "everything")
 """Words that say of what an overview is wanted, where it is of all there is."""
-asks_for_order: TextSearch = _read("order").search
+asks_for_order: TextSearch = read_pattern("questions", "order").search
 """Says whether an English text asks how things came one after another."""
-asks_for_list: TextSearch = _read("list").search
+asks_for_list: TextSearch = read_pattern("questions", "list").search
 """Says whether a text asks for all of something."""
-asks_for_relation: TextSearch = _read("relation").search
+asks_for_relation: TextSearch = read_pattern("questions", "relation").search
 """Says whether an English text asks what things have to do with each other."""
-NOW = _read("now")
+NOW = read_pattern("questions", "now")
 asks_for_now: TextSearch = NOW.search
 """Says whether a text asks for what holds now."""
-find_newest_of: TextSearch = _read("newest").search
+find_newest_of: TextSearch = read_pattern("questions", "newest").search
 """Finds of what a text asks for the newest: *the last council meeting*."""
-asks_for_uses: TextSearch = _read("uses").search
+asks_for_uses: TextSearch = read_pattern("questions", "uses").search
 """Says whether a text asks what uses a thing, rather than what it is."""
-_ONE = tuple((_read(f"one{language}"), _read(f"more{language}")) for language in ("", "_foreign"))
-_DEFINED = _read("defined")
-_FRAME = _read("frame")
+_ONE = (
+    (read_pattern("questions", "one"), read_pattern("questions", "more")),
+    (read_pattern("questions", "one_foreign"), read_pattern("questions", "more_foreign")),
+)
+_DEFINED = read_pattern("questions", "defined")
+_FRAME = read_pattern("questions", "frame")
 _SENT = re.compile(
     r"\b(?i:(?:e-?)?mails?|messages?|letters?|posts?|notes?|news) (?i:(?:that )?(?:(?:sent |written )?(?:from|by)|of)) (?P<who>[A-Z][\w'-]*(?: [A-Z][\w'-]*){0,2})"
 )

@@ -8,9 +8,10 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words
 from leanrag_engine.core.text.word_lists import read_pattern
 
-_NEXT_QUESTION, _CHAIN, _RELATIVE, _ASKS = (
-    read_pattern("questions", each) for each in ("next", "chain", "relative", "asks_itself")
-)
+_NEXT_QUESTION = read_pattern("questions", "next")
+_CHAIN = read_pattern("questions", "chain")
+_RELATIVE = read_pattern("questions", "relative")
+_ASKS = read_pattern("questions", "asks_itself")
 _POSSESSIVE = re.compile(r"(?P<inner>(?:[A-Z][\w.-]*\s+)*[A-Z][\w.-]*['’]s?\s+[\w-]+)['’]s?\s+\w+")
 """Z's Y's X."""
 
