@@ -12,7 +12,7 @@ from typing import NamedTuple
 from leanrag_engine.core.model import FILE_TIME as _FILE_TIME
 from leanrag_engine.core.text.language.sentences import ends_sentence, find_turn
 from leanrag_engine.core.text.records import TABLE_LINE
-from leanrag_engine.core.text.word_lists import read_words
+from leanrag_engine.core.text.word_lists import read_pattern, read_words
 
 
 class DateOrigin(StrEnum):
@@ -130,10 +130,7 @@ def find_posted(text: str) -> str:
 _POSTED = re.compile(
     r"^[ \t]*(?:date|sent|datum|gesendet|fecha|envoyé)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE
 )
-_ON_DOCUMENT = re.compile(
-    r"(?:last )?(?:version|valid|effective|in force|updated|revised|amended|reviewed|dated|issued|published|judgment|as of|stand|gültig|fassung)\b",
-    re.IGNORECASE,
-)
+_ON_DOCUMENT = read_pattern("phrases", "on_document")
 """How a line begins that says of when a document is."""
 _ENDED = re.compile(r"(?i)\b(?:until|till|through|bis|jusqu'au|hasta|expires)\s[^,.;\n]{0,25}")
 """The end of a time, of which the document is not."""
@@ -145,13 +142,8 @@ _SIGNED = re.compile(
 """What stands before the date in the line of a signature, and in that of a letter: *Lille, le 4 mai 2021*."""
 _AFTER = re.compile(r"\.?$|,? (?:at|in|by|between|zu|à|en)\b.{0,40}$")
 _GREETING = re.compile(r"(?i)(?:dear|sehr geehrte|liebe|madame|monsieur|chère?|estimad|to whom)")
-_CONCLUDED = re.compile(
-    r"(?i)\b(?:agreement|contract|lease|deed|amendment|addendum|licen[cs]e|memorandum)\b[^.;]{0,80}?\b(?:made|entered into|concluded|signed|executed|effective)\b"
-)
-_AMENDED = re.compile(
-    r"(?i)\b(?:to|under|amend\w+|replac\w+|supersed\w+)\s[^.;\n]{0,60}\b(?:agreement|contract|lease|act|deed|order|regulation|directive|terms|policy"
-    r"|licen[cs]e|vertrag)\s[^.;\n]{0,20}?\b(?:of|dated|made on|vom)\s[^,;\n]{0,25}"
-)
+_CONCLUDED = read_pattern("phrases", "concluded")
+_AMENDED = read_pattern("phrases", "amended")
 """The date of what a document adds to."""
 
 

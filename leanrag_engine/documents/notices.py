@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from leanrag_engine.core.model import Chunk, is_code
+from leanrag_engine.core.text.word_lists import read_pattern
 
 QUOTED, SIGNATURE, FRONT_MATTER = "Quoted mail", "Mail signature", "Front matter"
 """What stands beside what is said; the first two are headings of what follows the author's own text in a mail."""
@@ -15,20 +16,12 @@ _LEADING_COMMENTS = re.compile(
 )
 _COMMENTED = re.compile(r"(?m)(?:^[^\n]*\w[^\n]*(?:\n|$))+")  # Lines of comments up to one without a word
 _FIELDS = re.compile(r"[\w\"'-]+[ \t]*:|#[^\n]*\n[\w\"'-]+[ \t]*:")
-_NOTICE = re.compile(
-    r"copyright|©|licen[cs]e|spdx-|warrant(?:y|ies)\b|redistribut|permission is hereby|all rights reserved|\bcoding[:=]",
-    re.IGNORECASE,
-)
+_NOTICE = read_pattern("phrases", "notice")
 _WORDS = re.compile(r"\S+")
 _UNNAMED = re.compile(r"(?im)^(?!.*(?:copyright (?:\(c\)|©|\d)|spdx-|licensed under|\blicen[cs]e:)).*$")
 _CALLED = re.compile(r"(?:un)?licen[cs]es?\b|copying\b|notices?\b|copyright\b|unencumbered\b", re.IGNORECASE)
 _TERMS = re.compile(r"licensed (?:under|on|according)|licen[cs]e agreement|under the terms of", re.IGNORECASE)
-_FORMULA = re.compile(
-    r"permission is hereby granted|permission to use, copy|redistribution and use in source|in no event shall|terms and conditions for use"
-    r"|is permitted to copy and distribute|means each individual or legal entity|creative commons corporation|public domain"
-    r"|product includes software developed|provided ['\"“]as.is|font software is licensed",
-    re.IGNORECASE,
-)
+_FORMULA = read_pattern("phrases", "formula")
 
 
 def is_licence(chunks: Sequence[Chunk]) -> bool:

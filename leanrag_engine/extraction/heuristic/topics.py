@@ -10,6 +10,7 @@ from leanrag_engine.core.text.language.names import name_key, without_remark
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.language.words import plain_apostrophes
 from leanrag_engine.core.text.records import TABLE_NAME
+from leanrag_engine.core.text.word_lists import read_pattern
 
 from .names.mentions import Kind, Mention
 from .passages import ParsedChunk
@@ -29,11 +30,7 @@ _IDENTIFIER = re.compile(r"\w_\w|__")
 _MARKS = re.compile(r"[*_`“”\"]")
 _NO_TITLE = re.compile(rf"^(?:{TABLE_NAME}|\||!!!|===|\?\?\?)|\|$|[.!?,]['’”\"]$")
 """A line of a table, the head of a box or tab, or a line that ends like direct speech."""
-_CREDIT = re.compile(
-    r"(?:(?:with )?illustrat(?:ed|ions)|written|edited|translated|published|printed|reprinted|produced|copyright(?:ed)?"
-    r"|posted|last (?:updated|modified)) (?:by|in|on|at|from|for|with)\b",
-    re.IGNORECASE,
-)
+_CREDIT = read_pattern("phrases", "credit")
 _QUESTION = re.compile(r"(?:how|what|why|when|where|who|which)\b", re.IGNORECASE)
 _LEADS_ON = re.compile(r"(?:to|if|then|or|and|but|see|note) ", re.IGNORECASE)
 _PLAIN_ARTICLE = re.compile(r"The [^A-Z]")

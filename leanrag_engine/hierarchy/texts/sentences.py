@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from leanrag_engine.core.text.language.sentences import find_turn
 from leanrag_engine.core.text.language.words import word_count
-from leanrag_engine.core.text.word_lists import read_words
+from leanrag_engine.core.text.word_lists import read_pattern, read_words
 
 from .naming import BRACKETS, DEFAULT, phrase_keys
 
@@ -19,17 +19,10 @@ _IS = frozenset(["is", "are", "was", "were", "means", "refers", "denotes", "是"
 _SPEECH_OPENS = re.compile(r"(?:^|[\s(—–-])['‘](?=\w)")
 _SPEECH_CLOSES = re.compile(r"(?<=[.,!?—-])['’](?!\w)")
 _QUOTE_CLOSES = re.compile(r"(?<=\w)['’](?![\w])")
-_POINTING = re.compile(
-    r"\b(?:the following|as follows|see (?:also|below|above|section))\b|…$"
-    r"|^(?:the (?:same|latter|former|above)|in (?:this|that|such a) case|as a result|for this reason"
-    r"|(?:first|second|third|next|finally|here),)\s",
-    re.IGNORECASE,
-)
+_POINTING = read_pattern("phrases", "pointing")
 """It introduces what is not quoted with it, or follows what is not."""
 
-_PRONOUNS = re.compile(
-    r"\b(?:i|me|my|mine|we|us|our|you|your|thou|thee|thy|he|him|his|she|her|they|them|their)\b", re.IGNORECASE
-)
+_PRONOUNS = read_pattern("phrases", "pronouns")
 _LABEL = re.compile(r"[^\W\d_a-z][^\s:]*(?: [^\s:]+){0,3}: |Note(?:,| that) ")
 _PAGES = re.compile(r"[^\W\d_][^\s\d]* \d{1,3}(?:[-–]\d{1,3})? [\"“‘']?[^\W\d_a-z]")
 """A page between two entries of a table of contents."""

@@ -10,6 +10,7 @@ from leanrag_engine.core.text.language.parts_of_speech import is_english_word, p
 from leanrag_engine.core.text.language.words import find_whole_words, is_name, match_whole_word, plain_letters
 from leanrag_engine.core.text.scripts import is_mostly_english
 from leanrag_engine.core.text.shortening import count_things, shorten
+from leanrag_engine.core.text.word_lists import read_pattern
 from leanrag_engine.documents.dates import DATE_WORDS
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
@@ -284,10 +285,7 @@ class QueryRun:
 
 _ONE_HOP = 10  # Words of a question up to which it asks for one thing
 _IS_DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d){0,2}|\d{1,2}")
-_OF_SEVERAL = re.compile(
-    r"\b(?:versus|vs|compar\w+|differ\w*|both|or|and|each|between|than)\b|, (?:wh|how\b)|[.!?;:] ",
-    re.IGNORECASE,
-)
+_OF_SEVERAL = read_pattern("questions", "several")
 """Things that passages of their own may tell of."""
 _HOW_MANY = re.compile(r"how many\b", re.IGNORECASE)
 _ASKED = r"(?i:\b(?:how many|what|which|whose)|\w's|\b(?:what|how much) is the) "

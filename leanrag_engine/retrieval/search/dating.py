@@ -12,6 +12,7 @@ from pathlib import PurePath
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words, find_whole_words
+from leanrag_engine.core.text.word_lists import read_pattern
 from leanrag_engine.documents.dates import MONTH, YEAR_IN_NAME, find_date, find_dates, month_number
 from leanrag_engine.retrieval.intent import NOW, asks_for_now, asks_for_one
 from leanrag_engine.retrieval.search.relevance import QueryWords
@@ -22,16 +23,9 @@ _MONTH_ALONE = re.compile(
     rf"(?:\b(\d\d?)(?:st|nd|rd|th|\.)?\s(?:of\s)?)?\b(?=[^\W\d_a-zäüöéûà])(?!Mars)((?i:{MONTH}))\b(?:\s(\d\d?)(?:st|nd|rd|th)?\b(?!:))?"
 )
 """A month with a capital, perhaps with a day: "may" is a verb, "Mars" a planet."""
-_YEAR_ALONE = re.compile(
-    r"\b(?:(?:in|during|since|from|until|by|between|early|late|mid|year)[\s-]|of\s(?=\d{4}(?:[?,;:)]|$|\s(?:and|are|did|had|is|or|was|were)\b))|(?<=\d{4} and )|(?<=\d{4} or )|(?<=\d{4} to )"
-    r"|(?=\d{4} (?:and|or|to) (?:19|20)\d\d\b))((?:19|20)\d\d)\b",
-    re.IGNORECASE,
-)
+_YEAR_ALONE = read_pattern("questions", "year")
 _DECADE = re.compile(r"\b(?:(early|late)\s)?((?:19|20)\d)0s\b", re.IGNORECASE)
-_PART_OF_YEAR = re.compile(
-    r"\b(spring|summer|autumn|fall|first half|second half|q[1-4])(?:\sof)?(?:\sthe\syear)?\s((?:19|20)\d\d)\b",
-    re.IGNORECASE,
-)
+_PART_OF_YEAR = read_pattern("questions", "part_of_year")
 _PARTS = {
     "spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11), "first half": (1, 6), "second half": (7, 12),
     "q1": (1, 3), "q2": (4, 6), "q3": (7, 9), "q4": (10, 12),
@@ -52,10 +46,7 @@ _STALE = re.compile(
     r"|(?<![^\W_])(?:DRAFT|ARCHIVED|SUPERSEDED|OBSOLETE|WITHDRAWN)(?![^\W_])|(?i:[-_ .](?:draft|old|archived|superseded|obsolete)\d*\Z)"
 )
 """In a title, or at the end of a file's name: of two texts that are alike the other one holds. *NBA draft* is one that holds."""
-_NUMBERED = re.compile(
-    r"\d\.\d|\bv\d|\b(?:versions?|old|former|previous|draft|archived|superseded|obsolete|compar\w+|differ\w*|chang\w+)\b",
-    re.IGNORECASE,
-)
+_NUMBERED = read_pattern("questions", "numbered")
 """A text asks for more than what holds."""
 _AMOUNT = re.compile(r"(?<![\w.,])(\d+(?:[.,]\d+)*)[ \u00a0]?([^\W\d_]+|[€$£%°])")
 _OF_DATE = re.compile(rf"(?i)^(?:{MONTH})$")

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import PurePath
 
 from leanrag_engine.core.text.language.words import find_whole_words
+from leanrag_engine.core.text.word_lists import read_pattern
 from leanrag_engine.retrieval.intent import NOW, asks_for_order
 
 from .dating import asks_for_newest
@@ -18,10 +19,7 @@ _OF_HEADING = re.compile(
 )
 """*Lamp 2.18.0 (2026-08-20)*, but not the section *3.2 Oil*."""
 _OF_TITLE = re.compile(r"(?<![\w.])v?(\d{1,4}(?:\.\d{1,5}){1,3})(?![\w.])")
-_ABOUT_RELEASES = re.compile(
-    r"\b(?:versions?|version(?:en|es)|releases?|changelogs?|what(?:'s| is) new|(?:have |has )?changed|changes)\b",
-    re.IGNORECASE,
-)
+_ABOUT_RELEASES = read_pattern("questions", "releases")
 _MOST = 6
 """Windows of the newest release that stand first."""
 

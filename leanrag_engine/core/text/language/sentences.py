@@ -13,7 +13,7 @@ from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.words import STOPWORDS, is_contraction, plain_apostrophes, word_count
 from leanrag_engine.core.text.records import TABLE_LINE
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, HAN, has_cjk
-from leanrag_engine.core.text.word_lists import read_words
+from leanrag_engine.core.text.word_lists import read_pattern, read_words
 
 _TURN = re.compile(
     r"(?:\[(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?)\] )?(?P<speaker>[^\s:\[\]<>|][^:\n\[\]<>|]{0,39}): (?=\S)"
@@ -147,9 +147,7 @@ _CODE_SHAPE = re.compile(
     r"|.*::=|\|\s|\w[\w.]*(?:\[[^\]]*\])?(?:\s*,\s*\*?\w[\w.]*)*\s*(?::\s*[\w\[\], .|]+)?(?:[-+*/%&|^@]|//|\*\*|>>|<<)?=\s*\S"
     r"|\w[\w.]*\(.*\)?[;:,]?$|.*[;{]$|[(\[\"].*[)\]][+*?]?$|</?\w++[^>]*>|.*\s(?:=|==|!=|->|=>|&&|\|\||:=)\s"
 )
-_PROSE_WORD = re.compile(
-    r"\b(?:the|an|of|to|that|this|are|be|it|its|by|on|which|was|were|has|have|may|can|will)\b", re.IGNORECASE
-)
+_PROSE_WORD = read_pattern("phrases", "prose")
 
 
 _CLOSERS = "\"'”’»)\\]}）」』】》〉］"
