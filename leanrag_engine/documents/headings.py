@@ -14,7 +14,7 @@ from typing import NamedTuple
 from leanrag_engine.core.model import is_code
 from leanrag_engine.core.text.records import TABLE_NAME, TABLE_ROW
 from leanrag_engine.core.text.shortening import shorten
-from leanrag_engine.core.text.word_lists import read_words
+from leanrag_engine.core.text.word_lists import read_pattern, read_words
 from leanrag_engine.documents.dates import MONTH, find_date
 from leanrag_engine.documents.signatures import blank_texts, find_functions
 
@@ -170,12 +170,7 @@ _MARKED = re.compile(
 )
 _INLINE = re.compile(r"(?::[\w:+-]{1,40}:`|``)(?P<text>[^`]+)``?")
 _TRAILING_SHARPS = re.compile(r"[ \t]+#+[ \t]*$")
-_CHAPTER_NUMBER = re.compile(
-    r"^(?:\w+\s+(?:[ivxlcdm]+|\d{1,3}|[a-z]|the\s+\w+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-    r"|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty(?:-\w+)?|first|second|third|last)"
-    r"(?:\s*$|\s*[.:—–-]|\s{2,})|第)",
-    re.IGNORECASE,
-)
+_CHAPTER_NUMBER = read_pattern("phrases", "chapter_number")
 _LEVELS = {"part": 1, "book": 1, "act": 1, "volume": 1, "section": 3}
 
 _COMMENT = r"[ \t]*(?:@\w|\#(?!!)|//|/\*|\*|--)[^\n]*\n"  # A line of a comment or a decorator

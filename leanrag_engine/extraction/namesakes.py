@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.graphs.graph import Flags
 from leanrag_engine.core.model import ExtractedEntity
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
+from leanrag_engine.core.text.word_lists import read_pattern
 
 from .heuristic.words import vocabulary as known
 from .mentions import MentionTable, Numbers, Trait, count_rows, find_traits
@@ -23,10 +24,7 @@ _FEW_DOCUMENTS = 10  # Documents below which no name counts as wide
 _WIDE = 0.5  # Share of documents beyond which a name tells nothing, unless it is a first name
 _WITH_ARTICLE = 1 / 3  # Least share of mentions after an article of a word that names others
 
-_ARTICLE = re.compile(
-    r"\b(?:an?|the|this|that|these|those|my|your|his|her|its|our|their|every|each|another|some|any|no|one)\s+$",
-    re.IGNORECASE,
-)
+_ARTICLE = read_pattern("phrases", "article")
 _NEXT_WORD = re.compile(r"\s+([a-z]+)")
 
 

@@ -15,6 +15,7 @@ from zipfile import BadZipFile, ZipFile
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA, Page
 from leanrag_engine.core.text.cleaning import clean_line
+from leanrag_engine.core.text.word_lists import read_pattern
 from leanrag_engine.documents.headings import headings
 
 MALFORMED = (
@@ -26,12 +27,7 @@ MALFORMED = (
 BAD_ARCHIVE = (BadZipFile, EOFError, LZMAError, RuntimeError, zlib.error)
 """Errors of a parser of zip archives; a RuntimeError means that a part is encrypted."""
 
-_NO_TITLE = re.compile(
-    r"(?:untitled|title|word document|microsoft \w+|document|dokument|unbenannt|presentation|slide|template|draft|scan)"
-    r"[\s\d.-]*$"
-    r"|microsoft \w+ - |.*\.(?:docx?|dvi|tex|indd|qxd|pdf|pptx?|rtf|odt|html?)$|[\W\d_]*$",
-    re.IGNORECASE,
-)
+_NO_TITLE = read_pattern("phrases", "no_title")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +44,7 @@ class Reading:
     first_line: int = 0  # The line of the file, from 1, on which the text begins; 0 if the lines of the text are not those of the file
 
 
-_OF_PART = re.compile(
-    r"(?:abstract|contents|introduction|overview|table of contents|unreleased)$|\[?v?\d+(?:\.\d+)+\b|(?:version|release) v?\d|\d{4}-\d\d",
-    re.IGNORECASE,
-)
+_OF_PART = read_pattern("phrases", "of_part")
 """The title of the first of several parts, such as a release, and not of all."""
 _NO_TEXT = re.compile(r"<[^<>]{0,400}>|!?\[[^\[\]]{0,200}\]\([^()]{0,400}\)|\W+")
 """Tags, pictures and links, such as stand above a title, and signs."""

@@ -25,6 +25,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import content_words, is_name
 from leanrag_engine.core.text.scripts import CJK_CHARACTER, has_cjk
 from leanrag_engine.core.text.shortening import cut_end, one_line
+from leanrag_engine.core.text.word_lists import read_pattern
 from leanrag_engine.documents.notices import FRONT_MATTER, MAIL_HEAD, QUOTED, SIGNATURE, find_beside
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
 from leanrag_engine.retrieval.search.releases import read_release
@@ -53,10 +54,7 @@ from .rendering import (
 _QUOTE_MARKS = re.compile(r"^[ \t]*>[> \t]*", re.MULTILINE)
 _FEW_ASKED = 3  # Documents with the words that are asked alone up to which they stand before others
 _RELEASE = re.compile(r"\d+\.\d+|\d{4}-\d\d")
-_REFERS = re.compile(
-    r"(?:[^:\n]{1,60}: )?(?:it|that|this|they|these|those|he|she|both|neither|yes|yeah|no|right|exactly|because|and|but|so)\b",
-    re.IGNORECASE,
-)
+_REFERS = read_pattern("phrases", "refers")
 _WORD = re.compile(rf"{CJK_CHARACTER.pattern}|\S(?=\s|$)")
 
 

@@ -17,6 +17,7 @@ from leanrag_engine.core.text.language.sentences import is_statement, sentences
 from leanrag_engine.core.text.language.words import content_words, word_count
 from leanrag_engine.core.text.paths import find_folder
 from leanrag_engine.core.text.shortening import one_line, shorten
+from leanrag_engine.core.text.word_lists import read_pattern
 from leanrag_engine.documents.notices import without_notices
 from leanrag_engine.retrieval.context.rendering import OUTLINE_LINE, Statement
 from leanrag_engine.retrieval.filters import select_documents
@@ -36,9 +37,7 @@ _FOUND, _READ = (
     60,
 )  # First windows, of which one may be of a named document, and chunks of it that are read
 _SECTIONS = 3  # The fewest for an outline of a document
-_BACK_MATTER = re.compile(
-    r"\b(?:references|bibliography|literature|acknowledge?ments?|contents|index|licen[cs]e)$", re.IGNORECASE
-)
+_BACK_MATTER = read_pattern("phrases", "back_matter")
 NAMED = 12  # Folders and topics that the first lines name
 
 

@@ -7,16 +7,14 @@ from functools import lru_cache
 from leanrag_engine.core.text.language.sentences import find_turn
 from leanrag_engine.core.text.records import TABLE_LINE
 from leanrag_engine.core.text.shortening import cut_middle, one_line, shorten
+from leanrag_engine.core.text.word_lists import read_pattern
 
 from .sentences import sentences
 
 _GAP = " … "
 _LONGEST_TERM = 80
 _EXPLAINED = re.compile(r"[ \t]*\n(?:[ \t]*\n)?([ \t]+)\S[^\n]*")
-_POST_HEAD = re.compile(
-    r"(?:from|von|de|subject|betreff|sent|to|cc)[ \t]*:.*\n.{0,40}:|dat(?:e|um)[ \t]*:.*\n(?:from|von|subject|betreff|sent|to)[ \t]*:",
-    re.IGNORECASE,
-)
+_POST_HEAD = read_pattern("phrases", "post_head")
 """Two lines of the head of a mail or post."""
 _SIGNATURE = re.compile(r"(?:--|—)[ \t]*[^\s-]+(?:[ \t][A-Z]\S*)?\s*(?:\n[ \t]*\n|\Z)")
 _ASKS = re.compile(r"[?？]\W*(\[[^]]*\]\W*)?$")

@@ -22,7 +22,7 @@ from leanrag_engine.core.text.scripts import (
     is_mostly_english,
     read_marks,
 )
-from leanrag_engine.core.text.word_lists import read_words
+from leanrag_engine.core.text.word_lists import read_pattern, read_words
 
 _SIGNS = "’‘ʼʹ′＇´ʻ｀"
 _TYPOGRAPHIC = re.compile(f"(?<=[^\\W_])[{_SIGNS}](?=[^\\W_])|(?<=s)’(?=\\s)")
@@ -61,9 +61,7 @@ _WORD = read_marks(
 )
 _FIGURE_BEFORE_CJK = re.compile(rf"\d+(?=[{HAN}{KANA}])")  # 24小时
 POSSESSIVE = re.compile(r"['’]s?$")
-_ELIDED = re.compile(
-    r"^\W*(?:[cdjlmnst]|qu|lorsqu|puisqu|jusqu|all|dell|nell|sull|un)['’](?=[^\W\d_]{2})", re.IGNORECASE
-)
+_ELIDED = read_pattern("phrases", "elided")
 """What French and Italian join to a word: *l'eau*, *qu'Apache*."""
 _CAMEL_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _CAMEL = re.compile(r"\b(?=\w*[a-z][A-Z]|\w*[A-Z]{2}[a-z]{2})[A-Za-z][A-Za-z\d]+\b")

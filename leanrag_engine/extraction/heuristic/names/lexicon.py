@@ -9,6 +9,7 @@ from functools import partial
 
 from leanrag_engine.core.text.language.names import name_key, split_humps
 from leanrag_engine.core.text.language.words import STOPWORDS
+from leanrag_engine.core.text.word_lists import read_pattern
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import Sentence, Token
 
@@ -194,19 +195,13 @@ def _is_person(lexicon: Lexicon, key: str, words: Sequence[str]) -> bool:
     return first in known.FIRST_NAMES or lexicon.kinds[key]["person"] > 0 or addressed
 
 
-_PLACE_BEFORE = re.compile(
-    r"\b(?:city|town|village|county|state|province|district|island|capital|republic|municipality) of $|\bborn in $",
-    re.IGNORECASE,
-)
+_PLACE_BEFORE = read_pattern("phrases", "place_before")
 _PERSON_AFTER = re.compile(
     r"\s*\((?:born|b\.|c\.|\d{1,2} \w+ \d{4}|\w+ \d{1,2}, \d{4})"
     r"|,? (?:was|is) (?:born|married|an? (?:\S+ ){0,4}(?:actor|actress|singer|writer|author|politician|player|director|poet"
     r"|musician|composer|artist|scientist|physicist|historian|lawyer|king|queen|clerk))\b"
 )
-_WORK_NEAR = re.compile(
-    r"\b(?:film|movie|album|novel|song|series|book|magazine|journal|newspaper|poem|musical|documentary|sitcom|opera)s?\b",
-    re.IGNORECASE,
-)
+_WORK_NEAR = read_pattern("phrases", "work_near")
 _PLACE_OPENINGS = frozenset(["lake", "mount", "river", "cape", "fort", "port"])
 
 
