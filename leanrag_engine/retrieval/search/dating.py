@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.sentences import sentences
-from leanrag_engine.core.text.language.words import content_words, find_whole_words
+from leanrag_engine.core.text.language.words import STOPWORDS, content_words, find_whole_words
 from leanrag_engine.core.text.word_lists import read_pattern
 from leanrag_engine.documents.dates import MONTH, YEAR_IN_NAME, find_date, find_dates, month_number
 from leanrag_engine.retrieval.intent import NOW, asks_for_now, asks_for_one
@@ -48,7 +48,9 @@ _STALE = re.compile(
 """In a title, or at the end of a file's name: of two texts that are alike the other one holds. *NBA draft* is one that holds."""
 _NUMBERED = read_pattern("questions", "numbered")
 """A text asks for more than what holds."""
-_AMOUNT = re.compile(r"(?<![\w.,])(\d+(?:[.,]\d+)*)[ \u00a0]?([^\W\d_]+|[€$£%°])")
+_AMOUNT = re.compile(r"(?<![\w.,])([€$£]?)(\d+(?:[.,]\d+)*)(?:[ \u00a0]?([^\W\d_]+|[€$£%°]))?(?![\w]|[.,]\d)")
+_WITHOUT_UNIT = re.compile(r"(?!(?:19|20)\d\d$)\d{1,3}[.,]?\d{3}(?:[.,]\d\d)?|\d{3}")
+"""An amount that may be told without its unit: *becomes 15,900 from April*."""
 _OF_DATE = re.compile(rf"(?i)^(?:{MONTH})$")
 _SECTION = re.compile(r"(?:§|[^\W\d_]+\.?)? ?(\d+[a-z]?)\b")
 _OF_SECTION = r"(?i:§|\b(?:section|abschnitt|sección|clause|article|art\.|artikel|artículo|articolo|item))"
@@ -170,8 +172,7 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     words = QueryWords(find_whole_words(NOW.sub(" ", text)))
     if not (now or named or _NUMBERED.search(text)) and asks_for_one(text):
         tests.append(partial(_says_other_amount, words))
-    titles = {each.chunk.title.casefold() for each in first}
-    if any(one != other and one in other for one, other in product(titles, titles) if " " in one):
+    if any(re.search(rf"{_OF_SECTION}\s?\d", each.text) for each in first):
         tests.append(_amends)
     if not tests or (named and not (now and all(map(str.isdecimal, named)))):
         return list(windows)
@@ -182,10 +183,11 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     for is_newer, place in product(tests, order):
         older = first[place]
         answers = bool(told[older.key]) and 2 * len(held[older.key]) >= words.count
+        answers = answers or (is_newer is _amends and older.near >= near * max(each.near for each in first))
         newer = [
             other
             for other, each in enumerate(first)
-            if (answers or is_newer in (_is_later_version, _is_valid_text, _amends))
+            if (answers or is_newer in (_is_later_version, _is_valid_text))
             and (held[each.key] >= told[older.key] or is_newer in (_is_valid_text, _amends))
             and not (older.older or each.older)
             and is_newer(each, older)
@@ -232,30 +234,54 @@ def _is_valid(window: RankedWindow, other: RankedWindow) -> bool:
 
 
 def _amends(window: RankedWindow, other: RankedWindow) -> bool:
-    """Return whether a window speaks of the section that another one is of, in a document that is named after that one's."""
-    title, named = (each.chunk.title.casefold() for each in (other, window))
-    section = title in named and title != named and _SECTION.match(other.heading.rpartition(" > ")[2])
-    return bool(section and re.search(rf"{_OF_SECTION}\s?{section[1]}(?!\w|\.\d)", window.text))
+    """Return whether a window speaks of the section that another one is of, in a document whose title or opening has that one's title,
+    and that one's date if it has any other."""
+    title, own, day = other.chunk.title.casefold(), window.chunk.title.casefold(), other.chunk.own_date
+    opening = f"{own}\n{window.chunk.text[:200].casefold()}"
+    section = title in opening and title != own and _SECTION.match(other.heading.rpartition(" > ")[2])
+    if not section or not re.search(rf"{_OF_SECTION}\s?{section[1]}(?!\w|\.\d)", window.text):
+        return False
+    days = {*find_dates(opening)} - {window.chunk.own_date}
+    return title in own or not (days and day) or day in days
 
 
 def _says_other_amount(words: QueryWords, window: RankedWindow, other: RankedWindow) -> bool:
-    """Return whether a later window has a sentence with as much of the question as another one's, and other amounts in one unit."""
+    """Return whether a later window has a sentence with as much of the question as another one's, but for what its document is about, and other
+    amounts in one unit, or alike in length where one has none."""
     if not _is_later(window, other):
         return False
-    (said, amounts), (before, others) = (_find_amounts(words, each.text) for each in (window, other))
-    held = words.find(f"{other.chunk.title}\n{other.heading}\n{PurePath(other.chunk.source).stem}") | before
-    told_anew = dict(amounts).keys() & dict(others) and not amounts & others and said >= before
-    return bool(told_anew) and 2 * len(held) >= words.count
+    (about, said, amounts), (of, before, others) = (
+        _find_amounts(
+            words,
+            f"{each.chunk.title}\n{PurePath(each.chunk.source).stem}\n{each.heading}",
+            each.chunk.text[:300],
+            each.text,
+        )
+        for each in (window, other)
+    )
+    anew = not amounts & others and any(
+        unit == one or (not (unit and one) and abs(len(number) - len(amount)) <= 1)
+        for (unit, number), (one, amount) in product(amounts, others)
+    )
+    return anew and said >= before - about and 2 * len(before | of) >= words.count
 
 
 @lru_cache(maxsize=1 << 6)  # each of the first windows is compared with all others
-def _find_amounts(words: QueryWords, text: str) -> tuple[set[str], set[tuple[str, str]]]:
-    """Return the words of a question that the sentence of a text with the most of them and an amount holds, and its units and amounts."""
+def _find_amounts(
+    words: QueryWords, called: str, begins: str, text: str
+) -> tuple[set[str], set[str], set[tuple[str, str]]]:
+    """Return the words of a question that tell what a document is about, as they stand in what it is ``called`` or, if it is not all, in its first
+    paragraph, the others that the sentence of a text with the most of them and an amount holds, and its units and amounts."""
+    opening, more, _ = begins.partition("\n\n")
+    about = words.find(f"{called}\n{opening * bool(more)}")
     told = [text[start:end] for start, end in sentences(text) if _AMOUNT.search(text[start:end])]
-    best = max(told, key=lambda each: len(words.find(each)), default="")
-    return words.find(best), {
-        (_OF_DATE.sub("", unit), number + unit) for number, unit in _AMOUNT.findall(best)
-    }
+    best = max(told, key=lambda each: len(words.find(each) - about), default="")
+    found = (
+        (_OF_DATE.sub("-", sign or unit * (unit.casefold() not in STOPWORDS)), number)
+        for sign, number, unit in _AMOUNT.findall(best)
+    )
+    amounts = {(unit, number) for unit, number in found if unit or _WITHOUT_UNIT.fullmatch(number)}
+    return about, words.find(best) - about, amounts
 
 
 def _is_replaced(window: RankedWindow) -> bool:
