@@ -251,12 +251,7 @@ def _says_other_amount(words: QueryWords, window: RankedWindow, other: RankedWin
     if not _is_later(window, other):
         return False
     (about, said, amounts), (of, before, others) = (
-        _find_amounts(
-            words,
-            f"{each.chunk.title}\n{PurePath(each.chunk.source).stem}\n{each.heading}",
-            each.chunk.text[:300],
-            each.text,
-        )
+        _find_amounts(words, f"{each.chunk.title}\n{each.heading}", each.chunk.text[:300], each.text)
         for each in (window, other)
     )
     anew = not amounts & others and any(
