@@ -108,7 +108,7 @@ def find_date(text: str) -> str:
 
 def find_dates(text: str) -> Iterator[str]:
     """Yield all dates within ``text``, those of the most precise notation first."""
-    for pattern in _PATTERNS:
+    for pattern in _PATTERNS if _YEAR_ALONE.search(text) else ():  # each has a year
         yield from filter(None, map(_format_match, pattern.finditer(text)))
 
 

@@ -502,13 +502,13 @@ def chunks_with(
     collection, revision = collection_rows.state_of(connection, name)
     recent = recent or RecentChunks()
     held = recent.of(collection, revision)
-    missing = [id_ for id_ in ids if id_ not in held]
-    if missing:
+    found = {id_: held[id_] for id_ in ids if id_ in held}
+    if missing := [id_ for id_ in ids if id_ not in found]:
         rows = fetch(connection, _WITH_IDS, collection=collection, ids=list_value(missing))
         read = {chunk.id: chunk for chunk in _chunks_of(rows)}
         recent.keep(collection, revision, read)
-        held = {**held, **read}
-    return [held[id_] for id_ in ids if id_ in held]
+        found |= read
+    return [found[id_] for id_ in ids if id_ in found]
 
 
 def chunks_cited(connection: Connection, collection: int, citations: Sequence[str]) -> list[Chunk]:

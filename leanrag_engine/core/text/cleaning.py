@@ -12,7 +12,7 @@ _BACKTICKS = re.compile("```+")  # a tenth of the time of "`{3,}"
 
 def fence_for(texts: Iterable[str]) -> str:
     """Return a fence of backticks longer than any run of them in ``texts``, so that none can close it."""
-    runs = (run for text in texts for run in _BACKTICKS.findall(text))
+    runs = (run for text in texts if "```" in text for run in _BACKTICKS.findall(text))
     return "`" * (max(map(len, runs), default=2) + 1)
 
 

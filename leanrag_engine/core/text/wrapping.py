@@ -41,6 +41,8 @@ NARROWEST = 50  # Characters of the longest line below which lines are those of 
 def join_wrapped_lines(text: str) -> str:
     """Return ``text`` with the lines of prose joined that were broken where the next word did not fit: such breaks say nothing
     and cost a token each. Code, tables, lists, verse and logs keep their lines."""
+    if "\n" not in text:
+        return text
     fenced = False
     paragraphs = text.split("\n\n")
     for place, paragraph in enumerate(paragraphs):

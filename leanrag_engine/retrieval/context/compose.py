@@ -231,6 +231,8 @@ class _Pool:
             ((each.chunk.document_id, each.chunk.number), each) for each in self.known if each.turns
         )
         self._count = count
+        # What lies between two windows is priced before it is taken.
+        self._excerpt = cache(lambda place, heading: render_excerpt([self._windows[place]], heading=heading))
         self._options = options
         self._documents: set[str] = set()
         self._sections: set[tuple[str, str]] = set()
@@ -380,7 +382,8 @@ class _Pool:
             cost = self._count(" …\n".join([label, *new]))
             return cost + self._cost_of_document(item.chunk) * (not item.chunk.own_date)
         known = (item.chunk.document_id, item.heading) in self._sections
-        cost = self._count(f"{render_excerpt([item], heading='' if known else shown_heading(item))}\n")
+        place = (item.chunk.document_id, item.chunk.number, item.number)
+        cost = self._count(f"{self._excerpt(place, '' if known else shown_heading(item))}\n")
         return cost + self._cost_of_document(item.chunk)
 
     def _cost_of_document(self, chunk: Chunk) -> int:

@@ -41,7 +41,6 @@ _WORD, _LETTERS = re.compile(r"\w+"), re.compile(r"[^\W_]+")
 _NAMES_WEEKDAY = re.compile(
     rf"\b(?:{'|'.join(day_name)}|(?:last|this|next) (?:{'|'.join(day_abbr)}))\b", re.IGNORECASE
 )
-_TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n(?:[ \t]*\n)+")
 _SENDER = re.compile(r"(?m)^(From: .+)\n(?:(?:To|Cc): .+\n)*Date: ")
 _ADDRESS = re.compile(r"(?<=[^\s:,]) <[^<>\n]+>")
@@ -79,7 +78,7 @@ Evidence = RankedWindow | Statement
 @lru_cache(maxsize=1 << 9)  # an excerpt is priced, written and described
 def sanitise(text: str) -> str:
     """Make retrieved text safe to show: nothing invisible, also at the ends of lines, no citation of its own making."""
-    return unbracket_citations(_TRAILING.sub("", clean(text)))
+    return unbracket_citations("\n".join([line.rstrip(" \t") for line in clean(text).split("\n")]))
 
 
 def collapse_blank_lines(text: str) -> str:
@@ -343,7 +342,7 @@ def render_excerpt(
     begun = chunk.text[: first.start - chunk.start].rpartition("\n\n")[2]
     if begun.strip() and (turn := find_turn(begun)) and is_conversation(chunk.text):
         text = f"{begun[: turn.said]}… {text}"
-    heads = _SENDER.findall(chunk.text, 0, span.start)
+    heads = _SENDER.findall(chunk.text, 0, span.start) if "From: " in chunk.text else []
     if heads and not (MAIL_HEAD.match(text) or run[0].heading.endswith((QUOTED, SIGNATURE))):
         text = f"{_ADDRESS.sub('', heads[-1])}\n… {text}"
     text = text if code else drop_targets(MAIL_HEAD.sub(partial(_shorten_head, chunk), text))

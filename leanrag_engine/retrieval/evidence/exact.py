@@ -229,11 +229,8 @@ async def _find_definitions(run: QueryRun, text: str) -> list[ExactMatch]:
         told = await _find_all(run, [f"{what} {each}" for each in verbs], gain)
         windows = dict.fromkeys(id_ for each in told for id_ in each.windows)
         await run.load(parse_window_id(id_)[0] for id_ in windows)
-        begins = re.compile(
-            rf"(?:^|[.!?:]\s)[^\w\n]*(?:(?:an?|the) )?[^\w\n]*{re.escape(what)}\W{{1,4}}(?:{'|'.join(verbs)})\b",
-            re.IGNORECASE | re.MULTILINE,
-        )
-        if said := [id_ for id_ in windows if begins.search(read_window(id_, run.chunks))]:
+        begins = rf"(?im)(?:^|[.!?:]\s)[^\w\n]*(?:(?:an?|the) )?[^\w\n]*{re.escape(what)}\W{{1,4}}(?:{'|'.join(verbs)})\b"
+        if said := [id_ for id_ in windows if re.search(begins, read_window(id_, run.chunks))]:
             return [ExactMatch(what, tuple(said[:_FEW_WINDOWS]), gain, sought=True)]
     return []
 
@@ -374,7 +371,10 @@ def find_named_sections(exact: Sequence[ExactMatch], chunks: Sequence[Chunk]) ->
     kept: list[ExactMatch] = []
     named: list[ExactMatch] = []
     for each in exact:
-        windows, last = found.get(each.word, ()), _read_last(each.word.casefold())
+        if not (windows := found.get(each.word)):
+            kept.append(each)
+            continue
+        last = _read_last(each.word.casefold())
         as_written = any(last in read_window(id_, read).casefold() for id_ in windows)
         if not (each.sought and as_written):
             kept.append(replace(each, gain=each.gain / (1 + as_written)))

@@ -148,9 +148,9 @@ def _narrow(match: ExactMatch, chunks: Mapping[str, Chunk]) -> ExactMatch:
 async def _compare_tokens(run: QueryRun, text: str, windows: Sequence[str]) -> dict[str, float]:
     """Return what windows gain by late interaction with the question; nothing without tokens of either."""
     question, embedder = run.index.tokens.get(text), run.index.embedder
-    places = [parse_window_id(each) for each in windows]
     if question is None or embedder is None or not run.query.relevance_options.tokens:
         return {}
+    places = [parse_window_id(each) for each in windows]
     chunk_ids = list(dict.fromkeys(chunk for chunk, _ in places))
     kept = await run.index.documents.token_vectors(run.index.collection.name, embedder.identity, chunk_ids)
     known = [

@@ -170,7 +170,8 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     tests += [_is_later, _is_valid] if now else [_is_valid_text] * stale
     named = find_named_dates(text)
     words = QueryWords(find_whole_words(NOW.sub(" ", text)))
-    if not (now or named or _NUMBERED.search(text)) and asks_for_one(text):
+    dated = len({*map(_tell_date, first)}) > 1  # else none is later
+    if dated and not (now or named or _NUMBERED.search(text)) and asks_for_one(text):
         tests.append(partial(_says_other_amount, words))
     if any(re.search(rf"{_OF_SECTION}\s?\d", each.text) for each in first):
         tests.append(_amends)

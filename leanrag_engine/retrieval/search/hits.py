@@ -169,6 +169,8 @@ class _Searcher:
 
     def _select_windows(self, hits: Sequence[Hit]) -> list[Hit]:
         """Return the windows of chunks in scope."""
+        if self.scope.everything:
+            return [*hits]
         return [hit for hit in hits if self.scope.allows(parse_window_id(hit.id)[0])]
 
     async def _search_widening(
@@ -260,8 +262,8 @@ def best_chunks(windows: Sequence[Hit]) -> list[Hit]:
     """Return the chunks of windows, given best first, each once with the score of its best window."""
     best: dict[str, Hit] = {}
     for hit in windows:
-        chunk_id, _ = parse_window_id(hit.id)
-        best.setdefault(chunk_id, Hit(chunk_id, hit.score))
+        if (chunk_id := hit.id.partition("#")[0]) not in best:
+            best[chunk_id] = Hit(chunk_id, hit.score)
     return list(best.values())
 
 

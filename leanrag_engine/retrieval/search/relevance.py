@@ -177,7 +177,7 @@ def fuse_scores(
     Where the best dense score is below ``related``, what answers reach, meaning weighs less: shares are of that. Scores are counted from
     as far below it as MiniLM's zero is by its distance from ``unrelated``: all of E5's are above 0.7."""
     zero = max(related - 2.5 * (related - unrelated), 0.0) if unrelated else 0.0
-    dense = [hit._replace(score=hit.score - zero) for hit in dense]
+    dense = [Hit(hit.id, hit.score - zero) for hit in dense] if zero else dense
     by_meaning, floor = _relative(dense, related - zero)
     shares, _ = _relative(keyword)
     weight = options.keyword + options.keyword_peak * _find_peak(keyword)
@@ -305,8 +305,10 @@ def _explain(
     """Return the parts of a window's value: those of its ``own`` score and its ``gains``, each by its ``fullness``."""
     neighbour, section, graph, exact, recent = gains
     found = scores.split(id_) if id_ in scores.total else ScoreParts(unfound=own)
-    parts = replace(found, neighbour=neighbour, section=section, graph=graph)
-    return replace(parts.scale(fullness), exact=exact, recent=recent)
+    neighbour, section, graph = (fullness * each for each in (neighbour, section, graph))
+    return replace(
+        found.scale(fullness), neighbour=neighbour, section=section, graph=graph, exact=exact, recent=recent
+    )
 
 
 def _count_characters(text: str, enough: int) -> int:
@@ -316,7 +318,7 @@ def _count_characters(text: str, enough: int) -> int:
     for line in text.split("\n"):  # what matches ends on its line
         if not ("](" in line or "/" in line or "<" in line or "::" in line or line.lstrip().startswith(":")):
             part = line[: 3 * enough]
-            least += sum(map(len, part.split())) - sum(map(part.count, _BULLETS))
+            least += len("".join(part.split())) - sum(map(part.count, _BULLETS))
             if least >= enough:
                 return least
     return len(_FILLING.sub(" ", _MARKUP.sub("", text)))

@@ -135,7 +135,10 @@ def choose_turns(
 ) -> list[list[RankedWindow]]:
     """Return the windows found for each text, those of conversations with their best turns and the value of these, best first.
     ``chunks`` are all passages that were looked at: they tell who speaks. ``nearness`` is that of turns to each text."""
-    speakers = {turn.speaker for chunk in chunks for turn in cut_turns(chunk.text)} - {""}
+    turns = [turn for chunk in chunks for turn in cut_turns(chunk.text)]
+    if not turns:
+        return [[*ranking] for ranking in rankings]
+    speakers = {turn.speaker for turn in turns} - {""}
     return [
         _TurnChoice(text, speakers, near).choose(ranking)
         for text, ranking, near in zip(texts, rankings, nearness, strict=True)
