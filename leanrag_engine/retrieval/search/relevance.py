@@ -305,10 +305,8 @@ def _explain(
     """Return the parts of a window's value: those of its ``own`` score and its ``gains``, each by its ``fullness``."""
     neighbour, section, graph, exact, recent = gains
     found = scores.split(id_) if id_ in scores.total else ScoreParts(unfound=own)
-    neighbour, section, graph = (fullness * each for each in (neighbour, section, graph))
-    return replace(
-        found.scale(fullness), neighbour=neighbour, section=section, graph=graph, exact=exact, recent=recent
-    )
+    parts = replace(found, neighbour=neighbour, section=section, graph=graph)
+    return replace(parts.scale(fullness), exact=exact, recent=recent)
 
 
 def _count_characters(text: str, enough: int) -> int:

@@ -40,7 +40,7 @@ def raise_second_hops(
         shares = {title: source.hold(each) for title, each in titles.items() if title != named_by.title}
         for hit, chunk in known:
             if share := shares.get(chunk.title, 0.0):
-                text = f"{chunk.title}\n{chunk.text}".casefold()
+                text = f"{chunk.title}\n{chunk.text}".casefold() if missing else ""
                 answered = sum(term in text for term in missing) / max(len(missing), 1)
                 gain = options.hop * share**2 * (options.hop_named + answered) / (1 + place / 2)
                 scores[hit.id] = max(scores[hit.id], min(hit.score * math.exp(gain), first.score))
@@ -75,14 +75,16 @@ class _NamingPassage:
     """Title and text of a passage in lower case, and the words in it."""
 
     text: str
-    words: Collection[str]
+    words: frozenset[str]
 
     @classmethod
     def of(cls, chunk: Chunk) -> Self:
         text = f"{chunk.title}\n{chunk.text}".casefold()
-        return cls(text, set(_WORD.findall(text)))
+        return cls(text, frozenset(_WORD.findall(text)))
 
-    def hold(self, title: Collection[str]) -> float:
+    def hold(self, title: frozenset[str]) -> float:
         """Return the share of a title's words that the text holds; Chinese and Japanese ones wherever they stand."""
-        held = sum(word in self.words or (has_cjk(word) and word in self.text) for word in title)
+        held = len(self.words & title) + sum(
+            has_cjk(each) and each in self.text for each in title - self.words
+        )
         return held / len(title) if title else 0.0

@@ -22,8 +22,9 @@ _KEY_LENGTH = 80  # Characters of the given name that are used: comparing is qua
 _SHORT_KEY = 5  # Up to this length names of about that length with its first letter are candidates
 _WORD_WEIGHT = 0.95  # Factor of a match word by word: one of the whole name comes first
 
-_entities = partial(read_items, Entity, entities)
-_SELECTED = select_unparsed(*list_columns(entities, Entity))
+_COLUMNS = list_columns(entities, Entity)
+_entities = partial(read_items, Entity, _COLUMNS)
+_SELECTED = select_unparsed(*_COLUMNS)
 _ENTITIES = _SELECTED.where(visible(entities))
 _WITH_IDS = _ENTITIES.where(among(entities.c.id, bindparam("ids")))
 _IN_LAYER = _ENTITIES.where(
@@ -159,8 +160,9 @@ def _compare_keys(key: str, other: str) -> float:
 
 
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
-_relations = partial(read_items, Relation, relations)
-_SELECTED_RELATIONS = select_unparsed(*list_columns(relations, Relation))
+_RELATION_COLUMNS = list_columns(relations, Relation)
+_relations = partial(read_items, Relation, _RELATION_COLUMNS)
+_SELECTED_RELATIONS = select_unparsed(*_RELATION_COLUMNS)
 _RELATIONS = _SELECTED_RELATIONS.where(visible(relations))
 _RELATIONS_IN_LAYER = _RELATIONS.where(relations.c.layer == bindparam("number")).order_by(
     relations.c.position

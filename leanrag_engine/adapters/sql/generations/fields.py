@@ -40,9 +40,8 @@ def list_columns(table: Table, kind: type[Any]) -> list[Column[Any]]:
     return [table.c[each.name] for each in fields(kind)]
 
 
-def read_items(kind: type[T], table: Table, rows: Sequence[Sequence[Any]]) -> list[T]:
-    """Return the items in rows of :func:`list_columns`."""
-    columns = list_columns(table, kind)
+def read_items(kind: type[T], columns: Sequence[Column[Any]], rows: Sequence[Sequence[Any]]) -> list[T]:
+    """Return the items in rows of ``columns``, those of :func:`list_columns`."""
     values = zip(columns, parse_columns(rows, *columns), strict=False)
     found = (map(_READ[column.name], held) if column.name in _READ else held for column, held in values)
     return list(starmap(kind, zip(*found, strict=True)))
