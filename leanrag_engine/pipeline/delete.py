@@ -4,7 +4,7 @@ transaction: a resumed job finds the documents again. Heuristic summaries that u
 import logging
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult, IngestRequest, Job
 from leanrag_engine.core.model import BuildRecord, Chunk, Document, DocumentSource, Generation
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, ignore_progress
-from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.core.text.citation import format_document, parse_citation
 from leanrag_engine.core.text.shortening import count_things
 from leanrag_engine.documents.loading import expand, identify, load, printable_path
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
@@ -116,8 +116,7 @@ async def delete_documents(
     if held.generation:
         built = held.generation.revision
         replaced = any(each.added <= built < each.revision for each in documents if each.id in wanted)
-        numbers = {each.id: each.number for each in documents}
-        remains = await _compute_remaining(stores, held.generation, gone, kept, numbers, replaced=replaced)
+        remains = await _compute_remaining(stores, held.generation, gone, kept, replaced=replaced)
     report(Progress("delete", 0, len(wanted)))
     record = await _update_vectors(stores, remains, gone, kept) if remains else BuildRecord()
     history = replace(
@@ -220,22 +219,14 @@ def _id_of(source: DocumentSource) -> str:
 
 
 async def _compute_remaining(
-    stores: Stores,
-    generation: Generation,
-    gone: Sequence[Chunk],
-    kept: Sequence[Chunk],
-    documents: Mapping[str, int],
-    *,
-    replaced: bool,
+    stores: Stores, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk], *, replaced: bool
 ) -> RemainingBuild:
-    """Return what remains of a build; ``replaced``: it was built from other versions of the deleted documents. ``documents``
-    are the numbers of all."""
+    """Return what remains of a build; ``replaced``: it was built from other versions of the deleted documents."""
     old = await read_hierarchy(stores, generation)
     left = {each.id: each for each in kept}
     cut = [each.chunk_ids for each in old.layers[0].entities if not left.keys() >= {*each.chunk_ids}]
-    chunks = (left[id_] for id_ in {*chain.from_iterable(cut)} if id_ in left)
-    places = [(documents[each.document_id], each.number) for each in chunks]
-    read = await stores.documents.extracts_at(generation.collection, places)
+    cited = (parse_citation(left[id_].citation) for id_ in {*chain.from_iterable(cut)} if id_ in left)
+    read = await stores.documents.extracts_at(generation.collection, list(filter(None, cited)))
     said = group((each.chunk_id, each) for _, each in read)
     living = RemainingChunks(left, said, {each.id: each for each in gone}, has_unknown_texts=replaced)
     hierarchy = await anyio.to_thread.run_sync(remove_chunks, old, living) if old.layers[0].entities else None

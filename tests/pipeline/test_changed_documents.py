@@ -225,3 +225,25 @@ async def test_what_was_built_without_a_model_on_purpose_is_left_to_an_upgrade(
     async with await open_engine(tmp_path, **with_model(scribe)) as engine:
         await finish(engine, await engine.submit_build())
         assert list_read(scribe) == []
+
+
+async def test_a_deletion_reads_what_was_said_of_passages_whose_place_in_their_document_has_changed(
+    tmp_path: Path,
+) -> None:
+    async with await open_engine(tmp_path) as engine:
+        await ingest(engine, write())
+        moons = (await read_chunks(engine))[2]
+        named = {"name": "Asaph Hall", "type": "astronomer", "aliases": ["A. H."], "description": "x"}
+        other = DocumentSource(text="Asaph Hall wrote to the navy.", title="Other", id="other")
+        await finish(engine, await engine.submit_ingest([other], build=False))
+        items = [{"work_id": moons.id, "entities": [named], "relations": []}]
+        assert len((await engine.submit_extractions(items)).accepted) == 1
+        await ingest(
+            engine, f"# Suns\n\n{ADDED} {'Others saw the sun in other towns. ' * 8}\n\n{write()}", build=True
+        )
+        after = await read_chunks(engine)
+        assert [each.citation for each in after] == ["d1:c4", "d1:c1", "d1:c2", "d1:c3"]
+        deletion, _ = await engine.submit_delete(["other"])
+        await finish(engine, deletion)
+        found = (await engine.search_entities("Asaph Hall", layer=0)).found[0].entity
+        assert (found.type, found.aliases) == ("astronomer", ("A. H.",))
