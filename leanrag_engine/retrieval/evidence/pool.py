@@ -89,7 +89,7 @@ async def value_windows(
     dates = find_named_dates(found.text)
     exact = [match if match.word in dates else _narrow(match, run.chunks) for match in exact]
     exact = (put_uses_first if asks_for_uses(found.text) else find_named_sections)(exact, chunks)
-    if run.query.mode != Mode.NAIVE:
+    if run.query.mode != Mode.NAIVE and run.index.tokens:
         scores = scores.add_tokens(await _compare_tokens(run, found.text, best[: options.compared]))
     places = {hit.id: place for place, hit in enumerate(ranked)}
     recency = weigh_dates(found.text, chunks, options.recent, options.dated)

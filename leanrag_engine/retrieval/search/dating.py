@@ -134,7 +134,7 @@ def put_other_dates_back(windows: Sequence[RankedWindow], text: str) -> list[Ran
     """Return the windows; where ``text`` names days or months, and documents are of them, those of documents of other dates are less near:
     what was said *in the meeting of May 2024* is not told by those of other months."""
     named = find_named_time(text)
-    days = [(named and find_date(each.heading)) or each.day for each in windows]
+    days = [find_date(each.heading) or each.day for each in (windows if named else ())]
     fits = {day: nearness(day, named) for day in {*days} if day}
     if 1.0 not in fits.values():
         return [*windows]

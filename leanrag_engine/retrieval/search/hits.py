@@ -169,9 +169,8 @@ class _Searcher:
 
     def _select_windows(self, hits: Sequence[Hit]) -> list[Hit]:
         """Return the windows of chunks in scope."""
-        if self.scope.everything:
-            return [*hits]
-        return [hit for hit in hits if self.scope.allows(parse_window_id(hit.id)[0])]
+        everything = self.scope.everything
+        return [hit for hit in hits if everything or self.scope.allows(parse_window_id(hit.id)[0])]
 
     async def _search_widening(
         self,

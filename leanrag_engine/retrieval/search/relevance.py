@@ -238,13 +238,11 @@ def rank_windows(
     best: dict[str, float] = {}
     for (chunk, _), score in zip(windows, own, strict=True):
         best[chunk.id] = max(score, best.get(chunk.id, score))
-    beside = _best_neighbours(windows, own)
-    around = _section_means(windows, own)
+    beside = [options.neighbour * each for each in _best_neighbours(windows, own)]
+    around = [options.section * each for each in _section_means(windows, own)]
     fullness = [_measure_fullness(chunk, number, options.stub_characters) for chunk, number in windows]
-    plain = [
-        (own[place] + options.neighbour * beside[place] + options.section * around[place]) * fullness[place]
-        for place in range(len(windows))
-    ]
+    sums = zip(own, beside, around, fullness, strict=True)
+    plain = [(score + near + about) * full for score, near, about, full in sums]
     listing = {
         id_
         for id_, (chunk, number), full in zip(ids, windows, fullness, strict=True)
@@ -253,21 +251,20 @@ def rank_windows(
     gains = _exact_gains(exact, ids, plain, listing)
     alone = {id_ for match in exact if match.alone for id_ in match.windows}
     ranked = []
-    for place, (id_, (chunk, number)) in enumerate(zip(ids, windows, strict=True)):
+    rows = zip(ids, windows, own, beside, around, fullness, plain, strict=True)
+    for id_, (chunk, number), score, near, about, full, value in rows:
         graph = 0.0
         if (rank := graph_ranks.get(chunk.id)) is not None:
             # Of a long passage the windows gain that speak of the question.
-            share = own[place] / best[chunk.id] if best[chunk.id] > 0 else 1.0
+            share = score / best[chunk.id] if best[chunk.id] > 0 else 1.0
             graph = graph_weight * share * options.graph_decay / (options.graph_decay + rank)
-        near, about = options.neighbour * beside[place], options.section * around[place]
         gain = gains.get(id_, 0.0)
-        recent = recency.get(chunk.id, 0.0) * fullness[place]
-        value = plain[place] + graph * fullness[place] + gain + recent
-        parts = (near, about, graph, gain, recent)
-        explain = partial(_explain, scores, id_, own[place], fullness[place], parts)
+        recent = recency.get(chunk.id, 0.0) * full
+        explain = partial(_explain, scores, id_, score, full, (near, about, graph, gain, recent))
+        total = value + graph * full + gain + recent
         ranked.append(
             RankedWindow(
-                chunk, number, value, plain[place], exact=gain > 0, asked_alone=id_ in alone, explain=explain
+                chunk, number, total, value, exact=gain > 0, asked_alone=id_ in alone, explain=explain
             )
         )
     ranked.sort(key=lambda each: -each.value)
@@ -328,11 +325,11 @@ def _keep_first(
     """Return the windows, the best one of each of the ``most`` passages that the graph ranks first marked as
     kept. What the graph alone finds, such as a second hop, shares no word with the question."""
     waiting = {id_ for id_, rank in graph_ranks.items() if rank < most}
-    kept = []
-    for window in windows:
-        spared = window.chunk.id in waiting
-        waiting.discard(window.chunk.id)
-        kept.append(replace(window, kept=True) if spared else window)
+    kept = [*windows]
+    for place, window in enumerate(windows):
+        if window.chunk.id in waiting:
+            waiting.remove(window.chunk.id)
+            kept[place] = replace(window, kept=True)
     return kept
 
 
