@@ -84,7 +84,7 @@ def date_document(
     properties: str = "",
     modified: float | None = None,
 ) -> DocumentDate:
-    """Return the date of a document by the first of these sources that has one: of its ``text`` the first lines count;
+    """Return the date of a document by the first of these sources that has one: of its ``text`` the first lines and a signature count;
     ``properties`` is the date in the file's own properties, ``modified`` the file's time in seconds since 1970."""
     named = {re.sub(r"^.*[:.]|[^a-z]", "", key.lower()): value for key, value in metadata.items()}
     dated = filter(None, (read_date(named[key]) for key in _KEYS if key in named))

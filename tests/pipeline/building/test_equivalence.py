@@ -274,9 +274,7 @@ class Changes(RuleBasedStateMachine):
         return held.generation if held else None
 
     def hierarchy(self, generation: Generation) -> Hierarchy:
-        # Vectors as well in long runs only: see `read_build`.
-        read = self._read_build if LONG else read_hierarchy
-        return self.run(read(self.engine._stores, generation))
+        return self.run(read_hierarchy(self.engine._stores, generation))
 
     @precondition(lambda self: self.held)
     @rule(mode=modes)
@@ -290,7 +288,9 @@ class Changes(RuleBasedStateMachine):
         generation = self.published()
         assert generation
         assert generation.record.health
-        after = self.hierarchy(generation)
+        # Vectors as well in long runs only: see `read_build`. Before a build those of a changed title are old.
+        read = self._read_build if LONG else read_hierarchy
+        after = self.run(read(self.engine._stores, generation))
         check_hierarchy(after, generation.record.health.cluster_cap)
         check_counts(after)
         chunks = {each.id: each for each in self.chunks(self.name)}
