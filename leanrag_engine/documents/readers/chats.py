@@ -93,6 +93,9 @@ _NAMED_DAY = re.compile(
     rf"[#=*–—-]{{1,9}}\s?(?:[^\W\d_]\S{{0,20}}\s{{1,9}}(?P<date>{_DATE})[\W_]*|Log closed .*)"
 )
 """Days without their year (*Sat 13 July*, *--- 13 July ---*), and of a channel (*#tern 2025-11-18*), or the end of a log."""
+_THREAD = re.compile(
+    r"(={2,10}|#{2,10}|-{3,10})\s?([^\W\d_].{2,150}?)\s?\1"
+)  # *== Thread: Frost on the lens ==*
 _HEADING = re.compile(r"\s*# [# \t]*([^\n]{1,120})")
 _DULL_NAME = re.compile(
     r"(?i:conversation (?:of|between) .*|chat|messages?|exports?|results?|conversation|transcript|text|file|log|call|meeting|day|whatsapp|telegram|signal|slack|discord"
@@ -124,12 +127,13 @@ _FORENOON = frozenset(["午前", "오전"])
 
 @dataclass(slots=True)
 class _ChatTurn:
-    """One turn, or without a speaker an event; ``date`` and ``time`` as written, "" if unknown."""
+    """One turn, or without a speaker an event or the title of a thread; ``date`` and ``time`` as written, "" if unknown."""
 
     speaker: str
     date: str
     time: str
     lines: list[str] = field(default_factory=list)
+    opens_thread: bool = False
 
 
 def read_chat(text: str, title: str = "") -> Reading | None:
@@ -363,6 +367,8 @@ def _turns(lines: Sequence[str], nicknames: frozenset[str], *, timed: bool) -> l
         elif event and (found := _EVENT.fullmatch(line)) and found["time"] and (found["date"] or not dated):
             day = found["date"] or day
             turns.append(_ChatTurn("", day, found["time"], [found["text"]]))
+        elif found := _THREAD.fullmatch(line):
+            turns.append(_ChatTurn("", "", "", [f"# {found[2]}"], opens_thread=True))
         elif turns:
             turns[-1].lines.append(line)
         else:
@@ -382,11 +388,13 @@ def _is_chat(turns: Sequence[_ChatTurn], dated: int) -> bool:
 
 
 def _render(turns: Sequence[_ChatTurn], days: Sequence[str]) -> Iterator[str]:
-    day = ""
+    day, marks = "", "##" if any(each.opens_thread for each in turns) else "#"
     for turn, own in zip(turns, days, strict=True):
-        if own and own != day:
+        if turn.opens_thread:
+            day = ""
+        elif own and own != day:
             day = own
-            yield f"# {day}"
+            yield f"{marks} {day}"
         time = f"[{_write_time(turn.time)}] " if turn.time else ""
         label = f"{turn.speaker}: " if turn.speaker else ""
         yield "\n".join((f"{time}{label}{turn.lines[0]}", *turn.lines[1:]))

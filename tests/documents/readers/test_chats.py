@@ -579,3 +579,28 @@ def test_a_list_of_people_beyond_the_allowed_folder_is_not_opened(tmp_path: Path
     day = write_slack(tmp_path)
     chat = load(DocumentSource(path=str(day)), allowed=[day.parent], max_bytes=10_000)
     assert "[07:51] W0G9QF9GW: Done" in chat.text
+
+
+FORUM = """Forum: night sky
+Exported on 2 March 2025
+
+== Thread: Frost on the lens ==
+[2024-11-03 18:22] mira_k: The lens freezes over before midnight.
+[2024-11-04 20:10] old_owl: Mine did too.
+-- try a dew strap --
+[2024-11-05 07:41] mira_k: It works!
+
+== Thread: Which tripod? ==
+[2024-11-05 08:03] petra: Is the wooden one worth it?
+"""
+
+
+def test_the_title_of_a_thread_is_a_heading_above_its_days(tmp_path: Path) -> None:
+    assert read(FORUM, tmp_path).text.split("\n\n") == [
+        "Forum: night sky\nExported on 2 March 2025",
+        *("# Thread: Frost on the lens", "## 2024-11-03"),
+        "[18:22] Mira_k: The lens freezes over before midnight.",
+        *("## 2024-11-04", "[20:10] Old_owl: Mine did too.\n-- try a dew strap --"),
+        *("## 2024-11-05", "[07:41] Mira_k: It works!"),
+        *("# Thread: Which tripod?", "## 2024-11-05", "[08:03] Petra: Is the wooden one worth it?"),
+    ]
