@@ -93,8 +93,7 @@ _NAMED_DAY = re.compile(
     rf"[#=*–—-]{{1,9}}\s?(?:[^\W\d_]\S{{0,20}}\s{{1,9}}(?P<date>{_DATE})[\W_]*|Log closed .*)"
 )
 """Days without their year (*Sat 13 July*, *--- 13 July ---*), and of a channel (*#tern 2025-11-18*), or the end of a log."""
-_THREAD = re.compile(r"(={2,10}|#{2,10}|-{3,10})\s?([^\W\d_].{2,150}?)\s?\1")
-"""The title of a thread: *== Thread: Frost on the lens ==*."""
+_THREAD = re.compile(r"(={2,10}|#{2,10}|-{3,10})\s?([^\W\d_].{2,150}?)\s?\1")  # *== Which tripod? ==*
 _HEADING = re.compile(r"\s*# [# \t]*([^\n]{1,120})")
 _DULL_NAME = re.compile(
     r"(?i:conversation (?:of|between) .*|chat|messages?|exports?|results?|conversation|transcript|text|file|log|call|meeting|day|whatsapp|telegram|signal|slack|discord"

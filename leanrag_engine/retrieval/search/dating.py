@@ -1,7 +1,7 @@
 """Weigh documents by their dates: those that a question names, and the newest where it asks for what holds now."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
@@ -15,10 +15,10 @@ from leanrag_engine.core.text.language.words import STOPWORDS, content_words, fi
 from leanrag_engine.core.text.word_lists import read_pattern
 from leanrag_engine.documents.dates import MONTH, YEAR_IN_NAME, find_date, find_dates, month_number
 from leanrag_engine.retrieval.intent import NOW, asks_for_now, asks_for_one
-from leanrag_engine.retrieval.search.relevance import QueryWords
 
-from .relevance import NO_RECENCY, RankedWindow
+from .relevance import NO_RECENCY, QueryWords, RankedWindow
 
+_Rule = Callable[[RankedWindow, RankedWindow], bool]
 _MONTH_ALONE = re.compile(
     rf"(?:\b(\d\d?)(?:st|nd|rd|th|\.)?\s(?:of\s)?)?\b(?=[^\W\d_a-zäüöéûà])(?!Mars)((?i:{MONTH}))\b(?:\s(\d\d?)(?:st|nd|rd|th)?\b(?!:))?"
 )
@@ -161,27 +161,47 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
     half of the words, a newer one, that holds all words of the text that it says, and is nearly as near: it is marked as older. So it is where the text asks for
     one thing, and the newer one says another amount with these words, or amends the section of the older one. Where the text names a date (a year: if it does not ask for now) or,
     not asking for now, a version, they stay."""
-    most, near = 30, 0.6
-    first = list(windows[:most])
-    now = bool(asks_for_now(text))
-    versions = any(_tell_version(each.chunk.source)[1] for each in first)
-    tests = [_is_later_version] if versions and (now or not _NUMBERED.search(text)) else []
-    stale = not (now or _NUMBERED.search(text)) and any(map(_is_replaced, first))
-    tests += [_is_later, _is_valid] if now else [_is_valid_text] * stale
-    named = find_named_dates(text)
-    words = QueryWords(find_whole_words(NOW.sub(" ", text)))
-    dated = len({*map(_tell_date, first)}) > 1  # else none is later
-    if dated and not (now or named or _NUMBERED.search(text)) and asks_for_one(text):
-        tests.append(partial(_says_other_amount, words))
-    if any(re.search(rf"{_OF_SECTION}\s?\d", each.text) for each in first):
-        tests.append(_amends)
-    if not tests or (named and not (now and all(map(str.isdecimal, named)))):
+    first, words = list(windows[:30]), QueryWords(find_whole_words(NOW.sub(" ", text)))
+    if not (rules := _choose_rules(first, text, words)):
         return list(windows)
+    _mark_older(first, rules, words)
+    found = [*first, *windows[len(first) :]]
+    replaced = {
+        each.chunk.document_id
+        for each in first
+        if (each.older and _is_replaced(each))
+        or (_is_later_version in rules and any(_is_later_version(b, each) for b in first))
+    }
+    # What a later version says too would be told twice, and its own windows do not all come as near.
+    back = {each.key for each in found if each.value > 0 and each.chunk.document_id in replaced}
+    found = [each.add("recent", -0.4 * each.value) if each.key in back else each for each in found]
+    return sorted(found, key=lambda each: -each.value)
+
+
+def _choose_rules(first: Sequence[RankedWindow], text: str, words: QueryWords) -> list[_Rule]:
+    """Return the rules by which one window may be newer than another, strongest first; none where the text names a date or version."""
+    now, named = bool(asks_for_now(text)), find_named_dates(text)
+    if named and not (now and all(map(str.isdecimal, named))):
+        return []
+    holding = not (now or _NUMBERED.search(text))  # what holds is wanted, though not asked for
+    versions = any(_tell_version(each.chunk.source)[1] for each in first)
+    rules: list[_Rule] = [_is_later_version] if versions and (now or holding) else []
+    rules += [_is_later, _is_valid] if now else [_is_valid_text] * (holding and any(map(_is_replaced, first)))
+    if holding and not named and len({*map(_tell_date, first)}) > 1 and asks_for_one(text):
+        rules.append(partial(_says_other_amount, words))
+    amended = any(re.search(rf"{_OF_SECTION}\s?\d", each.text) for each in first)
+    return [*rules, _amends] if amended else rules
+
+
+def _mark_older(
+    first: list[RankedWindow], rules: Sequence[_Rule], words: QueryWords, near: float = 0.6
+) -> None:
+    """Mark in place the windows than which, by a rule, another one is newer that is ``near`` enough, and put that one before them."""
     held = {each.key: words.find(each.indexed_text) for each in first}
     # The title says what the whole document is about: a newer one may be called otherwise.
     told = {each.key: words.find(f"{each.heading}\n{each.text}") for each in first}
     order = sorted(range(len(first)), key=lambda place: _tell_date(first[place]))
-    for is_newer, place in product(tests, order):
+    for is_newer, place in product(rules, order):
         older = first[place]
         answers = bool(told[older.key]) and 2 * len(held[older.key]) >= words.count
         answers = answers or (is_newer is _amends and older.near >= near * max(each.near for each in first))
@@ -201,17 +221,6 @@ def put_newer_first(windows: Sequence[RankedWindow], text: str) -> list[RankedWi
                 first[at] = first[at].add("recent", lack + 0.01)
             if is_newer is _amends:
                 first[at] = replace(first[at], near=max(first[at].near, older.near))
-    found = [*first, *windows[most:]]
-    replaced = {
-        each.chunk.document_id
-        for each in first
-        if (each.older and _is_replaced(each))
-        or (_is_later_version in tests and any(_is_later_version(b, each) for b in first))
-    }
-    # What a later version says too would be told twice, and its own windows do not all come as near.
-    back = {each.key for each in found if each.value > 0 and each.chunk.document_id in replaced}
-    found = [each.add("recent", -0.4 * each.value) if each.key in back else each for each in found]
-    return sorted(found, key=lambda each: -each.value)
 
 
 def _tell_date(window: RankedWindow) -> tuple[str, str]:

@@ -4,7 +4,6 @@ in as rankings of ids. Rankings of unlike scores are fused by reciprocal rank (C
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import itemgetter
 
 from leanrag_engine.core.grouping import group
@@ -32,8 +31,7 @@ def fuse(rankings: Sequence[Sequence[str]]) -> list[Hit]:
 
 def best_first(scores: Mapping[str, float]) -> list[Hit]:
     """Return hits by score; equal ones in the mapping's own order."""
-    as_hit = partial(tuple.__new__, Hit)  # by its fields a tuple takes nearly twice as long
-    return [*map(as_hit, sorted(scores.items(), key=itemgetter(1), reverse=True))]
+    return [Hit(id_, score) for id_, score in sorted(scores.items(), key=itemgetter(1), reverse=True)]
 
 
 def unite(rankings: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
