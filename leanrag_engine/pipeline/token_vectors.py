@@ -78,9 +78,10 @@ def cut_between_chunks(
         while end < len(places) and owners[places[end]] == owners[places[end - 1]]:
             end += 1
         portion = windows.choose(np.array(places[start:end], dtype=np.intp))
-        yield portion, partial(_report_among, report, start, len(places))
+        yield portion, partial(report_among, report, start, end - start, len(places))
         start = end
 
 
-def _report_among(report: ProgressReport, done: int, total: int, step: Progress) -> None:
-    report(replace(step, done=done + step.done, total=total))
+def report_among(report: ProgressReport, known: int, part: int, texts: int, step: Progress) -> None:
+    """Report a step on a ``part`` of the ``texts``, of which an embedder counts windows or sentences, as one on all of them."""
+    report(replace(step, done=known + part * step.done // max(step.total, 1), total=texts))

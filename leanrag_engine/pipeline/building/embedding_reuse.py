@@ -4,7 +4,7 @@ vector, which is found by its digest, in memory or in its space."""
 import logging
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,7 @@ from leanrag_engine.core.ports import (
 )
 from leanrag_engine.core.vectors import allocate
 from leanrag_engine.pipeline.index import Stores, embed_shared, locate_chunks, texts_by_kind, texts_of_windows
+from leanrag_engine.pipeline.token_vectors import report_among
 
 from .windows import IndexedChunks
 
@@ -133,7 +134,7 @@ class ReusingEmbedder(EmbedderWrapper):
             part = fresh[start : start + PORTION]
             wanted = await anyio.to_thread.run_sync(select_rows, texts, part.tolist())
             known = len(texts) - len(fresh) + start
-            beside = report and partial(_report_among, report, known, len(part), len(texts))
+            beside = report and partial(report_among, report, known, len(part), len(texts))
             embed = partial(self.inner.embed, report=beside)
             rows[part] = await embed_shared(wanted, self.windows, embed, self._embed_windows)
         return rows, len(missing) - len(fresh), len(fresh)
@@ -247,8 +248,3 @@ async def index_build(
         places = (await anyio.to_thread.run_sync(held.locate, doubtful)).tolist()
         found.append(SpaceIndex(space, held, vectors.get(kind), frozenset(places) - {-1}))
     return found
-
-
-def _report_among(report: ProgressReport, known: int, part: int, texts: int, step: Progress) -> None:
-    """Report a step on a ``part`` of the ``texts``, of which an embedder counts windows or sentences, as one on all of them."""
-    report(replace(step, done=known + part * step.done // max(step.total, 1), total=texts))

@@ -354,9 +354,10 @@ def delete_generations(connection: Connection, found: Iterable[Generation]) -> N
 
 def purge_words(connection: Connection, generation: int) -> None:
     """Remove from the full-text tables of a generation what they still hold of rows that were deleted."""
-    edition = select(generations.c.edition).where(generations.c.number == generation)
+    held = select(generations.c.edition).where(generations.c.number == generation)
+    edition = connection.execute(held).scalar_one()
     for open_index in fulltext.EDITION:
-        open_index(connection, connection.execute(edition).scalar_one()).purge()
+        open_index(connection, edition).purge()
 
 
 def _delete_rows_before(connection: Connection, edition: int, generation: int | None) -> None:
